@@ -1,0 +1,186 @@
+"""The world as a value: every source of nondeterminism a node may touch enters through these ports.
+
+`kraft.world.real` implements them with trio, os and sockets; `kraft.world.simulated` in memory, from a seed, with faults. Product code outside `kraft/world` never
+imports time, random, uuid, secrets, threading, socket or open(); `tests/tidy` enforces it. A node is `run_node(config, world)`: ten nodes live in one process, each with a world of its own.
+
+Times are seconds as floats unless a name ends in `_ms`. Paths are plain `str`, absolute, with `/`.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, TypeVarTuple
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+Buffer = bytes | bytearray | memoryview
+
+
+class CancelScope(Protocol):
+    """What `Clock.move_on_at` yields: cancelled when its deadline passes on the node's own clock."""
+
+    @property
+    def cancelled_caught(self) -> bool: ...
+    def cancel(self) -> None: ...
+
+
+class Clock(Protocol):
+    """Time as one node sees it. The simulator may pause it, skew it, or run it fast or slow, for each node apart."""
+
+    def now(self) -> float:
+        """Monotonic seconds since an arbitrary start."""
+
+    def wall_ms(self) -> int:
+        """Milliseconds since the Unix epoch; may jump."""
+
+    async def sleep(self, seconds: float) -> None: ...
+    async def sleep_until(self, deadline: float) -> None:
+        """Sleep until `now() >= deadline`. `math.inf` sleeps for ever."""
+
+    def move_on_at(self, deadline: float) -> AbstractContextManager[CancelScope]:
+        """Cancel the body once `now() >= deadline`; leaves quietly, with `cancelled_caught` set."""
+
+    def move_on_after(self, seconds: float) -> AbstractContextManager[CancelScope]: ...
+
+
+class Randomness(Protocol):
+    """Independent random streams, one a purpose, so that a new draw in one place leaves every other place's draws as they were."""
+
+    def stream(self, purpose: str) -> random.Random: ...
+    def uuid(self, purpose: str) -> bytes:
+        """Sixteen random bytes in the form of a version 4 UUID."""
+
+
+class File(Protocol):
+    """An open file. Not shared between threads while a write runs; `pread` is safe at any time. Every method raises OSError as the kernel would."""
+
+    @property
+    def path(self) -> str: ...
+    def size(self) -> int: ...
+    def pread(self, count: int, offset: int) -> bytes:
+        """Up to `count` bytes from `offset`; fewer only at the end of the file."""
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        """Write all of `buffers` at the end (one writev); returns the position of the first byte. On an error nothing is promised about the tail: the caller truncates back."""
+
+    def pwrite(self, data: Buffer, offset: int) -> None: ...
+    def truncate(self, size: int) -> None: ...
+    def sync(self) -> None:
+        """fsync: content and size are durable when it returns. A failed sync must never be retried (the kernel may have dropped the pages)."""
+
+    def resident(self, offset: int, count: int) -> bool:
+        """Whether a read of that range would not wait for the disk, as far as a cheap probe can tell (preadv2 RWF_NOWAIT every 128 KB)."""
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    size: int
+    modified_ms: int
+    is_directory: bool
+
+
+class FileSystem(Protocol):
+    """Files as the storage engine sees them. `File.sync` makes content durable, `sync_directory` makes names durable; a crash keeps what was synced and any subset of the rest."""
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True) -> File:
+        """Raises FileNotFoundError without `create`; FileExistsError with `exclusive` (which implies `create`)."""
+
+    def exists(self, path: str) -> bool: ...
+    def status(self, path: str) -> FileStatus: ...
+    def list_directory(self, path: str) -> list[str]:
+        """Names in the directory, sorted."""
+
+    def make_directories(self, path: str) -> None:
+        """mkdir -p; new names become durable with `sync_directory` of their parents."""
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic replace, also of directories (a target directory must not exist or be empty)."""
+
+    def remove(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None: ...
+    def sync_directory(self, path: str) -> None: ...
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        """Exclusive advisory lock on a file (made if missing), held until exit or death of the process. Raises BlockingIOError when somebody else holds it."""
+
+    def free_bytes(self, path: str) -> int: ...
+    def total_bytes(self, path: str) -> int: ...
+    def set_modified_ms(self, path: str, modified_ms: int) -> None: ...
+
+
+class Stream(Protocol):
+    """A connected TCP stream. One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError (OSError's subclass)."""
+
+    @property
+    def peer(self) -> str:
+        """Host of the other side, as text, for logs and per-IP limits."""
+
+    @property
+    def local(self) -> tuple[str, int]: ...
+
+    def receive_nowait(self, buffer: memoryview) -> int | None:
+        """Bytes received into `buffer` now; 0 is end of stream; None when nothing is there yet."""
+
+    async def wait_readable(self) -> None: ...
+    def send_nowait(self, buffers: Sequence[Buffer]) -> int:
+        """Bytes the kernel took of `buffers` now (0 when it takes none)."""
+
+    async def wait_writable(self) -> None: ...
+    async def send_all(self, buffers: Sequence[Buffer]) -> None: ...
+    async def send_file(self, file: File, offset: int, count: int) -> None:
+        """Send `count` bytes of `file` from `offset` (sendfile where there is one)."""
+
+    def close(self) -> None:
+        """Close at once, at most flushing what the kernel holds. Idempotent; wakes whoever waits on the stream with ConnectionError."""
+
+
+class Listener(Protocol):
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int:
+        """The bound port, also where 0 was asked for."""
+
+    async def accept(self) -> Stream: ...
+    def close(self) -> None: ...
+
+
+class Network(Protocol):
+    async def listen(self, host: str, port: int, backlog: int = 50) -> Listener:
+        """Raises OSError (EADDRINUSE, EADDRNOTAVAIL ...)."""
+
+    async def connect(self, host: str, port: int) -> Stream:
+        """Raises ConnectionRefusedError when nobody listens, OSError otherwise. May hang: bound it with the clock."""
+
+
+class Threads(Protocol):
+    """Work that releases the GIL (fsync, compression, hashing) and blocking file calls. The simulator runs it at a drawn delay, or never, if the node dies first."""
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """`function` gets immutable arguments and file handles only, and touches no state of the loop."""
+
+
+class World(Protocol):
+    """Everything outside one node."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def random(self) -> Randomness: ...
+    @property
+    def files(self) -> FileSystem: ...
+    @property
+    def network(self) -> Network: ...
+    @property
+    def threads(self) -> Threads: ...
+    @property
+    def environment(self) -> Mapping[str, str]: ...
+    @property
+    def process_id(self) -> int: ...
+    def log_sink(self, line: Mapping[str, Any]) -> None:
+        """Takes one structured log event of this node; the composition root decides where it goes."""
