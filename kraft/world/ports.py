@@ -1,7 +1,8 @@
 """The world as a value: every source of nondeterminism a node may touch enters through these ports.
 
-`kraft.world.real` implements them with trio, os and sockets; `kraft.world.simulated` in memory, from a seed, with faults. Product code outside `kraft/world` never
-imports time, random, uuid, secrets, threading, socket or open(); `tests/tidy` enforces it. A node is `run_node(config, world)`: ten nodes live in one process, each with a world of its own.
+`kraft.world.real` implements them with trio, os and sockets; `kraft.world.simulated` in memory, from a seed, with faults. Product code outside `kraft/world`
+never imports time, random, uuid, secrets, threading, socket or open(); `tests/tidy` enforces it. A node is `run_node(config, world)`: ten nodes live in one
+process, each with a world of its own.
 
 Times are seconds as floats unless a name ends in `_ms`. Paths are plain `str`, absolute, with `/`.
 """
@@ -65,7 +66,10 @@ class File(Protocol):
         """Up to `count` bytes from `offset`; fewer only at the end of the file."""
 
     def append(self, buffers: Sequence[Buffer]) -> int:
-        """Write all of `buffers` at the end (one writev); returns the position of the first byte. On an error nothing is promised about the tail: the caller truncates back."""
+        """Write all of `buffers` at the end (one writev); returns the position of the first byte.
+
+        On an error nothing is promised about the tail: the caller truncates back.
+        """
 
     def pwrite(self, data: Buffer, offset: int) -> None: ...
     def truncate(self, size: int) -> None: ...
@@ -86,7 +90,10 @@ class FileStatus:
 
 
 class FileSystem(Protocol):
-    """Files as the storage engine sees them. `File.sync` makes content durable, `sync_directory` makes names durable; a crash keeps what was synced and any subset of the rest."""
+    """Files as the storage engine sees them.
+
+    `File.sync` makes content durable, `sync_directory` makes names durable; a crash keeps what was synced and any subset of the rest.
+    """
 
     def open(self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True) -> File:
         """Raises FileNotFoundError without `create`; FileExistsError with `exclusive` (which implies `create`)."""
@@ -114,7 +121,10 @@ class FileSystem(Protocol):
 
 
 class Stream(Protocol):
-    """A connected TCP stream. One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError (OSError's subclass)."""
+    """A connected TCP stream.
+
+    One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError (OSError's subclass).
+    """
 
     @property
     def peer(self) -> str:
@@ -125,6 +135,9 @@ class Stream(Protocol):
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
         """Bytes received into `buffer` now; 0 is end of stream; None when nothing is there yet."""
+
+    def readable_now(self) -> bool:
+        """Whether `receive_nowait` would return something; consumes nothing."""
 
     async def wait_readable(self) -> None: ...
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
@@ -159,7 +172,10 @@ class Network(Protocol):
 
 
 class Threads(Protocol):
-    """Work that releases the GIL (fsync, compression, hashing) and blocking file calls. The simulator runs it at a drawn delay, or never, if the node dies first."""
+    """Work that releases the GIL (fsync, compression, hashing) and blocking file calls.
+
+    The simulator runs it at a drawn delay, or never, if the node dies first.
+    """
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         """`function` gets immutable arguments and file handles only, and touches no state of the loop."""

@@ -1,0 +1,207 @@
+"""One client connection: receive, assemble, dispatch, send. One place reads, one place writes, one place closes.
+
+Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one has appended; every other request waits until all earlier ones are
+answered; responses leave in the order of their requests. A request that finishes at once is answered in the connection's own task: no other task, channel or thread is involved.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.errors import ProtocolError
+from kraft.network.connection_protocol import FrameAssembler
+from kraft.network.reply import FileRange, Peer, Reply
+from kraft.world.ports import Buffer, Stream
+
+if TYPE_CHECKING:
+    from kraft.network.socket_server import SocketServer
+
+PIPELINE_REQUESTS_MAX = 64
+REQUESTS_PER_TURN = 16
+SPIN_GAP_SECONDS = 0.0002
+SPIN_SECONDS = 0.0001
+
+
+class Connection:
+    """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it ends when nothing waits any more."""
+
+    __slots__ = ("_assembler", "_closed", "_drained", "_gap", "_server", "_stream", "_waiting", "last_active", "parked", "peer")
+
+    def __init__(self, server: SocketServer, stream: Stream) -> None:
+        self._server = server
+        self._stream = stream
+        self._assembler = FrameAssembler(server.limits.request_bytes_max, server.pool.acquire, server.pool.release)
+        self._waiting: deque[Awaitable[Reply]] = deque()
+        self._drained: trio.Event | None = None
+        self._closed = False
+        self._gap = 1.0
+        self.peer = Peer(stream.peer, server.name, stream.local)
+        self.parked = False
+        self.last_active = server.clock.now()
+
+    async def serve(self) -> None:
+        """Serve until the peer leaves, misbehaves, idles out or the server closes it. Raises nothing of the peer's doing."""
+        try:
+            await self._serve()
+        except ProtocolError as problem:
+            self._server.reject(self.peer, problem)
+        except OSError:
+            pass  # The peer went away; clients do that all the time.
+        finally:
+            self.close()
+            self._assembler.abandon()
+            self._server.leave_room(self)
+
+    def close(self) -> None:
+        """Close at once; whoever waits on the stream wakes with an error. Idempotent."""
+        if not self._closed:
+            self._closed = True
+            self._stream.close()
+
+    async def _serve(self) -> None:
+        stream, assembler, server = self._stream, self._assembler, self._server
+        scratch, pool = server.scratch, server.pool
+        handled = 0
+        while not self._closed:
+            target = assembler.target()
+            if target is not None and pool.bytes_out > server.limits.queued_request_bytes_max:
+                await server.wait_for_room(self)
+            count = stream.receive_nowait(scratch if target is None else target)
+            if count is None:
+                handled = 0
+                if target is not None or not await self._spin():
+                    await self._park()
+                continue
+            if count == 0:
+                return
+            if target is None:
+                for frame in assembler.feed(scratch[:count]):
+                    await self._handle(frame)
+                    handled += 1
+            else:
+                whole = assembler.received(count)
+                if whole is not None:
+                    try:
+                        await self._handle(whole)
+                    finally:
+                        pool.release(whole.obj)  # type: ignore[arg-type]  # The view's owner is the pool's bytearray.
+                        server.leave_room(self)
+                    handled += 1
+            if handled >= REQUESTS_PER_TURN:
+                handled = 0
+                await trio.lowlevel.checkpoint()
+
+    async def _park(self) -> None:
+        clock = self._server.clock
+        start = self.last_active = clock.now()
+        self.parked = True
+        await self._stream.wait_readable()
+        self.parked = False
+        self._gap = clock.now() - start
+
+    async def _spin(self) -> bool:
+        """A connection whose last gap was short looks again for a moment, if no other does: saves a lone fast client a trip through the poller. True when bytes came."""
+        server = self._server
+        if self._gap >= SPIN_GAP_SECONDS or server.spinning is not None:
+            return False
+        clock = server.clock
+        start = clock.now()
+        server.spinning = self
+        try:
+            while True:
+                await trio.lowlevel.checkpoint()
+                now = clock.now()
+                if self._stream.readable_now():
+                    self._gap = now - start
+                    return True
+                if now - start > SPIN_SECONDS:
+                    return False
+        finally:
+            server.spinning = None
+
+    async def _handle(self, frame: memoryview) -> None:
+        dispatcher = self._server.dispatcher
+        overtakes = dispatcher.may_overtake_wait(frame)
+        if self._waiting and not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX):
+            frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
+            await self._until_drained()
+        outcome = dispatcher.dispatch(self.peer, frame)
+        if type(outcome) is Reply:
+            if self._waiting:
+                self._waiting.append(_ready(outcome))
+            elif outcome.parts:
+                await self._send(outcome)
+        elif overtakes:
+            self._enqueue(outcome)  # type: ignore[arg-type]  # A Reply is excluded above.
+        else:
+            reply = await outcome  # type: ignore[misc]  # Likewise.
+            if reply.parts:
+                await self._send(reply)
+
+    def _enqueue(self, outcome: Awaitable[Reply]) -> None:
+        self._waiting.append(outcome)
+        if self._drained is None:
+            self._drained = trio.Event()
+            self._server.nursery.start_soon(self._drain_waiting)
+
+    async def _until_drained(self) -> None:
+        if self._drained is not None:
+            await self._drained.wait()
+
+    async def _drain_waiting(self) -> None:
+        """Answer what waits, in order. On a broken connection the rest is still awaited (its effects happen), its answers dropped."""
+        broken = False
+        while self._waiting:
+            try:
+                reply = await self._waiting[0]
+                if reply.parts and not broken:
+                    await self._send(reply)
+            except (OSError, ProtocolError):
+                broken = True
+                self.close()
+            finally:
+                self._waiting.popleft()
+        drained, self._drained = self._drained, None
+        assert drained is not None
+        drained.set()
+
+    async def _send(self, reply: Reply) -> None:
+        stream = self._stream
+        buffers: list[Buffer] = []
+        for part in reply.parts:
+            if type(part) is FileRange:
+                if buffers:
+                    await _send_buffers(stream, buffers)
+                    buffers = []
+                await stream.send_file(part.file, part.position, part.size)
+            else:
+                buffers.append(part)  # type: ignore[arg-type]  # Only FileRange and buffers occur.
+        if buffers:
+            await _send_buffers(stream, buffers)
+        if reply.throttle_ms:
+            await self._server.clock.sleep(reply.throttle_ms / 1000)
+        if reply.close_after:
+            self.close()
+
+
+async def _ready(reply: Reply) -> Reply:
+    return reply
+
+
+async def _send_buffers(stream: Stream, buffers: list[Buffer]) -> None:
+    total = sum(map(len, buffers))
+    sent = stream.send_nowait(buffers)
+    if sent == total:
+        return
+    rest: list[Buffer] = []
+    for buffer in buffers:
+        if sent >= len(buffer):
+            sent -= len(buffer)
+        else:
+            rest.append(memoryview(buffer)[sent:])
+            sent = 0
+    await stream.send_all(rest)

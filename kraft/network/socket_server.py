@@ -1,0 +1,127 @@
+"""A listener and its connections."""
+
+from __future__ import annotations
+
+import errno
+import math
+
+import trio
+
+from kraft.common.errors import ProtocolError
+from kraft.common.logging import Logger
+from kraft.network.connection import Connection
+from kraft.network.connection_protocol import FramePool
+from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.reply import Dispatcher, Peer
+from kraft.world.ports import Clock, Listener, Stream, World
+
+SCRATCH_BYTES = 128 * 1024
+ACCEPT_RETRY_SECONDS = 0.05
+
+
+class SocketServer:
+    """Accepts on one listener; every connection is a task in `nursery`. All connections of the server share one scratch buffer: nothing is buffered for an idle one."""
+
+    def __init__(self, world: World, name: str, limits: ConnectionLimits, counts: ConnectionCounts, dispatcher: Dispatcher, log: Logger) -> None:
+        self.name = name
+        self.limits = limits
+        self.dispatcher = dispatcher
+        self.clock: Clock = world.clock
+        self.pool = FramePool()
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.spinning: Connection | None = None
+        self.nursery: trio.Nursery
+        self.connections: dict[int, Connection] = {}
+        self.idle_closed = 0
+        self.rejected = 0
+        self._counts = counts
+        self._log = log
+        self._next_id = 0
+        self._admitted: Connection | None = None
+        self._room = trio.Event()
+        self._accepting: trio.CancelScope | None = None
+
+    async def run(self, listener: Listener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled. Closes the listener and every connection on the way out."""
+        try:
+            async with trio.open_nursery() as nursery:
+                self.nursery = nursery
+                nursery.start_soon(self._close_idle)
+                task_status.started()
+                with trio.CancelScope() as self._accepting:
+                    await self._accept(listener, nursery)
+                listener.close()
+                await self._until_cancelled()
+        finally:
+            listener.close()
+            for connection in list(self.connections.values()):
+                connection.close()
+
+    def stop_accepting(self) -> None:
+        """Take no new connections; those there are stay."""
+        if self._accepting is not None:
+            self._accepting.cancel()
+
+    async def _until_cancelled(self) -> None:
+        await self.clock.sleep_until(math.inf)
+
+    async def _accept(self, listener: Listener, nursery: trio.Nursery) -> None:
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as problem:
+                if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    self._log.error("accept failed; retrying", listener=self.name, reason=str(problem))
+                    await self.clock.sleep(ACCEPT_RETRY_SECONDS)
+                    continue
+                raise
+            refusal = self._counts.refusal(stream.peer, self.limits)
+            if refusal is not None:
+                self._counts.refused += 1
+                self._log.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
+                stream.close()
+                continue
+            nursery.start_soon(self._serve, stream)
+
+    async def _serve(self, stream: Stream) -> None:
+        connection = Connection(self, stream)
+        key, self._next_id = self._next_id, self._next_id + 1
+        host = connection.peer.host
+        self._counts.opened(host)
+        self.connections[key] = connection
+        try:
+            await connection.serve()
+        finally:
+            del self.connections[key]
+            self._counts.closed(host)
+
+    async def _close_idle(self) -> None:
+        period = max(self.limits.idle_seconds_max / 10, 0.05)
+        while True:
+            await self.clock.sleep(period)
+            oldest = self.clock.now() - self.limits.idle_seconds_max
+            for connection in list(self.connections.values()):
+                if connection.parked and connection.last_active < oldest:
+                    self.idle_closed += 1
+                    connection.close()
+
+    async def wait_for_room(self, connection: Connection) -> None:
+        """Hold a large frame back while too many request bytes are held (queued.max.request.bytes). One connection at a time goes on regardless, so frames in the making never block each other."""
+        while self.pool.bytes_out > self.limits.queued_request_bytes_max and self._admitted is not connection:
+            if self._admitted is None:
+                self._admitted = connection
+                return
+            await self._room.wait()
+
+    def leave_room(self, connection: Connection) -> None:
+        """`connection` has no frame in the making any more."""
+        if self._admitted is connection:
+            self._admitted = None
+        if self._room.statistics().tasks_waiting:
+            self._room.set()
+            self._room = trio.Event()
+
+    def reject(self, peer: Peer, problem: ProtocolError) -> None:
+        """One log line for a connection that broke the protocol."""
+        self.rejected += 1
+        self._log.warning("connection closed: protocol error", listener=self.name, peer=peer.host, reason=str(problem))
