@@ -1,0 +1,48 @@
+"""The real world: trio's clock and event loop, the kernel's files and sockets, worker threads.
+
+What enters: a seed (tests only) and the sink that log events go to. What leaves: one `RealWorld`, the value that a composition root hands to `run_node`. Only
+composition roots (`kraft.cli`, `kraft.testing`) and tests import this package; an import-linter contract says so.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kraft.world.randomness import SeededRandomness, SystemRandomness
+from kraft.world.real.clock import RealClock
+from kraft.world.real.files import RealFileSystem
+from kraft.world.real.network import RealNetwork
+from kraft.world.real.threads import RealThreads
+
+__all__ = ["RealWorld", "write_to_stderr"]
+
+LogSink = Callable[[Mapping[str, Any]], None]
+
+
+def write_to_stderr(line: Mapping[str, Any]) -> None:
+    """One JSON object a line on stderr, for a world whose composition root gave no other sink."""
+    sys.stderr.write(json.dumps(line, default=str) + "\n")
+
+
+class RealWorld:
+    """One process's world. Several nodes of one process (tests) take one each, so that thread limits and random streams stay apart."""
+
+    __slots__ = ("_log_sink", "clock", "environment", "files", "network", "process_id", "random", "threads")
+
+    def __init__(self, *, seed: int | str | None = None, log_sink: LogSink = write_to_stderr, threads: int = 16) -> None:
+        """`seed` makes random streams repeatable; without it they come from the kernel. `threads` bounds the worker threads of `threads.run`."""
+        self.clock = RealClock()
+        self.random = SystemRandomness() if seed is None else SeededRandomness(str(seed))
+        self.files = RealFileSystem()
+        self.network = RealNetwork()
+        self.threads = RealThreads(threads)
+        self.environment: Mapping[str, str] = dict(os.environ)
+        self.process_id = os.getpid()
+        self._log_sink = log_sink
+
+    def log_sink(self, line: Mapping[str, Any]) -> None:
+        self._log_sink(line)

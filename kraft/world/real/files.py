@@ -1,0 +1,172 @@
+"""Files through the kernel's calls, without Python's buffering layers.
+
+A writable handle knows the end of its file, so an append is one pwritev and nothing else; the contract that a file has one writing handle at a time makes
+that safe. Reads and probes use positions of their own and may run beside a write.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+
+from kraft.world.ports import Buffer, FileStatus
+
+PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's usual read-ahead window.
+BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
+RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only; without it every range counts as resident.
+CLOSED = 2**31 - 1  # A descriptor above what any kernel gives out (fs.nr_open <= 2^30): every call on it says EBADF, where -1 would be a ValueError in some.
+DATA_SYNC = getattr(os, "fdatasync", os.fsync)  # Content and size; only timestamps are left to the kernel.
+
+
+class RealFile:
+    """Implements `kraft.world.ports.File` on a file descriptor. A closed file answers EBADF, never another file's bytes."""
+
+    __slots__ = ("_end", "_writable", "descriptor", "path")
+
+    def __init__(self, path: str, descriptor: int, writable: bool) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self._writable = writable
+        self._end = os.fstat(descriptor).st_size
+
+    def size(self) -> int:
+        return self._end if self._writable else os.fstat(self.descriptor).st_size
+
+    def pread(self, count: int, offset: int) -> bytes:
+        data = os.pread(self.descriptor, count, offset)
+        if len(data) in (count, 0):
+            return data
+        parts = [data]  # A short read may be the end of the file or a signal; only an empty one is the end.
+        got = len(data)
+        while got < count and (more := os.pread(self.descriptor, count - got, offset + got)):
+            parts.append(more)
+            got += len(more)
+        return b"".join(parts)
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        start = self._end
+        total = sum(map(len, buffers))
+        if len(buffers) <= BUFFERS_PER_CALL:
+            written = os.pwritev(self.descriptor, buffers, start)
+            self._end = start + written
+            if written == total:
+                return start
+        self._append_rest(buffers, self._end - start)
+        return start
+
+    def _append_rest(self, buffers: Sequence[Buffer], skip: int) -> None:
+        """Write what a short first write left, one buffer at a time; a full disk or file-size limit surfaces as the OSError of the next call."""
+        for buffer in buffers:
+            if skip >= len(buffer):
+                skip -= len(buffer)
+                continue
+            rest = memoryview(buffer)[skip:]
+            skip = 0
+            while rest:
+                written = os.pwrite(self.descriptor, rest, self._end)
+                self._end += written
+                rest = rest[written:]
+
+    def pwrite(self, data: Buffer, offset: int) -> None:
+        rest = memoryview(data)
+        while rest:
+            written = os.pwrite(self.descriptor, rest, offset)
+            offset += written
+            self._end = max(self._end, offset)
+            rest = rest[written:]
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.descriptor, size)
+        self._end = size
+
+    def sync(self) -> None:
+        DATA_SYNC(self.descriptor)
+
+    def resident(self, offset: int, count: int) -> bool:
+        if not RWF_NOWAIT or count <= 0:
+            return True
+        byte = [bytearray(1)]
+        try:
+            for position in range(offset, offset + count, PROBE_STRIDE):
+                os.preadv(self.descriptor, byte, position, RWF_NOWAIT)
+            os.preadv(self.descriptor, byte, offset + count - 1, RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:  # File systems in memory refuse the flag: nothing there ever waits.
+                raise
+        return True
+
+    def close(self) -> None:
+        descriptor, self.descriptor = self.descriptor, CLOSED
+        if descriptor != CLOSED:
+            os.close(descriptor)
+
+
+class RealFileSystem:
+    """Implements `kraft.world.ports.FileSystem`."""
+
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True) -> RealFile:
+        flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
+        if create or exclusive:
+            flags |= os.O_CREAT
+        if exclusive:
+            flags |= os.O_EXCL
+        if truncate:
+            flags |= os.O_TRUNC
+        return RealFile(path, os.open(path, flags, 0o644), writable)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def status(self, path: str) -> FileStatus:
+        found = os.stat(path)
+        return FileStatus(size=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000, is_directory=found.st_mode & 0o170000 == 0o040000)
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directories(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    @contextlib.contextmanager
+    def lock(self, path: str) -> Iterator[None]:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        finally:
+            os.close(descriptor)  # Closing the only descriptor releases the lock.
+
+    def free_bytes(self, path: str) -> int:
+        found = os.statvfs(path)
+        return found.f_bavail * found.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        found = os.statvfs(path)
+        return found.f_blocks * found.f_frsize
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))

@@ -1,0 +1,234 @@
+"""TCP over raw non-blocking sockets, waiting through trio's event loop.
+
+Each call tries the kernel first and waits only if it must: a wait costs an epoll registration and a turn of the loop, a send that fits the socket buffer
+costs neither. So that no busy stream starves the rest, one that keeps succeeding gives up its turn after every `TURN_BYTES`. Every failure of a connection,
+of whatever errno, surfaces as a ConnectionError.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+
+import trio
+
+from kraft.world.ports import Buffer, File
+from kraft.world.real.files import CLOSED, RealFile
+
+TURN_BYTES = 1024 * 1024  # At most this much is sent without a checkpoint: about 0.2 ms of copying.
+BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
+Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
+
+
+def _broken(error: OSError) -> ConnectionError:
+    """A connection's failure as the one kind that callers handle, errno kept."""
+    if isinstance(error, ConnectionError):
+        return error
+    return ConnectionResetError(error.errno, error.strerror)
+
+
+def _closed() -> ConnectionError:
+    return ConnectionAbortedError(errno.ECONNABORTED, "closed on this side")
+
+
+class RealStream:
+    """Implements `kraft.world.ports.Stream` on a connected socket."""
+
+    __slots__ = ("_socket", "_turn", "local", "peer")
+
+    def __init__(self, connected: socket.socket, peer: str) -> None:
+        self._socket = connected
+        self._turn = 0  # Bytes sent since the last checkpoint.
+        self.peer = peer
+        self.local: tuple[str, int] = connected.getsockname()[:2]
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+
+    def receive_nowait(self, buffer: memoryview) -> int | None:
+        try:
+            return self._socket.recv_into(buffer)
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            raise _broken(error) from error
+
+    async def wait_readable(self) -> None:
+        try:
+            await trio.lowlevel.wait_readable(self._socket)
+        except (trio.ClosedResourceError, ValueError) as error:  # ValueError: the socket was closed before the wait.
+            raise _closed() from error
+
+    def send_nowait(self, buffers: Sequence[Buffer]) -> int:
+        try:
+            if len(buffers) == 1:
+                return self._socket.send(buffers[0])
+            return self._socket.sendmsg(buffers[:BUFFERS_PER_CALL])
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            raise _broken(error) from error
+
+    async def wait_writable(self) -> None:
+        self._turn = 0
+        try:
+            await trio.lowlevel.wait_writable(self._socket)
+        except (trio.ClosedResourceError, ValueError) as error:
+            raise _closed() from error
+
+    async def send_all(self, buffers: Sequence[Buffer]) -> None:
+        rest = sum(map(len, buffers))
+        while rest:
+            sent = self.send_nowait(buffers)
+            rest -= sent
+            self._turn += sent
+            if not rest:
+                break
+            buffers = _after(buffers, sent)
+            await self.wait_writable()
+        if self._turn >= TURN_BYTES:
+            self._turn = 0
+            await trio.lowlevel.checkpoint()
+
+    async def send_file(self, file: File, offset: int, count: int) -> None:
+        if not isinstance(file, RealFile):
+            raise TypeError(f"{type(file).__name__} is a file of another world")
+        end = offset + count
+        while offset < end:
+            try:
+                # Both descriptors are read afresh each time: one that was closed meanwhile fails, and is never another's.
+                sent = os.sendfile(self._socket.fileno(), file.descriptor, offset, min(end - offset, TURN_BYTES))
+            except BlockingIOError:
+                await self.wait_writable()
+                continue
+            except OSError as error:
+                if error.errno == errno.EIO or file.descriptor == CLOSED:
+                    raise  # The file's failure, not the connection's.
+                raise _broken(error) from error
+            if sent == 0:
+                raise OSError(errno.EIO, f"{file.path} ends before byte {end}")
+            offset += sent
+            self._turn += sent
+            if self._turn >= TURN_BYTES:
+                self._turn = 0
+                await trio.lowlevel.checkpoint()
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+
+def _after(buffers: Sequence[Buffer], sent: int) -> list[Buffer]:
+    """What is left of `buffers` once their first `sent` bytes are gone."""
+    left: list[Buffer] = []
+    for buffer in buffers:
+        if sent >= len(buffer):
+            sent -= len(buffer)
+        else:
+            left.append(memoryview(buffer)[sent:] if sent else buffer)
+            sent = 0
+    return left
+
+
+class RealListener:
+    """Implements `kraft.world.ports.Listener`. Once closed, `accept` raises ConnectionError."""
+
+    __slots__ = ("_socket", "host", "port")
+
+    def __init__(self, listening: socket.socket) -> None:
+        self._socket = listening
+        self.host, self.port = listening.getsockname()[:2]
+
+    async def accept(self) -> RealStream:
+        await trio.lowlevel.checkpoint()
+        while True:
+            try:
+                connected, address = self._socket.accept()
+                connected.setblocking(False)
+                return RealStream(connected, str(address[0]))
+            except BlockingIOError:
+                try:
+                    await trio.lowlevel.wait_readable(self._socket)
+                except (trio.ClosedResourceError, ValueError) as error:
+                    raise _closed() from error
+            except ConnectionError:
+                continue  # The peer gave up between its connect and our accept.
+            except OSError as error:
+                if error.errno == errno.EBADF:
+                    raise _closed() from error
+                if error.errno not in (errno.EINVAL, errno.ENOTCONN):  # A peer already gone shows as these when its options are set.
+                    raise
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+
+class RealNetwork:
+    """Implements `kraft.world.ports.Network`."""
+
+    __slots__ = ()
+
+    async def listen(self, host: str, port: int, backlog: int = 50) -> RealListener:
+        """An empty host is every address, IPv4 and IPv6."""
+        if not host:
+            dual = socket.has_dualstack_ipv6()
+            listening = socket.create_server(("", port), family=socket.AF_INET6 if dual else socket.AF_INET, backlog=backlog, dualstack_ipv6=dual)
+        else:
+            family, address = (await _resolve(host, port))[0]
+            listening = _bind(family, address, backlog)
+        listening.setblocking(False)
+        return RealListener(listening)
+
+    async def connect(self, host: str, port: int) -> RealStream:
+        failure: OSError | None = None
+        for family, address in await _resolve(host, port):
+            try:
+                return await _connect(family, address)
+            except OSError as error:
+                failure = failure or error
+        raise failure or ConnectionRefusedError(errno.ECONNREFUSED, f"{host} has no address")
+
+
+def _bind(family: int, address: Address, backlog: int) -> socket.socket:
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(backlog)
+    except BaseException:
+        listening.close()
+        raise
+    return listening
+
+
+async def _connect(family: int, address: Address) -> RealStream:
+    connecting = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connecting.setblocking(False)
+        try:
+            connecting.connect(address)
+            await trio.lowlevel.checkpoint()
+        except BlockingIOError:
+            await trio.lowlevel.wait_writable(connecting)
+        status = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if status:
+            raise OSError(status, os.strerror(status))
+        if connecting.getsockname() == connecting.getpeername():  # An ephemeral port nobody listens on can meet itself on loopback.
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        return RealStream(connecting, str(address[0]))
+    except BaseException:
+        connecting.close()
+        raise
+
+
+async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
+    """Addresses of a host in the resolver's order. Numeric hosts need no thread."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        found = await trio.to_thread.run_sync(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True)
+    return [(entry[0], entry[4]) for entry in found]

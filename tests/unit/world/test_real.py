@@ -1,0 +1,90 @@
+"""The real world keeps the contract, and what only a real kernel can show."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import trio
+
+from kraft.world.ports import World
+from kraft.world.real import RealWorld, write_to_stderr
+from kraft.world.real.files import RealFileSystem
+from tests.unit.world.contract import Body, Harness, WorldContract, connected
+
+
+class RealHarness(Harness):
+    def __init__(self, root: Path) -> None:
+        self.root = str(root)
+
+    def run(self, body: Body) -> None:
+        world: World = RealWorld(seed=1, log_sink=lambda line: None)
+        trio.run(body, world)
+
+    def files(self) -> RealFileSystem:
+        return RealFileSystem()
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Harness:
+    return RealHarness(tmp_path)
+
+
+class TestRealWorld(WorldContract):
+    pass
+
+
+def test_streams_without_a_seed_differ_between_worlds() -> None:
+    assert RealWorld().random.stream("a").random() != RealWorld().random.stream("a").random()
+    assert RealWorld().random.uuid("a") != RealWorld().random.uuid("a")
+
+
+def test_streams_with_a_seed_are_the_same_everywhere() -> None:
+    assert RealWorld(seed=7).random.stream("a").random() == RealWorld(seed="7").random.stream("a").random() == 0.9733080591306875
+
+
+def test_the_default_log_sink_is_a_json_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    write_to_stderr({"event": "start", "path": Path("/a")})
+    assert json.loads(capsys.readouterr().err) == {"event": "start", "path": "/a"}
+
+
+def test_a_stream_that_never_waits_still_gives_up_its_turn(tmp_path: Path) -> None:
+    """Sends that always fit the socket buffer must not keep other tasks from running."""
+    turns = 0
+
+    async def count_turns() -> None:
+        nonlocal turns
+        while True:
+            await trio.lowlevel.checkpoint()
+            turns += 1
+
+    async def body() -> None:
+        world = RealWorld()
+        listener = await world.network.listen("127.0.0.1", 0)
+        near, far = await connected(world, listener)
+        scratch = memoryview(bytearray(1 << 20))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(count_turns)
+            for _ in range(6000):
+                await near.send_all([bytes(1024)])
+                far.receive_nowait(scratch)
+            nursery.cancel_scope.cancel()
+        for closable in (near, far, listener):
+            closable.close()
+
+    trio.run(body)
+    assert turns >= 2
+
+
+def test_a_file_of_another_world_is_refused() -> None:
+    async def body() -> None:
+        world = RealWorld()
+        listener = await world.network.listen("", 0)
+        near, far = await connected(world, listener)
+        with pytest.raises(TypeError, match="another world"):
+            await near.send_file(object(), 0, 1)  # type: ignore[arg-type]  # The point of the test.
+        for closable in (near, far, listener):
+            closable.close()
+
+    trio.run(body)
