@@ -1,0 +1,53 @@
+"""ShareGroupCurrentMemberAssignmentValue. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.protocol.schema import Message, Struct, UnknownTags
+
+
+class TopicPartitions(Struct):
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+    SCHEMA = """
+    topic_id: uuid 0+
+    partitions: []int32 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[int] | tuple[int, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions: list[int] = list(partitions) if isinstance(partitions, tuple) else partitions
+        self.unknown_tags = unknown_tags
+
+
+class ShareGroupCurrentMemberAssignmentValue(Message):
+    __slots__ = ("member_epoch", "previous_member_epoch", "state", "assigned_partitions", "unknown_tags")
+    API_KEY = 14
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    member_epoch: int32 0+
+    previous_member_epoch: int32 0+
+    state: int8 0+
+    assigned_partitions: []TopicPartitions 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        member_epoch: int = 0,
+        previous_member_epoch: int = 0,
+        state: int = 0,
+        assigned_partitions: list[TopicPartitions] | tuple[TopicPartitions, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.member_epoch = member_epoch
+        self.previous_member_epoch = previous_member_epoch
+        self.state = state
+        self.assigned_partitions: list[TopicPartitions] = list(assigned_partitions) if isinstance(assigned_partitions, tuple) else assigned_partitions
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,16 @@
+"""NoOpRecord. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.protocol.schema import Message, UnknownTags
+
+
+class NoOpRecord(Message):
+    __slots__ = ("unknown_tags",)
+    API_KEY = 20
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = ""
+
+    def __init__(self, *, unknown_tags: UnknownTags | None = None) -> None:
+        self.unknown_tags = unknown_tags

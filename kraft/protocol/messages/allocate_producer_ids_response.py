@@ -1,0 +1,33 @@
+"""AllocateProducerIdsResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.protocol.schema import Message, UnknownTags
+
+
+class AllocateProducerIdsResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "producer_id_start", "producer_id_len", "unknown_tags")
+    API_KEY = 67
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    throttle_time_ms: int32 0+
+    error_code: int16 0+
+    producer_id_start: int64 0+ entity=producerId
+    producer_id_len: int32 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        producer_id_start: int = 0,
+        producer_id_len: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.producer_id_start = producer_id_start
+        self.producer_id_len = producer_id_len
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,30 @@
+"""BrokerRegistrationResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.protocol.schema import Message, UnknownTags
+
+
+class BrokerRegistrationResponse(Message):
+    __slots__ = ("throttle_time_ms", "error_code", "broker_epoch", "unknown_tags")
+    API_KEY = 62
+    VALID_VERSIONS = (0, 4)
+    FLEXIBLE_VERSIONS = (0, 4)
+    SCHEMA = """
+    throttle_time_ms: int32 0+
+    error_code: int16 0+
+    broker_epoch: int64 0+ default=-1
+    """
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        error_code: int = 0,
+        broker_epoch: int = -1,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.error_code = error_code
+        self.broker_epoch = broker_epoch
+        self.unknown_tags = unknown_tags

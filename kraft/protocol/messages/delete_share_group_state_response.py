@@ -1,0 +1,66 @@
+"""DeleteShareGroupStateResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.protocol.schema import Message, Struct, UnknownTags
+
+
+class PartitionResult(Struct):
+    __slots__ = ("partition", "error_code", "error_message", "unknown_tags")
+    SCHEMA = """
+    partition: int32 0+
+    error_code: int16 0+
+    error_message: string 0+ nullable=0+ default=null
+    """
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        error_code: int = 0,
+        error_message: str | None = None,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.partition = partition
+        self.error_code = error_code
+        self.error_message = error_message
+        self.unknown_tags = unknown_tags
+
+
+class DeleteStateResult(Struct):
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+    SCHEMA = """
+    topic_id: uuid 0+
+    partitions: []PartitionResult 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionResult] | tuple[PartitionResult, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions: list[PartitionResult] = list(partitions) if isinstance(partitions, tuple) else partitions
+        self.unknown_tags = unknown_tags
+
+
+class DeleteShareGroupStateResponse(Message):
+    __slots__ = ("results", "unknown_tags")
+    API_KEY = 86
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    results: []DeleteStateResult 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        results: list[DeleteStateResult] | tuple[DeleteStateResult, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.results: list[DeleteStateResult] = list(results) if isinstance(results, tuple) else results
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,27 @@
+"""ExpireDelegationTokenRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.protocol.schema import Message, UnknownTags
+
+
+class ExpireDelegationTokenRequest(Message):
+    __slots__ = ("hmac", "expiry_time_period_ms", "unknown_tags")
+    API_KEY = 40
+    VALID_VERSIONS = (1, 2)
+    FLEXIBLE_VERSIONS = (2, 2)
+    SCHEMA = """
+    hmac: bytes 0+
+    expiry_time_period_ms: int64 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        hmac: bytes = b"",
+        expiry_time_period_ms: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.hmac = hmac
+        self.expiry_time_period_ms = expiry_time_period_ms
+        self.unknown_tags = unknown_tags

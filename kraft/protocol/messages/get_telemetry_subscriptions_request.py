@@ -1,0 +1,25 @@
+"""GetTelemetrySubscriptionsRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.protocol.schema import Message, UnknownTags
+
+
+class GetTelemetrySubscriptionsRequest(Message):
+    __slots__ = ("client_instance_id", "unknown_tags")
+    API_KEY = 71
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    client_instance_id: uuid 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        client_instance_id: bytes = ZERO_UUID,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.client_instance_id = client_instance_id
+        self.unknown_tags = unknown_tags

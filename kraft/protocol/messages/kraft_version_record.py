@@ -1,0 +1,27 @@
+"""KRaftVersionRecord. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.protocol.schema import Message, UnknownTags
+
+
+class KRaftVersionRecord(Message):
+    __slots__ = ("version", "kraft_version", "unknown_tags")
+    API_KEY = -1
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    version: int16 0+
+    kraft_version: int16 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        version: int = 0,
+        kraft_version: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.version = version
+        self.kraft_version = kraft_version
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,69 @@
+"""OffsetCommitResponse. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.protocol.schema import Message, Struct, UnknownTags
+
+
+class OffsetCommitResponsePartition(Struct):
+    __slots__ = ("partition_index", "error_code", "unknown_tags")
+    SCHEMA = """
+    partition_index: int32 0+
+    error_code: int16 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        partition_index: int = 0,
+        error_code: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.partition_index = partition_index
+        self.error_code = error_code
+        self.unknown_tags = unknown_tags
+
+
+class OffsetCommitResponseTopic(Struct):
+    __slots__ = ("name", "topic_id", "partitions", "unknown_tags")
+    SCHEMA = """
+    name: string 0-9 entity=topicName ignorable
+    topic_id: uuid 10+ ignorable
+    partitions: []OffsetCommitResponsePartition 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[OffsetCommitResponsePartition] | tuple[OffsetCommitResponsePartition, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: list[OffsetCommitResponsePartition] = list(partitions) if isinstance(partitions, tuple) else partitions
+        self.unknown_tags = unknown_tags
+
+
+class OffsetCommitResponse(Message):
+    __slots__ = ("throttle_time_ms", "topics", "unknown_tags")
+    API_KEY = 8
+    VALID_VERSIONS = (2, 10)
+    FLEXIBLE_VERSIONS = (8, 10)
+    SCHEMA = """
+    throttle_time_ms: int32 3+ ignorable
+    topics: []OffsetCommitResponseTopic 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        throttle_time_ms: int = 0,
+        topics: list[OffsetCommitResponseTopic] | tuple[OffsetCommitResponseTopic, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.throttle_time_ms = throttle_time_ms
+        self.topics: list[OffsetCommitResponseTopic] = list(topics) if isinstance(topics, tuple) else topics
+        self.unknown_tags = unknown_tags

@@ -1,0 +1,66 @@
+"""ReadShareGroupStateRequest. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.protocol.schema import Message, Struct, UnknownTags
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition", "leader_epoch", "unknown_tags")
+    SCHEMA = """
+    partition: int32 0+
+    leader_epoch: int32 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        partition: int = 0,
+        leader_epoch: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.unknown_tags = unknown_tags
+
+
+class ReadStateData(Struct):
+    __slots__ = ("topic_id", "partitions", "unknown_tags")
+    SCHEMA = """
+    topic_id: uuid 0+
+    partitions: []PartitionData 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        topic_id: bytes = ZERO_UUID,
+        partitions: list[PartitionData] | tuple[PartitionData, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.topic_id = topic_id
+        self.partitions: list[PartitionData] = list(partitions) if isinstance(partitions, tuple) else partitions
+        self.unknown_tags = unknown_tags
+
+
+class ReadShareGroupStateRequest(Message):
+    __slots__ = ("group_id", "topics", "unknown_tags")
+    API_KEY = 84
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    group_id: string 0+
+    topics: []ReadStateData 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        group_id: str = "",
+        topics: list[ReadStateData] | tuple[ReadStateData, ...] = (),
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.group_id = group_id
+        self.topics: list[ReadStateData] = list(topics) if isinstance(topics, tuple) else topics
+        self.unknown_tags = unknown_tags

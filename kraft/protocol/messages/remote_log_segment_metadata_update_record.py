@@ -1,0 +1,78 @@
+"""RemoteLogSegmentMetadataUpdateRecord. Generated from Apache Kafka 4.3.1 by kraft/_tools/generate_messages.py: do not edit."""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.protocol.schema import Message, Struct, UnknownTags
+
+
+class TopicIdPartitionEntry(Struct):
+    __slots__ = ("name", "id", "partition", "unknown_tags")
+    SCHEMA = """
+    name: string 0+
+    id: uuid 0+
+    partition: int32 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str = "",
+        id: bytes = ZERO_UUID,
+        partition: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.name = name
+        self.id = id
+        self.partition = partition
+        self.unknown_tags = unknown_tags
+
+
+class RemoteLogSegmentIdEntry(Struct):
+    __slots__ = ("topic_id_partition", "id", "unknown_tags")
+    SCHEMA = """
+    topic_id_partition: TopicIdPartitionEntry 0+
+    id: uuid 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        topic_id_partition: TopicIdPartitionEntry | None = None,
+        id: bytes = ZERO_UUID,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.topic_id_partition = TopicIdPartitionEntry() if topic_id_partition is None else topic_id_partition
+        self.id = id
+        self.unknown_tags = unknown_tags
+
+
+class RemoteLogSegmentMetadataUpdateRecord(Message):
+    __slots__ = ("remote_log_segment_id", "broker_id", "event_timestamp_ms", "custom_metadata", "remote_log_segment_state", "unknown_tags")
+    API_KEY = 1
+    VALID_VERSIONS = (0, 0)
+    FLEXIBLE_VERSIONS = (0, 0)
+    SCHEMA = """
+    remote_log_segment_id: RemoteLogSegmentIdEntry 0+
+    broker_id: int32 0+
+    event_timestamp_ms: int64 0+
+    custom_metadata: bytes 0+ nullable=0+ default=null
+    remote_log_segment_state: int8 0+
+    """
+
+    def __init__(
+        self,
+        *,
+        remote_log_segment_id: RemoteLogSegmentIdEntry | None = None,
+        broker_id: int = 0,
+        event_timestamp_ms: int = 0,
+        custom_metadata: bytes | None = None,
+        remote_log_segment_state: int = 0,
+        unknown_tags: UnknownTags | None = None,
+    ) -> None:
+        self.remote_log_segment_id = RemoteLogSegmentIdEntry() if remote_log_segment_id is None else remote_log_segment_id
+        self.broker_id = broker_id
+        self.event_timestamp_ms = event_timestamp_ms
+        self.custom_metadata = custom_metadata
+        self.remote_log_segment_state = remote_log_segment_state
+        self.unknown_tags = unknown_tags
