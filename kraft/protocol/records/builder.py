@@ -1,0 +1,108 @@
+"""Making record batches: from records, or empty ones that the cleaner leaves behind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from crc32c import crc32c
+
+from kraft.protocol.records.compression import NONE, compress
+from kraft.protocol.records.record import Record as Record
+from kraft.protocol.records.record import append_record
+from kraft.protocol.records.record_batch import (
+    CONTROL_FLAG,
+    CRC_START,
+    CREATE_TIME,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_FLAG,
+    TRANSACTIONAL_FLAG,
+    RecordBatch,
+)
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int | None = None,
+    last_offset: int | None = None,
+    leader_epoch: int = -1,
+    codec: int = NONE,
+    level: int | None = None,
+    timestamp_type: int = CREATE_TIME,
+    log_append_time_ms: int = NO_TIMESTAMP,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+    delete_horizon_ms: int | None = None,
+) -> bytes:
+    """One whole batch of `records` (at least one), whose offsets must ascend.
+
+    `base_offset` and `last_offset` default to those of the records; the cleaner passes the original's, so that a batch keeps its span when records leave it.
+    With LOG_APPEND_TIME, `log_append_time_ms` is the batch's max timestamp. `delete_horizon_ms` takes the place of the base timestamp (KIP-534).
+    """
+    base_offset = records[0].offset if base_offset is None else base_offset
+    last_offset = records[-1].offset if last_offset is None else last_offset
+    base_timestamp = records[0].timestamp if delete_horizon_ms is None else delete_horizon_ms
+    payload = bytearray()
+    max_timestamp = NO_TIMESTAMP
+    for record in records:
+        append_record(payload, record.offset - base_offset, record.timestamp - base_timestamp, record.key, record.value, record.headers)
+        if record.timestamp > max_timestamp:
+            max_timestamp = record.timestamp
+    attributes = codec | (TRANSACTIONAL_FLAG if is_transactional else 0) | (CONTROL_FLAG if is_control else 0)
+    attributes |= 0 if delete_horizon_ms is None else DELETE_HORIZON_FLAG
+    if timestamp_type == LOG_APPEND_TIME:
+        attributes |= TIMESTAMP_TYPE_FLAG
+        max_timestamp = log_append_time_ms
+    return _seal(
+        payload if codec == NONE else compress(codec, payload, level), base_offset, leader_epoch, attributes, last_offset - base_offset, base_timestamp,
+        max_timestamp, producer_id, producer_epoch, base_sequence, len(records),
+    )  # fmt: skip
+
+
+def build_empty_batch(batch: RecordBatch) -> bytes:
+    """`batch` without its records: keeps offsets, producer, epoch and sequence, as Kafka's cleaner does for the last batch of a producer."""
+    attributes = batch.attributes & (TIMESTAMP_TYPE_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG)
+    return _seal(
+        b"", batch.base_offset, batch.partition_leader_epoch, attributes, batch.last_offset_delta, NO_TIMESTAMP, batch.max_timestamp,
+        batch.producer_id, batch.producer_epoch, batch.base_sequence, 0,
+    )  # fmt: skip
+
+
+def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: int) -> bytearray:
+    """A copy of the whole batch with another timestamp type and max timestamp, and the CRC that goes with them. Records stay as they are, compressed or not."""
+    copy = bytearray(batch.view)
+    attributes = batch.attributes | TIMESTAMP_TYPE_FLAG if timestamp_type == LOG_APPEND_TIME else batch.attributes & ~TIMESTAMP_TYPE_FLAG
+    _pack(copy, batch.base_offset, batch.length, batch.partition_leader_epoch, attributes, batch.last_offset_delta, batch.base_timestamp, max_timestamp,
+          batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)  # fmt: skip
+    return copy
+
+
+def _seal(
+    payload: bytes | bytearray, base_offset: int, leader_epoch: int, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
+    producer_id: int, producer_epoch: int, base_sequence: int, count: int,
+) -> bytes:  # fmt: skip
+    batch = bytearray(HEADER_SIZE) + payload
+    _pack(batch, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp,
+          producer_id, producer_epoch, base_sequence, count)  # fmt: skip
+    return bytes(batch)
+
+
+def _pack(
+    batch: bytearray, base_offset: int, length: int, leader_epoch: int, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
+    producer_id: int, producer_epoch: int, base_sequence: int, count: int,
+) -> None:  # fmt: skip
+    fields = (attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count)
+    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, 0, *fields)
+    HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, crc32c(memoryview(batch)[CRC_START:]), *fields)

@@ -1,0 +1,83 @@
+"""Control records: written by brokers and controllers into a log, never shown to applications.
+
+The key is version i16 and type i16. A transaction marker's value is version i16 and coordinator epoch i32 (KIP-98); the quorum's control records (KIP-595,
+KIP-630, KIP-853) carry a message of their schema, encoded by the caller. A batch of control records holds exactly one record when it is a marker; the quorum
+puts several in one batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from struct import error as StructError
+
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import InvalidRecord, Record
+from kraft.protocol.records.record_batch import RecordBatch
+
+_KEY = Struct(">hh")
+_MARKER = Struct(">hi")
+
+
+class ControlRecordType:
+    """What a control record says, as its key's type field has it."""
+
+    ABORT = 0
+    COMMIT = 1
+    LEADER_CHANGE = 2
+    SNAPSHOT_HEADER = 3
+    SNAPSHOT_FOOTER = 4
+    KRAFT_VERSION = 5
+    KRAFT_VOTERS = 6
+
+
+def control_key(control_type: int) -> bytes:
+    """The key of a control record."""
+    return _KEY.pack(0, control_type)
+
+
+def control_type_of(key: bytes | None) -> int:
+    """The type in a control record's key; may be one we do not know. Raises InvalidRecord when it is no such key."""
+    if key is None or len(key) < _KEY.size:
+        raise InvalidRecord(f"a control record with the key {key!r}")
+    version, control_type = _KEY.unpack_from(key)
+    if version < 0:
+        raise InvalidRecord(f"a control record of version {version}")
+    return int(control_type)
+
+
+class TransactionMarker:
+    """A marker that ends a transaction: `control_type` is ABORT or COMMIT."""
+
+    __slots__ = ("control_type", "coordinator_epoch")
+
+    def __init__(self, control_type: int, coordinator_epoch: int) -> None:
+        self.control_type = control_type
+        self.coordinator_epoch = coordinator_epoch
+
+
+def marker_of(batch: RecordBatch) -> TransactionMarker | None:
+    """The transaction marker in a control batch; None when the batch is of another kind or empty. Raises InvalidRecord."""
+    if not batch.is_control or batch.count == 0:
+        return None
+    record = batch.records()[0]
+    control_type = control_type_of(record.key)
+    if control_type not in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
+        return None
+    try:
+        _, coordinator_epoch = _MARKER.unpack_from(record.value or b"")
+    except StructError as problem:
+        raise InvalidRecord(f"a transaction marker with the value {record.value!r}") from problem
+    return TransactionMarker(control_type, coordinator_epoch)
+
+
+def build_marker_batch(marker: TransactionMarker, *, offset: int, timestamp_ms: int, leader_epoch: int, producer_id: int, producer_epoch: int) -> bytes:
+    """The one-record batch that commits or aborts a producer's transaction on one partition."""
+    record = Record(offset, timestamp_ms, control_key(marker.control_type), _MARKER.pack(0, marker.coordinator_epoch))
+    return build_batch([record], leader_epoch=leader_epoch, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True)
+
+
+def build_control_batch(entries: Sequence[tuple[int, bytes]], *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytes:
+    """A batch of the quorum's control records: (type, encoded message) each."""
+    records = [Record(base_offset + index, timestamp_ms, control_key(control_type), value) for index, (control_type, value) in enumerate(entries)]
+    return build_batch(records, leader_epoch=leader_epoch, is_control=True)

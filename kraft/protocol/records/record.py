@@ -1,0 +1,130 @@
+"""One record inside a batch: length, attributes, deltas of timestamp and offset, key, value, headers, all in zig-zag varints (KIP-98)."""
+
+from __future__ import annotations
+
+from kraft.common.errors import ProtocolError
+from kraft.protocol.records.varint import append_varint, read_varint
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class CorruptBatch(ProtocolError):
+    """The bytes are not a batch: too short, a wrong magic, a length that cannot be, a CRC that differs."""
+
+
+class InvalidRecord(ProtocolError):
+    """The batch is whole, its records are not: garbage where a record should be."""
+
+
+class RecordCountMismatch(InvalidRecord):
+    """The batch holds fewer or more records than its header says."""
+
+
+class Record:
+    """One record. `offset` and `timestamp` (ms) are absolute; null keys and values are None; header keys are text."""
+
+    __slots__ = ("headers", "key", "offset", "timestamp", "value")
+
+    def __init__(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Record) and self._fields() == other._fields()
+
+    def __hash__(self) -> int:
+        return hash(self._fields())
+
+    def __repr__(self) -> str:
+        return f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, headers={self.headers!r})"
+
+    def _fields(self) -> tuple[object, ...]:
+        return (self.offset, self.timestamp, self.key, self.value, self.headers)
+
+
+def decode_records(payload: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None = None) -> list[Record]:
+    """The `count` records of a decompressed payload.
+
+    `log_append_time_ms` replaces every timestamp. Raises InvalidRecord; RecordCountMismatch when bytes end early or are left.
+    """
+    data = payload if isinstance(payload, bytes) else bytes(payload)
+    records: list[Record] = []
+    position, end = 0, len(data)
+    try:
+        for _ in range(count):
+            if position == end:
+                raise RecordCountMismatch(f"{len(records)} records where the batch header says {count}")
+            record, position = _decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
+            records.append(record)
+    except (IndexError, ValueError) as problem:  # UnicodeDecodeError is a ValueError
+        raise InvalidRecord(f"record {len(records)} of the batch at offset {base_offset}: {problem}") from problem
+    if position != end:
+        raise RecordCountMismatch(f"{end - position} bytes are left after the {count} records that the batch header says")
+    return records
+
+
+def _decode_record(data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None) -> tuple[Record, int]:
+    length, start = read_varint(data, position)
+    end = start + length
+    if length < 0 or end > len(data):
+        raise InvalidRecord(f"a record of {length} bytes where {len(data) - start} are left")
+    timestamp_delta, position = read_varint(data, start + 1)  # one byte of attributes, unused
+    offset_delta, position = read_varint(data, position)
+    key, position = _read_bytes(data, position, end)
+    value, position = _read_bytes(data, position, end)
+    header_count, position = read_varint(data, position)
+    headers: Headers = ()
+    if header_count:
+        headers, position = _read_headers(data, position, end, header_count)
+    if position != end:
+        raise InvalidRecord(f"a record says it has {length} bytes and has {position - start}")
+    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta if log_append_time_ms is None else log_append_time_ms, key, value, headers), end
+
+
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(data, position)
+    if length < 0:
+        return None, position
+    stop = position + length
+    if stop > end:
+        raise InvalidRecord(f"a field of {length} bytes where {end - position} are left")
+    return data[position:stop], stop
+
+
+def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[Headers, int]:
+    if count < 0 or count > end - position:
+        raise InvalidRecord(f"{count} headers in {end - position} bytes")
+    headers = []
+    for _ in range(count):
+        key, position = _read_bytes(data, position, end)
+        if key is None:
+            raise InvalidRecord("a header without a key")
+        value, position = _read_bytes(data, position, end)
+        headers.append((key.decode("utf-8"), value))
+    return tuple(headers), position
+
+
+def append_record(out: bytearray, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+    """Encode one record at the end of `out`."""
+    body = bytearray(1)
+    append_varint(body, timestamp_delta)
+    append_varint(body, offset_delta)
+    _append_bytes(body, key)
+    _append_bytes(body, value)
+    append_varint(body, len(headers))
+    for name, content in headers:
+        _append_bytes(body, name.encode("utf-8"))
+        _append_bytes(body, content)
+    append_varint(out, len(body))
+    out += body
+
+
+def _append_bytes(out: bytearray, value: bytes | None) -> None:
+    if value is None:
+        out.append(1)  # zig-zag of -1
+    else:
+        append_varint(out, len(value))
+        out += value

@@ -1,0 +1,27 @@
+"""Zig-zag variable-length integers as records use them (Protocol Buffers' encoding): 7 bits a byte, low bits first."""
+
+from __future__ import annotations
+
+
+def append_varint(out: bytearray, value: int) -> None:
+    """Write `value` (32 or 64 bits, signed) zig-zag encoded."""
+    encoded = value << 1 if value >= 0 else (-value << 1) - 1
+    while encoded > 0x7F:
+        out.append(encoded & 0x7F | 0x80)
+        encoded >>= 7
+    out.append(encoded)
+
+
+def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The value at `position` and the position after it. Raises IndexError at the end of the buffer, ValueError when it takes more than ten bytes."""
+    byte = buffer[position]
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position + 1
+    result, shift = byte & 0x7F, 7
+    for at in range(position + 1, position + 10):
+        byte = buffer[at]
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), at + 1
+        shift += 7
+    raise ValueError(f"a varint of more than ten bytes at {position}")
