@@ -1,0 +1,28 @@
+"""Keys that Kafka does not have; all begin with `kraft.`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kraft.common.config.definition import ConfigKey, key
+from kraft.common.config.keys.words import BOOLEAN, ENFORCED, HIGH, LONG, LOW, MEDIUM, READ_ONLY, STRING
+from kraft.common.config.validators import ANYTHING, NON_EMPTY, at_least, one_of_any_case
+
+KEYS: Final[tuple[ConfigKey, ...]] = (
+    key("kraft.admin.listener", STRING, "127.0.0.1:8080", HIGH, READ_ONLY, ENFORCED, NON_EMPTY,
+        "Where the HTTP admin listens, as host:port, or off. Port 0 picks one."),
+    key("kraft.admin.read.only", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
+        "Lets the HTTP admin answer questions only; every change is refused."),
+    key("kraft.cluster.id", STRING, None, MEDIUM, READ_ONLY, ENFORCED, NON_EMPTY,
+        "The id that a new data directory is formatted with, and that an existing one must have. Unset, a quorum of one draws one when it is formatted."),
+    key("kraft.format", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
+        "Formats the empty data directory of a member of a quorum of several. For throwaway clusters only: a member that lost its disk could vote twice."),
+    key("kraft.log.format", STRING, "console", LOW, READ_ONLY, ENFORCED, one_of_any_case("CONSOLE", "JSON"),
+        "How log events are written to stderr: for a person, or as one JSON object a line."),
+    key("kraft.log.level", STRING, "info", LOW, READ_ONLY, ENFORCED, one_of_any_case("DEBUG", "INFO", "WARNING", "ERROR"),
+        "The least severe log events that are written."),
+    key("kraft.produce.validate.records", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
+        "Decodes and checks every record of a produced batch, as Kafka does, instead of the batch's header, sizes and checksum. It costs throughput."),
+    key("kraft.shutdown.timeout.ms", LONG, "20000", MEDIUM, READ_ONLY, ENFORCED, at_least(0),
+        "How long a stopping node may take to hand over and flush before it exits all the same."),
+)

@@ -1,0 +1,111 @@
+"""The table of keys that belongs to each resource type, and the broker keys behind each topic key."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kraft.common.config.definition import ConfigDef
+from kraft.common.config.keys import (
+    cleaner_keys,
+    client_metrics_keys,
+    group_level_keys,
+    groups_keys,
+    identity_keys,
+    kraft_keys,
+    logs_keys,
+    network_keys,
+    offsets_keys,
+    quorum_keys,
+    quotas_keys,
+    replication_keys,
+    sasl_keys,
+    security_keys,
+    share_keys,
+    ssl_keys,
+    streams_keys,
+    tiered_keys,
+    topic_level_keys,
+    topics_keys,
+    transactions_keys,
+)
+
+
+class ResourceType:
+    """Codes of config resources on the wire (ConfigResource.Type)."""
+
+    UNKNOWN: Final = 0
+    TOPIC: Final = 2
+    BROKER: Final = 4
+    BROKER_LOGGER: Final = 8
+    CLIENT_METRICS: Final = 16
+    GROUP: Final = 32
+
+
+RESOURCE_TYPE_NAMES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
+
+BROKER_KEYS: Final = ConfigDef(
+    identity_keys.KEYS, quorum_keys.KEYS, logs_keys.KEYS, cleaner_keys.KEYS, topics_keys.KEYS, replication_keys.KEYS, network_keys.KEYS,
+    offsets_keys.KEYS, groups_keys.KEYS, share_keys.KEYS, streams_keys.KEYS, transactions_keys.KEYS,
+    quotas_keys.KEYS, security_keys.KEYS, ssl_keys.KEYS, sasl_keys.KEYS, tiered_keys.KEYS, kraft_keys.KEYS,
+)
+TOPIC_KEYS: Final = ConfigDef(topic_level_keys.KEYS)
+GROUP_KEYS: Final = ConfigDef(group_level_keys.KEYS)
+CLIENT_METRICS_KEYS: Final = ConfigDef(client_metrics_keys.KEYS)
+
+LOG_LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+"""What a BROKER_LOGGER resource may set a logger to."""
+
+_TABLES: Final = {
+    ResourceType.TOPIC: TOPIC_KEYS,
+    ResourceType.BROKER: BROKER_KEYS,
+    ResourceType.CLIENT_METRICS: CLIENT_METRICS_KEYS,
+    ResourceType.GROUP: GROUP_KEYS,
+}
+
+
+def keys_of(resource_type: int) -> ConfigDef:
+    """The table of a resource type. BROKER_LOGGER has no fixed keys. Raises KeyError for a type without a table."""
+    return _TABLES[resource_type]
+
+
+class Synonym(NamedTuple):
+    """A broker key that gives a topic key its default: its value times `factor` is the topic key's."""
+
+    name: str
+    factor: int = 1
+
+
+_MS_PER_MINUTE: Final = 60_000
+_MS_PER_HOUR: Final = 3_600_000
+
+TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
+    "cleanup.policy": (Synonym("log.cleanup.policy"),),
+    "compression.gzip.level": (Synonym("compression.gzip.level"),),
+    "compression.lz4.level": (Synonym("compression.lz4.level"),),
+    "compression.type": (Synonym("compression.type"),),
+    "compression.zstd.level": (Synonym("compression.zstd.level"),),
+    "delete.retention.ms": (Synonym("log.cleaner.delete.retention.ms"),),
+    "file.delete.delay.ms": (Synonym("log.segment.delete.delay.ms"),),
+    "flush.messages": (Synonym("log.flush.interval.messages"),),
+    "flush.ms": (Synonym("log.flush.interval.ms"), Synonym("log.flush.scheduler.interval.ms")),
+    "index.interval.bytes": (Synonym("log.index.interval.bytes"),),
+    "local.retention.bytes": (Synonym("log.local.retention.bytes"),),
+    "local.retention.ms": (Synonym("log.local.retention.ms"),),
+    "max.compaction.lag.ms": (Synonym("log.cleaner.max.compaction.lag.ms"),),
+    "max.message.bytes": (Synonym("message.max.bytes"),),
+    "message.timestamp.after.max.ms": (Synonym("log.message.timestamp.after.max.ms"),),
+    "message.timestamp.before.max.ms": (Synonym("log.message.timestamp.before.max.ms"),),
+    "message.timestamp.type": (Synonym("log.message.timestamp.type"),),
+    "min.cleanable.dirty.ratio": (Synonym("log.cleaner.min.cleanable.ratio"),),
+    "min.compaction.lag.ms": (Synonym("log.cleaner.min.compaction.lag.ms"),),
+    "min.insync.replicas": (Synonym("min.insync.replicas"),),
+    "preallocate": (Synonym("log.preallocate"),),
+    "retention.bytes": (Synonym("log.retention.bytes"),),
+    "retention.ms": (Synonym("log.retention.ms"), Synonym("log.retention.minutes", _MS_PER_MINUTE), Synonym("log.retention.hours", _MS_PER_HOUR)),
+    "segment.bytes": (Synonym("log.segment.bytes"),),
+    "segment.index.bytes": (Synonym("log.index.size.max.bytes"),),
+    "segment.jitter.ms": (Synonym("log.roll.jitter.ms"), Synonym("log.roll.jitter.hours", _MS_PER_HOUR)),
+    "segment.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", _MS_PER_HOUR)),
+    "unclean.leader.election.enable": (Synonym("unclean.leader.election.enable"),),
+}
+"""Kafka's ServerTopicConfigSynonyms: the first synonym that is set counts."""

@@ -1,0 +1,242 @@
+"""What a parsed value may be. Each validator says no with Kafka's words and describes itself for people.
+
+`check(name, value)` returns None or the whole error text; the texts are those of Kafka's ConfigDef validators, which client tools show and tests compare.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from kraft.common.config.types import ConfigType, Value, text_of
+
+
+class Validator(Protocol):
+    def check(self, name: str, value: Value) -> str | None: ...
+    def describe(self) -> str:
+        """The valid values in Kafka's notation, as `[1,...]` or `[compact, delete]`; empty when everything goes."""
+
+
+def invalid(name: str, shown: object, reason: str) -> str:
+    """Kafka's ConfigException text."""
+    return f"Invalid value {shown} for configuration {name}: {reason}"
+
+
+def shown(value: Value) -> str:
+    """A value as Java would print it in a message."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(value)}]"
+    return text_of(ConfigType.DOUBLE if isinstance(value, float) else ConfigType.STRING, value) or ("null" if value is None else "")
+
+
+class Anything:
+    """No limit beyond the type."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        return None
+
+    def describe(self) -> str:
+        return ""
+
+
+class Range:
+    """A number between bounds that both belong to the range; None is no bound."""
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: float | None, high: float | None) -> None:
+        self.low = low
+        self.high = high
+
+    def check(self, name: str, value: Value) -> str | None:
+        if not isinstance(value, int | float):
+            return None if value is None else invalid(name, shown(value), "Value must be a number")
+        if self.low is not None and value < self.low:
+            return invalid(name, shown(value), f"Value must be at least {self.low}")
+        if self.high is not None and value > self.high:
+            return invalid(name, shown(value), f"Value must be no more than {self.high}")
+        return None
+
+    def describe(self) -> str:
+        ends = ["" if self.low is None else str(self.low), "...", "" if self.high is None else str(self.high)]
+        return f"[{','.join(end for end in ends if end)}]"
+
+
+class GzipLevel:
+    """1 to 9, or -1 for the library's default."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        if isinstance(value, int) and (1 <= value <= 9 or value == -1):
+            return None
+        return invalid(name, shown(value), "Value must be between 1 and 9 or equal to -1")
+
+    def describe(self) -> str:
+        return "[1,...,9] or -1"
+
+
+class OneOf:
+    """One of the given words."""
+
+    __slots__ = ("fold_case", "words")
+
+    def __init__(self, words: tuple[str, ...], fold_case: bool = False) -> None:
+        self.words = words
+        self.fold_case = fold_case
+
+    def check(self, name: str, value: Value) -> str | None:
+        word = shown(value)
+        if (word.upper() if self.fold_case else word) in self.words:
+            return None
+        return invalid(name, word, f"String must be one of{' (case insensitive)' if self.fold_case else ''}: {', '.join(self.words)}")
+
+    def describe(self) -> str:
+        return f"{'(case insensitive) ' if self.fold_case else ''}[{', '.join(self.words)}]"
+
+
+class NonEmptyText:
+    """Any text but the empty one."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        return invalid(name, value, "String must be non-empty") if value == "" else None
+
+    def describe(self) -> str:
+        return "non-empty string"
+
+
+class DistinctList:
+    """A list without duplicates or empty elements, perhaps of given words, perhaps never empty (Kafka's ValidList)."""
+
+    __slots__ = ("may_be_empty", "words")
+
+    def __init__(self, words: tuple[str, ...] = (), may_be_empty: bool = True) -> None:
+        self.words = words
+        self.may_be_empty = may_be_empty
+
+    def check(self, name: str, value: Value) -> str | None:
+        if not isinstance(value, tuple):
+            return None
+        if not value and not self.may_be_empty:
+            wanted = f"[{', '.join(self.words)}]" if self.words else "any non-empty value"
+            return f"Configuration '{name}' must not be empty. Valid values include: {wanted}"
+        if len(dict.fromkeys(value)) != len(value):
+            return f"Configuration '{name}' values must not be duplicated."
+        for element in value:
+            if not element:
+                return f"Configuration '{name}' values must not be empty."
+            if self.words and element not in self.words:
+                return invalid(name, element, f"String must be one of: {', '.join(self.words)}")
+        return None
+
+    def describe(self) -> str:
+        return f"[{', '.join(self.words)}]" if self.words else ""
+
+
+_THROTTLED_FORMAT: Final = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+class ThrottledReplicas:
+    """`*`, or pairs of partition and broker."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        if not isinstance(value, tuple) or value == ("*",) or all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in value):
+            return None
+        return invalid(name, shown(value), f"{name} must be the literal '*' or a list of replicas in the following format: {_THROTTLED_FORMAT}")
+
+    def describe(self) -> str:
+        return _THROTTLED_FORMAT
+
+
+class EachEntry:
+    """A list whose entries each satisfy a function that returns an error text or None."""
+
+    __slots__ = ("description", "judge")
+
+    def __init__(self, judge: Callable[[str, str], str | None], description: str) -> None:
+        self.judge = judge
+        self.description = description
+
+    def check(self, name: str, value: Value) -> str | None:
+        entries = value if isinstance(value, tuple) else ()
+        return next((problem for problem in (self.judge(name, entry) for entry in entries) if problem), None)
+
+    def describe(self) -> str:
+        return self.description
+
+
+def _judge_voter(name: str, entry: str) -> str | None:
+    form = "Each entry should be in the form `{id}@{host}:{port}`."
+    identifier, at, address = entry.partition("@")
+    if not at:
+        return f"Invalid configuration value for {name}. {form}"
+    if not re.fullmatch(r"[+-]?[0-9]+", identifier):
+        return f"Failed to parse voter ID as an integer from {identifier}"
+    if not re.fullmatch(ADDRESS, address):
+        return f"Failed to parse host name from entry {entry} for the configuration {name}. {form}"
+    return None
+
+
+def _judge_address(name: str, entry: str) -> str | None:
+    if re.fullmatch(ADDRESS, entry):
+        return None
+    return f'Failed to parse host name from {entry} for the configuration {name}. Each entry should be in the form "{{host}}:{{port}}"'
+
+
+ADDRESS: Final = r"(?P<host>\[[0-9a-zA-Z:%._]+\]|[^\s\[\]:@,/]+):(?P<port>[0-9]{1,5})"
+
+ANYTHING: Final = Anything()
+GZIP_LEVEL: Final = GzipLevel()
+NON_EMPTY: Final = NonEmptyText()
+DISTINCT: Final = DistinctList()
+DISTINCT_NON_EMPTY: Final = DistinctList(may_be_empty=False)
+THROTTLED_REPLICAS: Final = ThrottledReplicas()
+VOTERS: Final = EachEntry(_judge_voter, "{id}@{host}:{port} entries")
+ADDRESSES: Final = EachEntry(_judge_address, "{host}:{port} entries")
+
+
+def at_least(low: float) -> Range:
+    return Range(low, None)
+
+
+def between(low: float, high: float) -> Range:
+    return Range(low, high)
+
+
+def one_of(*words: str) -> OneOf:
+    return OneOf(words)
+
+
+def one_of_any_case(*words: str) -> OneOf:
+    return OneOf(words, fold_case=True)
+
+
+def list_of(*words: str, may_be_empty: bool = True) -> DistinctList:
+    return DistinctList(words, may_be_empty)
+
+
+class OffsetReset:
+    """earliest, latest, or a distance in time as an ISO 8601 duration (KIP-1106)."""
+
+    __slots__ = ()
+
+    def check(self, name: str, value: Value) -> str | None:
+        word = shown(value)
+        if word in ("latest", "earliest") or re.fullmatch(_OFFSET_RESET_DURATION, word, re.IGNORECASE):
+            return None
+        wanted = "The value must be either 'earliest', 'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'."
+        return invalid(name, word, f"Invalid value `{word}` for configuration {name}. {wanted}")
+
+    def describe(self) -> str:
+        return "[latest, earliest, by_duration:PnDTnHnMn.nS]"
+
+
+_OFFSET_RESET_DURATION: Final = r"by_duration:P(?=.)([0-9]+D)?(T(?=.)([0-9]+H)?([0-9]+M)?([0-9]+(\.[0-9]{0,9})?S)?)?"
+OFFSET_RESET: Final = OffsetReset()
