@@ -1,0 +1,58 @@
+"""Where a rule does not hold, and why. A prefix ending in "/" is a folder; `subjects` are what the rule reports ("*" any)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fnmatch import fnmatch
+
+from tests.tidy.source import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    where: str
+    rule: str
+    subjects: tuple[str, ...]
+    reason: str
+
+    def covers(self, violation: Violation) -> bool:
+        inside = violation.path.startswith(self.where) if self.where.endswith("/") else violation.path == self.where
+        return inside and violation.rule == self.rule and any(fnmatch(violation.subject, subject) for subject in self.subjects)
+
+
+ANY = ("*",)
+PORTS = "The ports' implementations are where ambient things end."
+PROCESS = "The composition root owns the process, its terminal, signals and trio.run; the admin command is a client with a loop of its own."
+PROCESS_MODULES = ("os", "signal", "time", "gc", "threading", "ssl", "tempfile", "shutil", "resource", "socket", "subprocess")
+USERS_TESTS = "Starts and breaks real processes for users' tests, and simulated nodes for ours."
+SPARK = "Runs in Spark's processes, never in a node."
+GENERATOR = "Runs on a developer's machine, never in a node."
+
+# Folders at the edge of the process: they compose nodes or run outside them.
+ROOTS = (
+    Allowed("kraft/world/", "ambient module", ANY, PORTS),
+    Allowed("kraft/world/", "ambient name", ANY, PORTS),
+    Allowed("kraft/world/", "trio deadline", ANY, PORTS),
+    Allowed("kraft/world/", "real world", ANY, PORTS),
+    Allowed("kraft/cli/", "ambient module", PROCESS_MODULES, PROCESS),
+    Allowed("kraft/cli/", "ambient name", ANY, PROCESS),
+    Allowed("kraft/cli/", "real world", ANY, PROCESS),
+    Allowed("kraft/testing/", "ambient module", ANY, USERS_TESTS),
+    Allowed("kraft/testing/", "ambient name", ANY, USERS_TESTS),
+    Allowed("kraft/testing/", "trio deadline", ANY, USERS_TESTS),
+    Allowed("kraft/testing/", "real world", ANY, USERS_TESTS),
+    Allowed("kraft/spark/", "ambient module", ANY, SPARK),
+    Allowed("kraft/spark/", "ambient name", ANY, SPARK),
+    Allowed("kraft/spark/", "unordered iteration", ANY, SPARK),
+    Allowed("kraft/_tools/", "ambient module", ANY, GENERATOR),
+    Allowed("kraft/_tools/", "ambient name", ANY, GENERATOR),
+    Allowed("kraft/_tools/", "hidden clock", ANY, GENERATOR),
+    Allowed("kraft/_tools/", "module state", ANY, GENERATOR),
+)
+
+# Single files, each with what exactly it needs. An entry that nothing uses any more fails the test.
+FILES: tuple[Allowed, ...] = ()
+
+
+def is_allowed(violation: Violation) -> bool:
+    return any(entry.covers(violation) for entry in (*ROOTS, *FILES))
