@@ -1,0 +1,62 @@
+"""Compiles the encoder and the decoder of one message in one version from its declaration into straight-line Python.
+
+Nothing is looked up in the schema at run time: fields of fixed width that lie beside one another are (un)packed by one `struct` call together with the length
+that follows them, nested structs and arrays are inlined as blocks and loops, lengths of one byte are handled in place, records become views. A decoder checks
+every bound, so malformed input ends in ProtocolError and nothing else; the number of elements that an array claims is checked against the bytes that are left
+before anything is made.
+
+`decoder_source` and `encoder_source` show the text for a message, for debugging and for readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kraft.common.errors import ProtocolError
+from kraft.protocol.decoder_source import DecoderSource
+from kraft.protocol.encoder_source import EncoderSource
+from kraft.protocol.schema import Message
+
+
+def decoder_source(cls: type[Message], version: int) -> str:
+    """The Python text of the decoder."""
+    return DecoderSource(cls, version).text()
+
+
+def encoder_source(cls: type[Message], version: int, *, segments: bool = False) -> str:
+    """The Python text of the encoder."""
+    return EncoderSource(cls, version, segments=segments).text()
+
+
+def compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
+    """`decode(buffer, position) -> (message, end)`. Raises ProtocolError when the message has no such version."""
+    _check_version(cls, version)
+    source = DecoderSource(cls, version)
+    return _compiled(source.text(), source.names, f"<decoder of {cls.__name__} v{version}>", "decode")
+
+
+def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], None]:
+    """`encode(message, out)`. Raises ProtocolError when the message has no such version."""
+    _check_version(cls, version)
+    source = EncoderSource(cls, version)
+    return _compiled(source.text(), source.names, f"<encoder of {cls.__name__} v{version}>", "encode")
+
+
+def compile_segments_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], list[Any]]:
+    """`encode(message, head) -> segments`. Raises ProtocolError when the message has no such version."""
+    _check_version(cls, version)
+    source = EncoderSource(cls, version, segments=True)
+    return _compiled(source.text(), source.names, f"<segments encoder of {cls.__name__} v{version}>", "encode")
+
+
+def _check_version(cls: type[Message], version: int) -> None:
+    low, high = cls.VALID_VERSIONS
+    if not low <= version <= high:
+        raise ProtocolError(f"{cls.__name__} has no version {version}, only {low} to {high}")
+
+
+def _compiled(text: str, names: dict[str, Any], file_name: str, function: str) -> Callable[..., Any]:
+    exec(compile(text, file_name, "exec"), names)
+    made: Callable[..., Any] = names[function]
+    return made

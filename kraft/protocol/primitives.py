@@ -1,0 +1,78 @@
+"""The pieces of Kafka's wire format that compiled codecs call rather than inline: long varints, tag sections.
+
+Varints are little-endian groups of seven bits, the top bit saying that more follow; an unsigned varint here is at most five bytes and 2**31 - 1, as are the
+lengths, counts and tags that it stands for.
+"""
+
+from __future__ import annotations
+
+from kraft.common.errors import ProtocolError
+from kraft.protocol.schema import Bytes, UnknownTags
+
+UNSIGNED_VARINT_MAX = 0x7FFFFFFF
+STRING_BYTES_MAX = 0x7FFF
+
+
+def read_unsigned_varint(buffer: Bytes, position: int) -> tuple[int, int]:
+    """The value at `position` and the position after it. Raises ProtocolError when it is cut off or too large."""
+    if position >= len(buffer):
+        raise ProtocolError("a varint is cut off by the end of the message")
+    first = buffer[position]
+    return (first, position + 1) if first < 128 else read_varint_rest(buffer, position + 1, first)
+
+
+def read_varint_rest(buffer: Bytes, position: int, first: int) -> tuple[int, int]:
+    """Go on with an unsigned varint whose first byte, already read, has its top bit set."""
+    value = first & 127
+    shift = 7
+    size = len(buffer)
+    while shift < 35:
+        if position >= size:
+            raise ProtocolError("a varint is cut off by the end of the message")
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            if value > UNSIGNED_VARINT_MAX:
+                break
+            return value, position
+        shift += 7
+    raise ProtocolError("an unsigned varint exceeds 2147483647")
+
+
+def write_unsigned_varint(out: bytearray, value: int) -> None:
+    """Append `value`. Raises ProtocolError when it is negative or above 2**31 - 1."""
+    if not 0 <= value <= UNSIGNED_VARINT_MAX:
+        raise ProtocolError(f"{value} is not an unsigned varint of at most 2147483647")
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    out.append(value)
+
+
+def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[UnknownTags, int]:
+    """The tag section of a struct that knows no tags; `count` is the first byte of the number of tags, already read. Raises ProtocolError."""
+    if count > 127:
+        count, position = read_varint_rest(buffer, position, count)
+    tags: UnknownTags = {}
+    for _ in range(count):
+        tag, position = read_unsigned_varint(buffer, position)
+        size, position = read_unsigned_varint(buffer, position)
+        end = position + size
+        if end > len(buffer):
+            raise ProtocolError(f"tagged field {tag} is cut off by the end of the message")
+        tags[tag] = bytes(buffer[position:end])
+        position = end
+    return tags, position
+
+
+def write_tags(out: bytearray, known: dict[int, bytearray], unknown: UnknownTags | None) -> None:
+    """Append a tag section, in ascending order of tags. Raises ProtocolError when an unknown tag is one that this version knows."""
+    both: dict[int, bytes | bytearray] = {**known, **(unknown or {})}
+    if unknown and len(both) != len(known) + len(unknown):
+        raise ProtocolError(f"unknown tags {sorted(unknown)} repeat tags that this version defines")
+    write_unsigned_varint(out, len(both))
+    for tag in sorted(both):
+        write_unsigned_varint(out, tag)
+        write_unsigned_varint(out, len(both[tag]))
+        out += both[tag]
