@@ -1,0 +1,29 @@
+"""A Spark data source for Kafka topics without jars: `format("kraft")`.
+
+Lives here: the PySpark `DataSource` with its batch reader, stream reader and sinks, planning (pure), and the clients that read and write.
+Enters: the options of Spark's own Kafka connector, under the same names and with the same meaning; only the format's name changes.
+Leaves: Arrow record batches with the official row schema, offsets in the official JSON shape.
+Deliberately absent: continuous mode (Spark's Python API has none) and any use of consumer-group membership.
+
+    import kraft.spark
+    kraft.spark.register(spark)
+    spark.read.format("kraft").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "flights").load()
+
+It runs inside Spark's Python processes, so it takes time and sockets from the platform and not from kraft's world.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT = "kraft"
+
+
+def register(spark: SparkSession) -> None:
+    """Make `format("kraft")` known to this session. Calling it again is harmless."""
+    from kraft.spark.data_source import KraftDataSource
+
+    spark.dataSource.register(KraftDataSource)

@@ -1,0 +1,67 @@
+"""`format("kraft")`, as Spark sees it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+from kraft.spark import FORMAT
+from kraft.spark.options import batch_options, flag, kafka_options, lower, selection_of, stream_options
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from kraft.spark.batch_reader import KafkaBatchReader
+    from kraft.spark.stream_reader import KafkaStreamReader
+    from kraft.spark.writer import KafkaBatchWriter, KafkaStreamWriter
+
+
+class KraftDataSource(DataSource):
+    """Kafka topics without jars. Options and rows are those of Spark's own Kafka connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        """The fixed row schema. Called at `load()`, so options that are wrong for batch and stream alike fail here."""
+        from kraft.spark.rows import spark_schema
+
+        given = lower(self.options)
+        selection_of(given)
+        kafka_options(given)
+        return spark_schema(flag(given, "includeHeaders", False))
+
+    def reader(self, schema: StructType) -> KafkaBatchReader:
+        from kraft.spark.batch_reader import KafkaBatchReader
+
+        options = batch_options(self.options)
+        self.require_fixed(schema, options.include_headers)
+        return KafkaBatchReader(options)
+
+    def streamReader(self, schema: StructType) -> KafkaStreamReader:
+        from kraft.spark.stream_reader import KafkaStreamReader
+
+        options = stream_options(self.options)
+        self.require_fixed(schema, options.include_headers)
+        return KafkaStreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
+        from kraft.spark.writer import KafkaBatchWriter, sink_options
+
+        if overwrite:
+            raise ValueError("Save mode Overwrite not allowed for Kafka. The allowed save mode is append.")
+        return KafkaBatchWriter(sink_options(self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
+        """A log only grows: complete and update modes append, as with the official connector."""
+        from kraft.spark.writer import KafkaStreamWriter, sink_options
+
+        return KafkaStreamWriter(sink_options(self.options, schema))
+
+    def require_fixed(self, schema: StructType, include_headers: bool) -> None:
+        from kraft.spark.rows import spark_schema
+
+        if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in spark_schema(include_headers)]:
+            raise ValueError("Kafka source has a fixed schema and cannot be set with a custom one")

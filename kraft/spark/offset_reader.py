@@ -1,0 +1,191 @@
+"""Which partitions exist and which offsets they hold, asked with one cached admin client: one Metadata and one ListOffsets round for all partitions."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
+from confluent_kafka import TopicPartition as WireTopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.client_config import admin_config
+from kraft.spark.errors import DataLoss, SourceError, show_offsets, show_partitions
+from kraft.spark.options import (
+    EARLIEST,
+    LATEST,
+    Assign,
+    GlobalTimestamp,
+    Limit,
+    SourceOptions,
+    SpecificOffsets,
+    SpecificTimestamps,
+    Subscribe,
+)
+from kraft.spark.ranges import OffsetRange
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+Offsets = dict[TopicPartition, int]
+
+
+class KafkaOffsetReader:
+    """The driver's view of the topics. Opens its client on first use; not shared between threads."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self.config = admin_config(options.kafka)
+        self.timeout_s = 30.0
+        self._admin: AdminClient | None = None
+
+    @property
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = AdminClient(self.config)
+        return self._admin
+
+    def close(self) -> None:
+        self._admin = None
+
+    # -- partitions ------------------------------------------------------------------------------------------------------------------
+
+    def partitions(self) -> frozenset[TopicPartition]:
+        """The partitions that the selection names now. Raises KafkaException for a topic that does not exist."""
+        selection = self.options.selection
+        if isinstance(selection, Subscribe):
+            return frozenset(self.describe(selection.topics))
+        if isinstance(selection, Assign):
+            return frozenset(self.describe(sorted({each.topic for each in selection.partitions}))) & selection.partitions
+        pattern = re.compile(selection.pattern)
+        names = sorted(name for name in self.admin.list_topics(timeout=self.timeout_s).topics if pattern.search(name))
+        return frozenset(self.describe(names, internal=False))
+
+    def describe(self, topics: Iterable[str], *, internal: bool = True) -> list[TopicPartition]:
+        names = list(topics)
+        if not names:
+            return []
+        found = self.admin.describe_topics(TopicCollection(names), request_timeout=self.timeout_s)
+        described = [future.result() for future in found.values()]
+        return [TopicPartition(each.name, partition.id) for each in described if internal or not each.is_internal for partition in each.partitions]
+
+    # -- offsets ---------------------------------------------------------------------------------------------------------------------
+
+    def list_offsets(self, specs: Mapping[TopicPartition, int]) -> Offsets:
+        """Offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 where no record is that new."""
+        if not specs:
+            return {}
+        wanted = {WireTopicPartition(each.topic, each.partition): offset_spec(spec) for each, spec in specs.items()}
+        answers = self.admin.list_offsets(wanted, isolation_level=self.isolation_level, request_timeout=self.timeout_s)
+        return {TopicPartition(each.topic, each.partition): future.result().offset for each, future in answers.items()}
+
+    @property
+    def isolation_level(self) -> IsolationLevel:
+        committed = self.options.kafka.get("isolation.level", "read_uncommitted").lower() == "read_committed"
+        return IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """Log start of those partitions that still exist."""
+        wanted = list(partitions)
+        if not wanted:
+            return {}
+        return self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions().intersection(wanted), EARLIEST)))
+
+    def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
+        """End offsets of all partitions. An end below `known` may come from a new leader that lags: asked again before it is believed."""
+        offsets = self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
+        for _ in range(self.options.offset_fetch_attempts_max - 1):
+            behind = {each: end for each, end in offsets.items() if known is not None and known.get(each, end) > end}
+            if not behind:
+                break
+            log.warning("latest offsets went back, asking again: %s", show_offsets(behind))
+            time.sleep(self.options.offset_fetch_retry_ms / 1000)
+            offsets = self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
+        return offsets
+
+    def resolve(self, limit: Limit, *, starting: bool) -> Offsets:
+        """The offset that a limit names in each partition."""
+        return self.with_retries(lambda: self.resolve_once(limit, self.partitions(), starting))
+
+    def resolve_once(self, limit: Limit, assigned: frozenset[TopicPartition], starting: bool) -> Offsets:
+        if isinstance(limit, GlobalTimestamp):
+            wanted = self.offsets_for_times(dict.fromkeys(assigned, limit.timestamp), starting)
+        elif isinstance(limit, SpecificTimestamps):
+            side = "start" if starting else "end"
+            check_assigned("KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED", f"timestamp based {side}", limit.timestamps, assigned)
+            wanted = self.offsets_for_times(limit.timestamps, starting)
+        elif isinstance(limit, SpecificOffsets):
+            check_assigned("KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED", "start", limit.offsets, assigned)
+            wanted = dict(limit.offsets)
+        else:
+            wanted = dict.fromkeys(assigned, limit.offset)
+        return wanted | self.list_offsets({each: offset for each, offset in wanted.items() if offset in (EARLIEST, LATEST)})
+
+    def offsets_for_times(self, times: Mapping[TopicPartition, int], starting: bool) -> Offsets:
+        """First offset at or after each time; LATEST where there is none and the options allow it (always for an end)."""
+        found = self.list_offsets(times)
+        for partition, offset in found.items():
+            if offset < 0 and starting and not self.options.latest_if_no_match:
+                raise ValueError(f"No offset matched from request of topic-partition {partition} and timestamp {times[partition]}.")
+        return {partition: offset if offset >= 0 else LATEST for partition, offset in found.items()}
+
+    def with_retries(self, ask: Callable[[], T]) -> T:
+        """`ask`, again with a fresh client after a Kafka error, `fetchOffset.numRetries` times in all."""
+        for attempt in range(1, self.options.offset_fetch_attempts_max):
+            try:
+                return ask()
+            except KafkaException as problem:
+                log.warning("attempt %d to get Kafka offsets failed: %s", attempt, problem)
+                time.sleep(self.options.offset_fetch_retry_ms / 1000)
+                self._admin = None
+        return ask()
+
+    # -- what a micro-batch reads ------------------------------------------------------------------------------------------------------
+
+    def resolved_ranges(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
+        """The ranges between two offsets of a stream. New partitions begin at their start; whatever is missing is data loss."""
+        added = end.keys() - start.keys()
+        first = self.earliest(added)
+        if missing := added - first.keys():
+            self.report(DataLoss("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", f"Cannot find initial offsets for partitions {show_partitions(missing)}."))
+        for partition in sorted(first):
+            if first[partition] != 0:
+                detail = f"Added partition {partition} starts from {first[partition]} instead of 0."
+                self.report(DataLoss("ADDED_PARTITION_DOES_NOT_START_FROM_OFFSET_ZERO", detail))
+        if deleted := start.keys() - end.keys():
+            self.report(DataLoss("PARTITIONS_DELETED", f"Partitions {show_partitions(deleted)} have been deleted."))
+        begins = {**start, **first}
+        ranges = []
+        for partition in sorted(each for each in end if each in begins):
+            if end[partition] < begins[partition]:
+                detail = f"Partition {partition} offset was changed from {begins[partition]} to {end[partition]}. The partition was deleted and created again, "
+                self.report(DataLoss("PARTITION_OFFSET_CHANGED", detail + "or the query starts beyond the available offset."))
+            ranges.append(OffsetRange(partition.topic, partition.partition, begins[partition], end[partition]))
+        return ranges
+
+    def report(self, loss: DataLoss) -> None:
+        if self.options.fail_on_data_loss:
+            raise loss
+        log.warning("%s", loss)
+
+
+def offset_spec(spec: int) -> Any:
+    """A sentinel, or a time in ms."""
+    kinds: Any = OffsetSpec  # Its constructors carry no types.
+    if spec == EARLIEST:
+        return kinds.earliest()
+    return kinds.latest() if spec == LATEST else kinds.for_timestamp(spec)
+
+
+def check_assigned(condition: str, side: str, specified: Mapping[TopicPartition, int], assigned: frozenset[TopicPartition]) -> None:
+    if specified.keys() != assigned:
+        raise SourceError(
+            condition,
+            f"Partitions specified for Kafka {side} offsets don't match what are assigned. Maybe topic partitions are created or deleted while the "
+            f"query is running. Use -1 for latest, -2 for earliest. Specified: {show_partitions(specified)} Assigned: {show_partitions(assigned)}",
+        )
+

@@ -1,0 +1,332 @@
+"""Options of a read, checked before anything runs. Names, precedence and refusals are those of Spark's own Kafka connector; names are case-insensitive."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.durations import parse_duration_ms
+
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+EARLIEST = -2
+LATEST = -1
+KAFKA_PREFIX = "kafka."
+STRATEGIES = ("subscribe", "subscribepattern", "assign")
+STRATEGY_NAMES = "subscribe, subscribePattern, assign"
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """These topics, all partitions."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribePattern:
+    """Every topic that is not internal and in whose name the regular expression is found."""
+
+    pattern: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """These partitions, as far as they exist."""
+
+    partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class Everywhere:
+    """The same sentinel, EARLIEST or LATEST, for each partition."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificOffsets:
+    """An offset or sentinel for every partition."""
+
+    offsets: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class SpecificTimestamps:
+    """The first record at or after a time (ms) for every partition."""
+
+    timestamps: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalTimestamp:
+    """The first record at or after one time (ms)."""
+
+    timestamp: int
+
+
+Selection = Subscribe | SubscribePattern | Assign
+Limit = Everywhere | SpecificOffsets | SpecificTimestamps | GlobalTimestamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """What a batch or streaming read asks for. `ending` is None for a stream."""
+
+    selection: Selection
+    starting: Limit
+    ending: Limit | None
+    latest_if_no_match: bool
+    fail_on_data_loss: bool
+    include_headers: bool
+    partitions_min: int | None
+    records_per_partition_max: int | None
+    offsets_per_trigger_max: int | None
+    offsets_per_trigger_min: int | None
+    trigger_delay_ms_max: int
+    poll_timeout_ms: int
+    offset_fetch_attempts_max: int
+    offset_fetch_retry_ms: int
+    group_id_prefix: str
+    kafka: Mapping[str, str]
+
+
+SOURCE_KEYS = frozenset(
+    {
+        *STRATEGIES, "startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp", "startingoffsetsbytimestampstrategy",
+        "endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "failondataloss", "includeheaders", "minpartitions", "maxrecordsperpartition",
+        "maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries",
+        "fetchoffset.retryintervalms", "groupidprefix",
+    }
+)  # fmt: skip
+REFUSED = {
+    "auto.offset.reset": "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start.",
+    "key.deserializer": "Keys are binary; use DataFrame operations to decode them.",
+    "value.deserializer": "Values are binary; use DataFrame operations to decode them.",
+    "enable.auto.commit": "Spark keeps the offsets in its checkpoint.",
+    "interceptor.classes": "Interceptors could change the data.",
+}
+
+
+def batch_options(options: Mapping[str, str]) -> SourceOptions:
+    """The options of `spark.read`. Raises ValueError with the official connector's wording."""
+    given = lower(options)
+    starting = limit_of(given, "starting", Everywhere(EARLIEST))
+    refuse_sentinel(starting, LATEST, "starting offset can't be latest{}", "startingOffsets for {} can't be latest{}")
+    ending = limit_of(given, "ending", Everywhere(LATEST))
+    refuse_sentinel(ending, EARLIEST, "ending offset can't be earliest{}", "ending offset for {} can't be earliest{}")
+    parsed = parse(given, starting, ending)
+    for name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"):
+        if name.lower() in given:
+            log.warning("%s option ignored in batch queries", name)
+    check_order(starting, ending)
+    return parsed
+
+
+def stream_options(options: Mapping[str, str]) -> SourceOptions:
+    """The options of `spark.readStream`. Raises ValueError with the official connector's wording."""
+    given = lower(options)
+    if "endingoffsets" in given:
+        raise ValueError("ending offset not valid in streaming queries")
+    if "endingoffsetsbytimestamp" in given or "endingtimestamp" in given:
+        raise ValueError("ending timestamp not valid in streaming queries")
+    return parse(given, limit_of(given, "starting", Everywhere(LATEST)), None)
+
+
+def lower(options: Mapping[str, str]) -> dict[str, str]:
+    """Options under lower-case names. Says which ones mean nothing to this source."""
+    given = {name.lower(): value for name, value in options.items()}
+    for name in given:
+        if name not in SOURCE_KEYS and not name.startswith(KAFKA_PREFIX) and name not in ("path", "topic"):
+            log.warning("option %s is not one of this source's and has no effect", name)
+    return given
+
+
+def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> SourceOptions:
+    selection = selection_of(given)
+    partitions_min = number(given, "minPartitions", at_least=1, otherwise="minPartitions must be positive")
+    records_max = number(given, "maxRecordsPerPartition", at_least=1, otherwise="maxRecordsPerPartition must be positive")
+    kafka = kafka_options(given)
+    offsets_max, offsets_min = number(given, "maxOffsetsPerTrigger"), number(given, "minOffsetsPerTrigger")
+    if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
+        raise ValueError(f"The value of minOffsetPerTrigger({offsets_min}) is higher than the maxOffsetsPerTrigger({offsets_max}).")
+    return SourceOptions(
+        selection=selection,
+        starting=starting,
+        ending=ending,
+        latest_if_no_match=choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"), "error") == "latest",
+        fail_on_data_loss=flag(given, "failOnDataLoss", True),
+        include_headers=flag(given, "includeHeaders", False),
+        partitions_min=partitions_min,
+        records_per_partition_max=records_max,
+        offsets_per_trigger_max=offsets_max,
+        offsets_per_trigger_min=offsets_min,
+        trigger_delay_ms_max=parse_duration_ms(given.get("maxtriggerdelay", "15m")),
+        poll_timeout_ms=or_else(number(given, "kafkaConsumer.pollTimeoutMs"), 120_000),
+        offset_fetch_attempts_max=or_else(number(given, "fetchOffset.numRetries"), 3),
+        offset_fetch_retry_ms=or_else(number(given, "fetchOffset.retryIntervalMs"), 1000),
+        group_id_prefix=given.get("groupidprefix", "spark-kafka-relation" if ending is not None else "spark-kafka-source"),
+        kafka=kafka,
+    )
+
+
+def or_else(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def kafka_options(given: Mapping[str, str]) -> dict[str, str]:
+    """The `kafka.*` options without their prefix. Refuses those that would break what Spark promises."""
+    kafka = {name[len(KAFKA_PREFIX) :]: value for name, value in given.items() if name.startswith(KAFKA_PREFIX)}
+    for name, reason in REFUSED.items():
+        if name in kafka:
+            raise ValueError(f"Kafka option '{name}' is not supported. {reason}")
+    if "bootstrap.servers" not in kafka:
+        raise ValueError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer")
+    if "group.id" in kafka:
+        log.warning("kafka.group.id is set: concurrent queries with the same group id can interfere; use one query per group id. groupIdPrefix is ignored.")
+    return kafka
+
+
+def selection_of(given: Mapping[str, str]) -> Selection:
+    """Exactly one of subscribe, subscribePattern, assign."""
+    chosen = [name for name in STRATEGIES if name in given]
+    if not chosen:
+        raise ValueError(f"One of the following options must be specified for Kafka source: {STRATEGY_NAMES}. See the docs for more details.")
+    if len(chosen) > 1:
+        raise ValueError(f"Only one of the following options can be specified for Kafka source: {STRATEGY_NAMES}. See the docs for more details.")
+    value = given[chosen[0]]
+    if chosen[0] == "subscribe":
+        topics = tuple(dict.fromkeys(topic.strip() for topic in value.split(",") if topic.strip()))
+        if not topics:
+            raise ValueError(f"No topics to subscribe to as specified value for option 'subscribe' is '{value}'")
+        return Subscribe(topics)
+    if chosen[0] == "subscribepattern":
+        if not value.strip():
+            raise ValueError(f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'")
+        return SubscribePattern(value.strip())
+    if not value.strip().startswith("{"):
+        raise ValueError(f"No topicpartitions to assign as specified value for option 'assign' is '{value}'")
+    return Assign(parse_partitions(value))
+
+
+def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
+    """Where a read starts or ends: one time for all, then a time each, then offsets; the first that is set wins."""
+    if (text := given.get(f"{side}timestamp")) is not None:
+        try:
+            return GlobalTimestamp(int(text.strip()))
+        except ValueError:
+            raise ValueError(f"Expected a single long value, got {text.strip()}") from None
+    if (text := given.get(f"{side}offsetsbytimestamp")) is not None:
+        return SpecificTimestamps(parse_offsets(text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}'))
+    text = given.get(f"{side}offsets")
+    if text is None:
+        return default
+    word = text.strip().lower()
+    if word in ("latest", "earliest"):
+        return Everywhere(LATEST if word == "latest" else EARLIEST)
+    return SpecificOffsets(parse_offsets(text))
+
+
+def refuse_sentinel(limit: Limit, sentinel: int, everywhere: str, single: str) -> None:
+    if limit == Everywhere(sentinel):
+        raise ValueError(everywhere.format(" for batch queries on Kafka"))
+    if isinstance(limit, SpecificOffsets):
+        for partition, offset in limit.offsets.items():
+            if offset == sentinel:
+                raise ValueError(single.format(partition, " for batch queries on Kafka"))
+
+
+def check_order(starting: Limit, ending: Limit) -> None:
+    """Two explicit sides name the same partitions, and no start lies after its end."""
+    if isinstance(starting, SpecificOffsets) and isinstance(ending, SpecificOffsets):
+        kind, starts, ends = "offset", starting.offsets, ending.offsets
+    elif isinstance(starting, SpecificTimestamps) and isinstance(ending, SpecificTimestamps):
+        kind, starts, ends = "timestamp", starting.timestamps, ending.timestamps
+    else:
+        return
+    if starts.keys() != ends.keys():
+        raise ValueError(
+            "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] The specified start offset and end offset should have the same "
+            f"topic-partitions. Topic-partitions for start offset: {names(starts)}, topic-partitions for end offset: {names(ends)}."
+        )
+    for partition, start in starts.items():
+        if start > ends[partition] >= 0 <= start:
+            raise ValueError(
+                f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The specified start {kind} {start} is greater than the end {kind} {ends[partition]} "
+                f"for topic {partition.topic} partition {partition.partition}."
+            )
+
+
+def names(partitions: Mapping[TopicPartition, int]) -> str:
+    return ", ".join(str(partition) for partition in sorted(partitions))
+
+
+def parse_json(text: str, example: str, convert: Callable[[object], T]) -> T:
+    try:
+        return convert(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f"Expected e.g. {example}, got {text}") from None
+
+
+def parse_partitions(text: str) -> frozenset[TopicPartition]:
+    """`{"topicA":[0,1]}`."""
+    return parse_json(text, '{"topicA":[0,1],"topicB":[0,1]}', lambda value: frozenset(TopicPartition(t, integer(p)) for t, ps in value.items() for p in ps))  # type: ignore[attr-defined]
+
+
+def parse_offsets(text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}') -> dict[TopicPartition, int]:
+    """`{"topicA":{"0":23,"1":-1}}`: offsets, sentinels or times by topic and partition."""
+    return parse_json(text, example, offsets_of_json)
+
+
+def integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(value)
+    return value
+
+
+def offsets_of_json(value: object) -> dict[TopicPartition, int]:
+    """The inverse of `offsets_to_json`. Raises TypeError, AttributeError or ValueError for another shape."""
+    return {TopicPartition(topic, int(p)): integer(offset) for topic, by_partition in value.items() for p, offset in by_partition.items()}  # type: ignore[attr-defined]
+
+
+def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets in the shape of the official checkpoint: topic, partition, next offset to read. Sorted, so that equal offsets are equal text."""
+    shaped: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        shaped.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return shaped
+
+
+def number(given: Mapping[str, str], name: str, *, at_least: int | None = None, otherwise: str = "") -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        value = int(text.strip())
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number, got '{text}'") from None
+    if at_least is not None and value < at_least:
+        raise ValueError(otherwise)
+    return value
+
+
+def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f"{name} must be true or false, got '{text}'")
+    return word == "true"
+
+
+def choice(given: Mapping[str, str], name: str, allowed: tuple[str, ...], default: str) -> str:
+    word = given.get(name.lower(), default).strip().lower()
+    if word not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got '{word}'")
+    return word

@@ -1,0 +1,83 @@
+"""Which offsets each Spark task reads, and how many offsets a trigger takes. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from kraft.common.ids import TopicPartition
+
+OFFSET_MAX = 2**63 - 1
+
+
+class OffsetRange(NamedTuple):
+    """Offsets `[start, end)` of one partition: what one Spark task reads."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.start
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+
+def split_ranges(ranges: Iterable[OffsetRange], partitions_min: int | None, records_max: int | None) -> list[OffsetRange]:
+    """One range a task: at most `records_max` offsets each, then about `partitions_min` tasks, large ranges cut in proportion. Empty ranges vanish."""
+    whole = [each for each in ranges if each.size > 0]
+    if records_max is not None:
+        whole = [part for each in whole for part in divide(each, -(-each.size // records_max))]
+    if partitions_min is None or len(whole) >= partitions_min:
+        return whole
+    total = sum(each.size for each in whole)
+    small = [share(each.size, total, partitions_min) == 1 for each in whole]
+    rest_size = total - sum(each.size for each, is_small in zip(whole, small, strict=True) if is_small)
+    rest_count = max(partitions_min - sum(small), 1)
+    return [
+        part
+        for each, is_small in zip(whole, small, strict=True)
+        for part in divide(each, 1 if is_small else share(each.size, rest_size, rest_count))
+    ]
+
+
+def share(size: int, total: int, count: int) -> int:
+    """How many of `count` tasks a range of `size` deserves: rounded half up, at least one."""
+    return max(math.floor(size / total * count + 0.5), 1)
+
+
+def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
+    """`count` neighbours that cover `whole`; the last ones take what division leaves."""
+    parts, start, remaining = [], whole.start, whole.size
+    for index in range(count):
+        size = remaining // (count - index)
+        remaining -= size
+        if size:
+            parts.append(OffsetRange(whole.topic, whole.partition, start, start + size))
+        start += size
+    return parts
+
+
+def rate_limit(
+    limit: int,
+    start: Mapping[TopicPartition, int],
+    latest: Mapping[TopicPartition, int],
+    earliest_of_new: Callable[[Sequence[TopicPartition]], Mapping[TopicPartition, int]],
+) -> dict[TopicPartition, int]:
+    """End offsets for about `limit` records, spread in proportion to lag; a lagging partition is never starved."""
+    begins = {**start, **earliest_of_new(sorted(latest.keys() - start.keys()))}
+    lags = {partition: end - begins[partition] for partition, end in latest.items() if partition in begins and end > begins[partition]}
+    total = sum(lags.values())
+    if total < 1:
+        return dict(latest)
+    ends = dict(latest)
+    for partition, lag in lags.items():
+        portion = limit * (lag / total)
+        taken = math.ceil(portion) if portion < 1 else math.floor(portion)
+        ends[partition] = min(latest[partition], begins[partition] + taken, OFFSET_MAX)
+    return ends

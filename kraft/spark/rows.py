@@ -1,0 +1,42 @@
+"""The row of a Kafka record, as Spark and as Arrow see it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+HEADERS_TYPE = pa.list_(pa.field("element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])))
+COLUMNS = (
+    pa.field("key", pa.binary()),
+    pa.field("value", pa.binary()),
+    pa.field("topic", pa.string()),
+    pa.field("partition", pa.int32()),
+    pa.field("offset", pa.int64()),
+    pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+    pa.field("timestampType", pa.int32()),
+)
+ARROW_SCHEMA = pa.schema(COLUMNS)
+ARROW_SCHEMA_WITH_HEADERS = pa.schema([*COLUMNS, pa.field("headers", HEADERS_TYPE)])
+
+def arrow_schema(include_headers: bool) -> pa.Schema:
+    return ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
+
+
+def spark_schema(include_headers: bool) -> StructType:
+    from pyspark.sql import types as t
+
+    header = t.StructType([t.StructField("key", t.StringType()), t.StructField("value", t.BinaryType())])
+    fields = [
+        t.StructField("key", t.BinaryType()),
+        t.StructField("value", t.BinaryType()),
+        t.StructField("topic", t.StringType()),
+        t.StructField("partition", t.IntegerType()),
+        t.StructField("offset", t.LongType()),
+        t.StructField("timestamp", t.TimestampType()),
+        t.StructField("timestampType", t.IntegerType()),
+    ]
+    return t.StructType([*fields, t.StructField("headers", t.ArrayType(header))] if include_headers else fields)

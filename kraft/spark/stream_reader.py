@@ -1,0 +1,138 @@
+"""`spark.readStream`: one long-lived object on the driver decides how far each micro-batch reads; tasks read as a batch does.
+
+Offsets are those of the official connector: per partition the next offset to read. The limits of a trigger (least, most, longest delay) are
+applied here, because Spark's Python API carries only one limit at a time and no delay. Under Trigger.AvailableNow the end is frozen when the
+query starts and the least number of offsets is ignored: it could wait for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+
+from kraft.spark.batch_reader import fetch
+from kraft.spark.client_config import consumer_config
+from kraft.spark.errors import SourceError, show_offsets, show_partitions
+from kraft.spark.options import SourceOptions, offsets_of_json, offsets_to_json
+from kraft.spark.ranges import rate_limit, split_ranges
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kraft.spark.offset_reader import KafkaOffsetReader, Offsets
+
+log = logging.getLogger(__name__)
+RESTART = "The error could be transient - restart your query, and report if you still see the same issue."
+
+
+class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A streaming read. Pickled to the workers before its client opens; what it learns stays on the driver."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self.options = options
+        self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}-executor")
+        self.known_latest: Offsets | None = None
+        self.frozen: Offsets | None = None  # the end of everything under Trigger.AvailableNow
+        self.last_trigger_s: float | None = None
+        self._offsets: KafkaOffsetReader | None = None
+
+    @property
+    def offsets(self) -> KafkaOffsetReader:
+        if self._offsets is None:
+            from kraft.spark.offset_reader import KafkaOffsetReader
+
+            self._offsets = KafkaOffsetReader(self.options)
+        return self._offsets
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_offsets": None}
+
+    def initialOffset(self) -> dict[str, Any]:
+        return offsets_to_json(self.offsets.resolve(self.options.starting, starting=True))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        if self.options.offsets_per_trigger_max is not None:
+            return ReadMaxRows(self.options.offsets_per_trigger_max)
+        if self.options.offsets_per_trigger_min is not None:
+            return ReadMinRows(self.options.offsets_per_trigger_min)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        begin = offsets_of_json(start)
+        latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
+        self.known_latest = latest
+        if isinstance(limit, ReadAllAvailable):
+            return offsets_to_json(latest)
+        least = limit.min_rows if isinstance(limit, ReadMinRows) else self.options.offsets_per_trigger_min
+        if least is not None and self.frozen is None and self.must_wait(least, begin, latest):
+            return start
+        if isinstance(limit, ReadMaxRows):
+            latest = rate_limit(limit.max_rows, begin, latest, self.offsets.earliest)
+        return offsets_to_json(latest)
+
+    def must_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
+        """Whether this trigger is skipped: fewer than `least` new offsets, and the longest delay has not passed. The first trigger never waits."""
+        now = time.monotonic()
+        overdue = self.last_trigger_s is None or (now - self.last_trigger_s) * 1000 >= self.options.trigger_delay_ms_max
+        if not overdue and sum(end - begin.get(partition, 0) for partition, end in latest.items()) < least:
+            return True
+        self.last_trigger_s = now
+        return False
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        return offsets_to_json(self.known_latest) if self.known_latest else None
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        self.frozen = self.offsets.latest()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        begin, until = offsets_of_json(start), offsets_of_json(end)
+        if self.frozen is not None:
+            self.check_frozen(self.frozen, until)
+        ranges = self.offsets.resolved_ranges(begin, until)
+        return [InputPartition(each) for each in split_ranges(ranges, self.options.partitions_min, self.options.records_per_partition_max)]
+
+    def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
+        """Under Trigger.AvailableNow partitions neither come, go nor shrink."""
+        if frozen.keys() != until.keys():
+            raise SourceError(
+                "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
+                f"Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset to end offset for each "
+                f"microbatch. {RESTART} topic-partitions for pre-fetched offset: {show_partitions(frozen)}, "
+                f"topic-partitions for end offset: {show_partitions(until)}.",
+            )
+        if any(end > frozen[partition] for partition, end in until.items()):
+            raise SourceError(
+                "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
+                "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal offset per each topic partition than pre-fetched "
+                f"offset. {RESTART} pre-fetched offset: {show_offsets(frozen)}, end offset: {show_offsets(until)}.",
+            )
+        latest = self.offsets.latest(until)
+        if not until.keys() <= latest.keys():
+            raise SourceError(
+                "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
+                f"Some of partitions in Kafka topic(s) have been lost during running query with Trigger.AvailableNow. {RESTART} "
+                f"topic-partitions for latest offset: {show_partitions(latest)}, topic-partitions for end offset: {show_partitions(until)}",
+            )
+        if any(end > latest[partition] for partition, end in until.items()):
+            raise SourceError(
+                "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
+                "Some of partitions in Kafka topic(s) report available offset which is less than end offset during running query with Trigger.AvailableNow. "
+                f"{RESTART} latest offset: {show_offsets(latest)}, end offset: {show_offsets(until)}",
+            )
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return fetch(self.options, self.config, partition.value)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Nothing: the checkpoint is where the offsets live."""
+
+    def stop(self) -> None:
+        if self._offsets is not None:
+            self._offsets.close()
