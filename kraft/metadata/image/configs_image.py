@@ -1,0 +1,86 @@
+"""Dynamic configuration as the log holds it: texts by resource and key, neither parsed nor judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kraft.metadata.image.ordered_map import OrderedMap
+from kraft.metadata.records.config_record import ConfigRecord
+
+
+class ResourceType:
+    """Wire ids of what can be configured."""
+
+    UNKNOWN: Final = 0
+    TOPIC: Final = 2
+    BROKER: Final = 4
+    BROKER_LOGGER: Final = 8
+    CLIENT_METRICS: Final = 16
+    GROUP: Final = 32
+
+
+class ConfigResource(NamedTuple):
+    """A thing that can be configured. BROKER with an empty name stands for every broker of the cluster."""
+
+    type: int
+    name: str
+
+
+EVERY_BROKER: Final = ConfigResource(ResourceType.BROKER, "")
+NO_CONFIGS: Final[OrderedMap[str, str]] = OrderedMap()
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigsImage:
+    """Texts by key by resource; a resource without any key is absent."""
+
+    resources: OrderedMap[ConfigResource, OrderedMap[str, str]] = field(default_factory=OrderedMap)
+
+    def of(self, resource_type: int, name: str) -> OrderedMap[str, str]:
+        return self.resources.get(ConfigResource(resource_type, name), NO_CONFIGS)
+
+    def topic(self, name: str) -> OrderedMap[str, str]:
+        return self.of(ResourceType.TOPIC, name)
+
+    def broker(self, broker_id: int) -> OrderedMap[str, str]:
+        return self.of(ResourceType.BROKER, str(broker_id))
+
+    @property
+    def cluster(self) -> OrderedMap[str, str]:
+        return self.resources.get(EVERY_BROKER, NO_CONFIGS)
+
+    def write(self) -> Iterator[Any]:
+        for resource, configs in self.resources.items():
+            for key, value in configs.items():
+                yield ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=key, value=value)
+
+
+class ConfigsDraft:
+    __slots__ = ("_base", "_resources", "changed")
+
+    def __init__(self, base: ConfigsImage) -> None:
+        self._base = base
+        self._resources = base.resources.mutate()
+        self.changed: dict[ConfigResource, OrderedMap[str, str] | None] = {}
+
+    def config(self, record: ConfigRecord) -> None:
+        resource = ConfigResource(record.resource_type, record.resource_name)
+        configs = self._resources.get(resource, NO_CONFIGS)
+        self.changed.setdefault(resource, self._base.resources.get(resource))
+        after = configs.without(record.name) if record.value is None else configs.set(record.name, record.value)
+        if after:
+            self._resources[resource] = after
+        else:
+            self._resources.pop(resource, None)
+
+    def remove_topic(self, name: str) -> None:
+        """A deleted topic takes its configuration along."""
+        resource = ConfigResource(ResourceType.TOPIC, name)
+        if self._resources.get(resource) is not None:
+            self.changed.setdefault(resource, self._base.resources.get(resource))
+            self._resources.pop(resource, None)
+
+    def finish(self) -> ConfigsImage:
+        return ConfigsImage(OrderedMap(self._resources.finish()))

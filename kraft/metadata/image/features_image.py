@@ -1,0 +1,65 @@
+"""Finalized feature levels (KIP-584). Level 0 is the same as not finalized, so it is not kept, except for metadata.version, which has no level 0.
+
+kraft.version is never here: the Raft layer keeps it in control records; a FeatureLevelRecord that names it is passed over, as Kafka does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kraft.metadata.image.ordered_map import OrderedMap
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+
+METADATA_VERSION: Final = "metadata.version"
+KRAFT_VERSION: Final = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
+
+
+@dataclass(frozen=True, slots=True)
+class FeaturesImage:
+    """Finalized levels by feature name, metadata.version included once it is set."""
+
+    levels: OrderedMap[str, int] = field(default_factory=OrderedMap)
+
+    @property
+    def metadata_version(self) -> int | None:
+        """None while the log is empty of it: before the bootstrap records are replayed."""
+        return self.levels.get(METADATA_VERSION)
+
+    @property
+    def elr_enabled(self) -> bool:
+        return self.level(ELIGIBLE_LEADER_REPLICAS_VERSION) >= 1
+
+    def level(self, name: str) -> int:
+        return self.levels.get(name, 0)
+
+    def write(self) -> Iterator[Any]:
+        """metadata.version first: whoever reads the snapshot must know it before anything else."""
+        if METADATA_VERSION in self.levels:
+            yield FeatureLevelRecord(name=METADATA_VERSION, feature_level=self.levels[METADATA_VERSION])
+        for name, level in self.levels.items():
+            if name != METADATA_VERSION:
+                yield FeatureLevelRecord(name=name, feature_level=level)
+
+
+class FeaturesDraft:
+    __slots__ = ("_base", "_levels", "changed")
+
+    def __init__(self, base: FeaturesImage) -> None:
+        self._base = base
+        self._levels = base.levels.mutate()
+        self.changed: dict[str, int | None] = {}
+
+    def feature_level(self, record: FeatureLevelRecord) -> None:
+        if record.name == KRAFT_VERSION:
+            return
+        self.changed.setdefault(record.name, self._base.levels.get(record.name))
+        if record.feature_level == 0 and record.name != METADATA_VERSION:
+            self._levels.pop(record.name, None)
+        else:
+            self._levels[record.name] = record.feature_level
+
+    def finish(self) -> FeaturesImage:
+        return FeaturesImage(OrderedMap(self._levels.finish()))

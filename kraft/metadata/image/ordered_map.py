@@ -1,0 +1,85 @@
+"""The one wrapper through which maps of an image are iterated: always in key order.
+
+`immutables.Map` shares structure between versions, but iterates in an order that depends on the hash seed of the process. Nothing in an image may show that
+order, so images hold an `OrderedMap`, which sorts its keys when somebody first iterates and remembers them (a map never changes, only its successors differ).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from immutables import Map
+
+if TYPE_CHECKING:
+    from immutables import MapMutation
+
+K = TypeVar("K")
+V = TypeVar("V")
+D = TypeVar("D")
+
+
+class OrderedMap(Generic[K, V]):
+    """An immutable map with O(log n) successors, iterated in ascending key order. Keys must be hashable and mutually comparable."""
+
+    __slots__ = ("_keys", "_map")
+
+    def __init__(self, source: Map[K, V] | Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        self._map: Map[K, V] = source if isinstance(source, Map) else Map(source)
+        self._keys: tuple[K, ...] | None = None
+
+    def __getitem__(self, key: K) -> V:
+        return self._map[key]
+
+    @overload
+    def get(self, key: K) -> V | None: ...
+    @overload
+    def get(self, key: K, default: D) -> V | D: ...
+    def get(self, key: K, default: Any = None) -> Any:
+        return self._map.get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._map
+
+    def __len__(self) -> int:
+        return len(self._map)
+
+    def __bool__(self) -> bool:
+        return len(self._map) > 0
+
+    def keys(self) -> tuple[K, ...]:
+        """All keys, ascending. Sorted on first use, then kept."""
+        if self._keys is None:
+            self._keys = tuple(sorted(self._map.keys()))  # type: ignore[type-var]  # Keys are comparable by contract.
+        return self._keys
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+    def items(self) -> Iterator[tuple[K, V]]:
+        table = self._map
+        return ((key, table[key]) for key in self.keys())
+
+    def values(self) -> Iterator[V]:
+        table = self._map
+        return (table[key] for key in self.keys())
+
+    def set(self, key: K, value: V) -> OrderedMap[K, V]:
+        return OrderedMap(self._map.set(key, value))
+
+    def without(self, key: K) -> OrderedMap[K, V]:
+        """The map less `key`; itself when the key is absent."""
+        return OrderedMap(self._map.delete(key)) if key in self._map else self
+
+    def mutate(self) -> MapMutation[K, V]:
+        """A private mutable copy (O(1)); `OrderedMap(mutation.finish())` makes it a value again."""
+        return self._map.mutate()
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, OrderedMap) and self._map == other._map)
+
+    def __hash__(self) -> int:
+        return hash(self._map)
+
+    def __repr__(self) -> str:
+        return "OrderedMap({" + ", ".join(f"{key!r}: {value!r}" for key, value in self.items()) + "})"
