@@ -5,6 +5,7 @@ The table comes from the schemas; what a node serves is decided by the handlers'
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
@@ -197,6 +198,7 @@ def response_class(key: int) -> type[Message]:
     return _message_class(key, "Response")
 
 
+@cache
 def _message_class(key: int, kind: str) -> type[Message]:
     name = api_of(key).name + kind
     found: type[Message] = getattr(import_module(f"kraft.protocol.messages.{_MODULE_OF_NAME[key]}_{kind.lower()}"), name)

@@ -24,9 +24,9 @@ def decoder_source(cls: type[Message], version: int) -> str:
     return DecoderSource(cls, version).text()
 
 
-def encoder_source(cls: type[Message], version: int, *, segments: bool = False) -> str:
+def encoder_source(cls: type[Message], version: int) -> str:
     """The Python text of the encoder."""
-    return EncoderSource(cls, version, segments=segments).text()
+    return EncoderSource(cls, version).text()
 
 
 def compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], tuple[Any, int]]:
@@ -41,13 +41,6 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearra
     _check_version(cls, version)
     source = EncoderSource(cls, version)
     return _compiled(source.text(), source.names, f"<encoder of {cls.__name__} v{version}>", "encode")
-
-
-def compile_segments_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], list[Any]]:
-    """`encode(message, head) -> segments`. Raises ProtocolError when the message has no such version."""
-    _check_version(cls, version)
-    source = EncoderSource(cls, version, segments=True)
-    return _compiled(source.text(), source.names, f"<segments encoder of {cls.__name__} v{version}>", "encode")
 
 
 def _check_version(cls: type[Message], version: int) -> None:

@@ -8,39 +8,30 @@ from __future__ import annotations
 
 import struct
 
-from kraft.protocol.primitives import STRING_BYTES_MAX, write_tags, write_unsigned_varint
+from kraft.protocol.primitives import STRING_BYTES_MAX, write_tags, write_uvarint
 from kraft.protocol.schema import Field, Message, Struct
 from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, small_array_packers
 
-SEGMENT_BYTES_MIN = 4096
-
 
 class EncoderSource(Source):
-    """`encode(message, out)` as text; with `segments`, `encode(message, out) -> list`, where large records stand by themselves between pieces of `out`."""
+    """`encode(message, out)` as text."""
 
-    def __init__(self, cls: type[Message], version: int, *, segments: bool = False) -> None:
+    def __init__(self, cls: type[Message], version: int) -> None:
         super().__init__(cls, version)
-        self.segments = segments
         self.packers: dict[str, str] = {}
         self.defaults: dict[str, Struct] = {}
         self.out = "out"
 
     def write(self) -> None:
-        self.names |= {"varint": write_unsigned_varint, "write_tags": write_tags, "pack": struct.pack}
+        self.names |= {"varint": write_uvarint, "write_tags": write_tags, "pack": struct.pack}
         self.line("def encode(m, out):")
         self.indent += 1
         self.line("start = len(out)")
-        if self.segments:
-            self.line("head = out")
-            self.line("parts = []")
         with self.block("try:"):
             self.struct(self.cls, "m")
             self.flush()
-            if self.segments:
-                self.line("parts.append(out)")
-                self.line("return parts")
         with self.block("except (struct_error, UnicodeEncodeError, ProtocolError) as problem:"):
-            self.line("del " + ("head" if self.segments else "out") + "[start:]")
+            self.line("del out[start:]")
             with self.block("if isinstance(problem, ProtocolError):"):
                 self.line("raise")
             self.line('raise bad("cannot be encoded", problem) from problem')
@@ -186,15 +177,7 @@ class EncoderSource(Source):
                 self.line(f'raise bad({field.name!r}, "longer than 32767 bytes")')
         self.pending = waiting
         self.length(name, "h" if kind == "string" else "i", compact=compact)
-        if kind == "records" and self.segments:
-            with self.block(f"if {name} > {SEGMENT_BYTES_MIN} or not isinstance({content}, (bytes, bytearray, memoryview)):"):
-                self.line("parts.append(out)")
-                self.line(f"parts.append({content})")
-                self.line("out = bytearray()")
-            with self.block("else:"):
-                self.line(f"out += {content}")
-        else:
-            self.line(f"{self.out} += {content}")
+        self.line(f"{self.out} += {content}")
 
     def array(self, owner: type[Struct], field: Field, value: str) -> None:
         compact = self.flexible(field)
@@ -259,9 +242,8 @@ class EncoderSource(Source):
 
     def one_tag(self, owner: type[Struct], field: Field, value: str, tags: str) -> None:
         outer, self.out = self.out, self.variable("tag")
-        segments, self.segments = self.segments, False
         self.line(f"{self.out} = bytearray()")
         self.field(owner, field, f"{value}.{field.name}")
         self.flush()
         self.line(f"{tags}[{field.tag}] = {self.out}")
-        self.out, self.segments = outer, segments
+        self.out = outer

@@ -9,11 +9,11 @@ from __future__ import annotations
 from kraft.common.errors import ProtocolError
 from kraft.protocol.schema import Bytes, UnknownTags
 
-UNSIGNED_VARINT_MAX = 0x7FFFFFFF
+UVARINT_MAX = 0x7FFFFFFF
 STRING_BYTES_MAX = 0x7FFF
 
 
-def read_unsigned_varint(buffer: Bytes, position: int) -> tuple[int, int]:
+def read_uvarint(buffer: Bytes, position: int) -> tuple[int, int]:
     """The value at `position` and the position after it. Raises ProtocolError when it is cut off or too large."""
     if position >= len(buffer):
         raise ProtocolError("a varint is cut off by the end of the message")
@@ -33,16 +33,16 @@ def read_varint_rest(buffer: Bytes, position: int, first: int) -> tuple[int, int
         position += 1
         value |= (byte & 127) << shift
         if byte < 128:
-            if value > UNSIGNED_VARINT_MAX:
+            if value > UVARINT_MAX:
                 break
             return value, position
         shift += 7
     raise ProtocolError("an unsigned varint exceeds 2147483647")
 
 
-def write_unsigned_varint(out: bytearray, value: int) -> None:
+def write_uvarint(out: bytearray, value: int) -> None:
     """Append `value`. Raises ProtocolError when it is negative or above 2**31 - 1."""
-    if not 0 <= value <= UNSIGNED_VARINT_MAX:
+    if not 0 <= value <= UVARINT_MAX:
         raise ProtocolError(f"{value} is not an unsigned varint of at most 2147483647")
     while value > 127:
         out.append(value & 127 | 128)
@@ -56,8 +56,8 @@ def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[Unknown
         count, position = read_varint_rest(buffer, position, count)
     tags: UnknownTags = {}
     for _ in range(count):
-        tag, position = read_unsigned_varint(buffer, position)
-        size, position = read_unsigned_varint(buffer, position)
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
         end = position + size
         if end > len(buffer):
             raise ProtocolError(f"tagged field {tag} is cut off by the end of the message")
@@ -66,13 +66,27 @@ def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[Unknown
     return tags, position
 
 
+def skip_tagged_fields(buffer: Bytes, position: int) -> int:
+    """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError."""
+    if position < len(buffer) and not buffer[position]:
+        return position + 1
+    count, position = read_uvarint(buffer, position)
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        size, position = read_uvarint(buffer, position)
+        position += size
+        if position > len(buffer):
+            raise ProtocolError(f"tagged field {tag} is cut off by the end of the message")
+    return position
+
+
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: UnknownTags | None) -> None:
     """Append a tag section, in ascending order of tags. Raises ProtocolError when an unknown tag is one that this version knows."""
     both: dict[int, bytes | bytearray] = {**known, **(unknown or {})}
     if unknown and len(both) != len(known) + len(unknown):
         raise ProtocolError(f"unknown tags {sorted(unknown)} repeat tags that this version defines")
-    write_unsigned_varint(out, len(both))
+    write_uvarint(out, len(both))
     for tag in sorted(both):
-        write_unsigned_varint(out, tag)
-        write_unsigned_varint(out, len(both[tag]))
+        write_uvarint(out, tag)
+        write_uvarint(out, len(both[tag]))
         out += both[tag]
