@@ -1,0 +1,73 @@
+"""Topics that come into being because somebody asked for them: by Metadata (auto.create.topics.enable) or because a coordinator needs its internal topic.
+
+The caller gets to see what was created: the answer waits until this node's image has the topic (read-your-writes), where Kafka has clients come again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.handlers.registry import RequestContext
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+OFFSETS_TOPIC = "__consumer_offsets"
+VISIBLE_SECONDS_MAX = 5.0
+
+
+def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
+    config = broker.config
+    if name != OFFSETS_TOPIC:
+        return None
+    return CreatableTopic(
+        name=name,
+        num_partitions=config.offsets_topic_num_partitions,
+        replication_factor=config.offsets_topic_replication_factor,
+        configs=[
+            CreatableTopicConfig(name="cleanup.policy", value="compact"),
+            CreatableTopicConfig(name="compression.type", value="producer"),
+            CreatableTopicConfig(name="segment.bytes", value=str(config.offsets_topic_segment_bytes)),
+        ],
+    )
+
+
+async def create_missing(names: list[str], context: RequestContext, broker: BrokerServices) -> dict[str, int]:
+    """Create what is missing of `names`, where configuration allows. Returns the error code for each topic that is still not there."""
+    wanted: list[CreatableTopic] = []
+    refusals: dict[str, int] = {}
+    for name in names:
+        internal = _internal_topic(name, broker)
+        if internal is not None:
+            wanted.append(internal)
+        elif broker.config.auto_create_topics_enable:
+            wanted.append(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1))
+        else:
+            refusals[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not wanted:
+        return refusals
+    request = CreateTopicsRequest(topics=wanted, timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
+    forwarded = RequestContext(context.peer, CreateTopicsRequest.API_KEY, CreateTopicsRequest.VALID_VERSIONS[1], 0, context.client_id, context.principal)
+    try:
+        response: CreateTopicsResponse = await broker.controller.forward(request, forwarded)
+    except ApiError:
+        return refusals | {topic.name: ErrorCode.LEADER_NOT_AVAILABLE for topic in wanted}
+    created = []
+    for result in response.topics:
+        if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            created.append(result.name)
+        else:
+            # As Kafka: a client that meets a passing reason comes again; a bad name is told at once.
+            refusals[result.name] = result.error_code if result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not await topics_visible(created, broker):
+        refusals.update((name, ErrorCode.LEADER_NOT_AVAILABLE) for name in created)
+    return refusals
+
+
+async def topics_visible(names: list[str], broker: BrokerServices) -> bool:
+    """Wait until this node's image has all of `names`; False when it takes too long."""
+    return await broker.metadata.wait_until(lambda image: all(image.topics.by_name(name) is not None for name in names), VISIBLE_SECONDS_MAX)

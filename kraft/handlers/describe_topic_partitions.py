@@ -1,0 +1,86 @@
+"""DescribeTopicPartitions (KIP-966): topics by name, paged by a cursor, with their eligible leader replicas."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.handlers.authorized_operations import TOPIC_OPERATIONS
+from kraft.handlers.produce import INTERNAL_TOPICS
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest
+from kraft.protocol.messages.describe_topic_partitions_response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+    from kraft.metadata.image.partition_registration import PartitionRegistration
+
+API = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, between(0, 0))
+
+
+@API.serve
+async def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: RequestContext, broker: BrokerServices) -> DescribeTopicPartitionsResponse:
+    """In order of topic name, at most max.request.partition.size.limit partitions an answer."""
+    topics = broker.metadata.image.topics
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}")
+    everything = not request.topics
+    names = sorted({topic.name for topic in request.topics}) if request.topics else list(topics.id_by_name.keys())
+    first_partition = 0
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if names and names[0] == cursor.topic_name:
+            first_partition = cursor.partition_index
+    left = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        if left <= 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = topics.by_name(name)
+        if topic is None:
+            if not everything:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name else ErrorCode.INVALID_TOPIC_EXCEPTION
+                response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS))
+            continue
+        indexes = range(first_partition, len(topic.partitions))
+        first_partition = 0
+        shown = indexes[:left]
+        left -= len(shown)
+        response.topics.append(
+            DescribeTopicPartitionsResponseTopic(
+                name=name,
+                topic_id=topic.id,
+                is_internal=name in INTERNAL_TOPICS,
+                partitions=[_partition(index, topic.partitions[index], broker) for index in shown],
+                topic_authorized_operations=TOPIC_OPERATIONS,
+            )
+        )
+        if len(shown) < len(indexes):
+            response.next_cursor = Cursor(topic_name=name, partition_index=indexes[len(shown)])
+            break
+    return response
+
+
+def _partition(index: int, partition: PartitionRegistration, broker: BrokerServices) -> DescribeTopicPartitionsResponsePartition:
+    live = broker.metadata.is_live
+    has_leader = live(partition.leader)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=0 if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,
+        partition_index=index,
+        leader_id=partition.leader if has_leader else -1,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=list(partition.replicas),
+        isr_nodes=list(partition.isr),
+        eligible_leader_replicas=list(partition.elr),
+        last_known_elr=list(partition.last_known_elr),
+        offline_replicas=[replica for replica in partition.replicas if not live(replica)],
+    )

@@ -1,0 +1,124 @@
+"""From a frame to a reply: header, version check, decoding, the handler, errors, encoding, counters."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable
+from typing import Any
+
+from kraft.common.errors import ProtocolError
+from kraft.common.logging import Logger
+from kraft.handlers.api_versions import unsupported_version_reply
+from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.registry import Handler, Registry, RequestContext
+from kraft.network.reply import Peer, Reply
+from kraft.protocol import api_keys
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.primitives import skip_tagged_fields
+from kraft.world.ports import Clock
+
+_HEAD = struct.Struct(">hhih")
+_RESPONSE_HEAD = struct.Struct(">ii")
+
+
+class ApiCounters:
+    """Plain integers for one API: what /metrics renders."""
+
+    __slots__ = ("errors", "requests", "seconds", "seconds_max")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.seconds = 0.0
+        self.seconds_max = 0.0
+        self.errors: dict[int, int] = {}
+
+
+class RequestDispatcher:
+    """Serves one listener's requests through its registry. `services` is handed to every handler as it is."""
+
+    def __init__(self, registry: Registry, services: Any, clock: Clock, log: Logger) -> None:
+        self._registry = registry
+        self._services = services
+        self._clock = clock
+        self._log = log
+        self.counters: dict[tuple[int, int], ApiCounters] = {}
+
+    def may_overtake_wait(self, frame: memoryview) -> bool:
+        return len(frame) > 2 and frame[0] == 0 and frame[1] == ApiKey.PRODUCE
+
+    def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:
+        """See `kraft.network.reply.Dispatcher`."""
+        if len(frame) < 8:
+            raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a request header")
+        key, version, correlation_id, client_size = _HEAD.unpack_from(frame) if len(frame) >= 10 else (*struct.unpack_from(">hhi", frame), -1)
+        handler = self._registry.get(key)
+        if handler is None:
+            raise ProtocolError(f"API {key} ({api_keys.name_of(key)}) is not served on the {self._registry.listener} listener")
+        if not handler.min_version <= version <= handler.max_version:
+            if key == ApiKey.API_VERSIONS:
+                return unsupported_version_reply(correlation_id, self._services)
+            raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served (only {handler.min_version} to {handler.max_version})")
+        position = 10 if len(frame) >= 10 else 8
+        client_id: str | None = None
+        if client_size >= 0:
+            if position + client_size > len(frame):
+                raise ProtocolError("the request header's client id is longer than the frame")
+            try:
+                client_id = str(frame[position : position + client_size], "utf-8")
+            except UnicodeDecodeError as problem:
+                raise ProtocolError("the request header's client id is not UTF-8") from problem
+            position += client_size
+        if api_keys.request_header_version(key, version) == 2:
+            position = skip_tagged_fields(frame, position)
+        context = RequestContext(peer, key, version, correlation_id, client_id)
+        counters = self.counters.get((key, version))
+        if counters is None:
+            counters = self.counters[key, version] = ApiCounters()
+        counters.requests += 1
+        if handler.raw is not None:
+            return handler.raw(frame, position, context, self._services)
+        request, end = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
+        if end != len(frame):
+            raise ProtocolError(f"{api_keys.name_of(key)} version {version}: {len(frame) - end} bytes after the end of the request")
+        return self._serve(handler, request, context, counters)
+
+    async def _serve(self, handler: Handler, request: Any, context: RequestContext, counters: ApiCounters) -> Reply:
+        start = self._clock.now()
+        assert handler.serve_function is not None
+        try:
+            response = await handler.serve_function(request, context, self._services)
+        except Exception as problem:  # noqa: BLE001  # The boundary of a request: known errors become codes, others are logged and answered.
+            response = self._failed(handler, request, context, problem)
+            code = code_of(problem)
+            counters.errors[code] = counters.errors.get(code, 0) + 1
+        took = self._clock.now() - start
+        counters.seconds += took
+        counters.seconds_max = max(counters.seconds_max, took)
+        if type(response) is Reply:
+            return response
+        return encode_reply(context, response)
+
+    def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
+        if not isinstance(problem, EXPECTED):
+            self._log.exception("request failed", problem, api=api_keys.name_of(context.api_key), version=context.api_version, peer=context.peer.host, client=context.client_id)
+        code, message = code_of(problem), message_of(problem)
+        if handler.on_error is not None:
+            return handler.on_error(request, code, message)
+        response = api_keys.response_class(context.api_key)()
+        if not hasattr(response, "error_code"):
+            raise ProtocolError(f"{api_keys.name_of(context.api_key)}: {message or code}") from problem
+        response.error_code = code
+        if hasattr(response, "error_message"):
+            response.error_message = message
+        return response
+
+
+def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
+    """A whole response frame: size, correlation id, header tags where the version has them, body."""
+    flexible = api_keys.response_header_version(context.api_key, context.api_version) == 1
+    out = bytearray(9 if flexible else 8)
+    response.encode_into(out, context.api_version)
+    _RESPONSE_HEAD.pack_into(out, 0, len(out) - 4, context.correlation_id)
+    return Reply((out,), throttle_ms)
+
+

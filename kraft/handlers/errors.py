@@ -1,0 +1,33 @@
+"""The only table from internal errors to Kafka's error codes: what will the client see?"""
+
+from __future__ import annotations
+
+from kraft.common.errors import ApiError, CorruptData, KraftError, NotLeader, ProtocolError, StorageError
+from kraft.protocol.error_codes import ErrorCode
+
+EXPECTED = (KraftError, OSError)
+"""What a handler may answer with a code. Anything else is our fault, is logged with its traceback, and answered UNKNOWN_SERVER_ERROR."""
+
+
+def code_of(problem: BaseException) -> int:
+    """Kafka's error code for `problem`."""
+    if isinstance(problem, ApiError):
+        return problem.code
+    if isinstance(problem, NotLeader):
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if isinstance(problem, CorruptData):
+        return ErrorCode.CORRUPT_MESSAGE
+    if isinstance(problem, StorageError | OSError):
+        return ErrorCode.KAFKA_STORAGE_ERROR
+    if isinstance(problem, ProtocolError):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def message_of(problem: BaseException) -> str | None:
+    """A sentence for a person, or None where the code says it all."""
+    if isinstance(problem, ApiError):
+        return problem.message or None
+    if isinstance(problem, EXPECTED):
+        return str(problem) or None
+    return "the server met an unexpected error; its log has the details"

@@ -1,0 +1,228 @@
+"""Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight from file to socket.
+
+Answers at once when there is enough, or something went wrong; else parks until its partitions have grown by `min_bytes` or `max_wait_ms` is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError, NotLeader
+from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
+from kraft.handlers.registry import BROKER, Handler, RequestContext, between
+from kraft.network.reply import FileRange, Reply
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import NodeEndpoint
+from kraft.replication.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, CachedPartition, FetchSession, PartitionKey
+from kraft.replication.partition import READ_COMMITTED
+from kraft.replication.purgatory import FetchWaiter
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+    from kraft.replication.partition import Partition
+
+API = Handler(ApiKey.FETCH, between(4, 18), listeners=(BROKER,))
+
+
+@API.serve_raw
+def fetch(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply | Awaitable[Reply]:
+    """Answers at once where it can."""
+    request, _ = FetchRequest.decode_from(frame, position, context.api_version)
+    try:
+        fetching = _Fetching(request, context, broker)
+    except ApiError as problem:
+        return encode_fetch_reply(context.correlation_id, context.api_version, problem.code, INVALID_SESSION_ID, ())
+    results = fetching.read()
+    if fetching.satisfied_by(results):
+        return fetching.reply(results)
+    return fetching.wait(results)
+
+
+class _Fetching:
+    """One Fetch under way: its session, what it wants, and how to read it."""
+
+    __slots__ = ("_bytes_max", "_by_id", "_broker", "_context", "_incremental", "_isolation", "_replica_epoch", "_replica_id", "_request", "_session", "_wanted")
+
+    def __init__(self, request: FetchRequest, context: RequestContext, broker: BrokerServices) -> None:
+        self._request = request
+        self._context = context
+        self._broker = broker
+        self._by_id = context.api_version >= 13
+        state = request.replica_state
+        self._replica_id = state.replica_id if context.api_version >= 15 and state is not None else request.replica_id
+        self._replica_epoch = state.replica_epoch if context.api_version >= 15 and state is not None else -1
+        self._isolation = request.isolation_level
+        self._bytes_max = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._incremental = False
+        self._session, self._wanted = self._resolve_session()
+
+    def _resolve_session(self) -> tuple[FetchSession | None, Iterable[CachedPartition]]:
+        request, sessions = self._request, self._broker.sessions
+        now = self._broker.world.clock.now()
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            wanted = self._requested()
+            if request.session_id != INVALID_SESSION_ID:
+                sessions.close(request.session_id)
+            if request.session_epoch == FINAL_EPOCH or self._context.api_version < 7 or not wanted:
+                return None, wanted
+            session = sessions.create(self._replica_id >= 0, self._by_id, now)
+            if session is None:
+                return None, wanted
+            session.update(wanted, ())
+            return session, session
+        self._incremental = True
+        session = sessions.use(request.session_id, request.session_epoch, self._by_id, now)
+        forgotten = [PartitionKey(topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions]
+        session.update(self._requested(), forgotten)
+        return session, session
+
+    def _requested(self) -> list[CachedPartition]:
+        return [
+            CachedPartition(
+                PartitionKey(topic.topic_id, topic.topic, wanted.partition),
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.log_start_offset,
+                wanted.last_fetched_epoch,
+            )
+            for topic in self._request.topics
+            for wanted in topic.partitions
+        ]
+
+    # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
+
+    def read(self) -> list[FetchedPartition]:
+        """Everything wanted, in order, within the bytes allowed; at least one batch if there is any."""
+        left = self._bytes_max
+        empty = True
+        results = []
+        for wanted in self._wanted:
+            result = self._read_one(wanted, min(wanted.max_bytes, left) if left > 0 else 0, empty)
+            if result.size:
+                empty = False
+                left -= result.size
+            results.append(result)
+        return results
+
+    def _partition(self, key: PartitionKey) -> Partition:
+        replicas = self._broker.replicas
+        if self._by_id:
+            name = replicas.topic_names.get(key.topic_id)
+            if name is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, "")
+            return replicas.partition(name, key.partition)
+        return replicas.partition(key.topic, key.partition)
+
+    def _read_one(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
+        result = FetchedPartition(wanted.key)
+        try:
+            partition = self._partition(wanted.key)
+            partition.check_leader(wanted.current_leader_epoch)
+            if wanted.last_fetched_epoch >= 0:
+                result.diverging = _divergence(partition, wanted)
+            if result.diverging is None:
+                if self._replica_id >= 0:
+                    now = self._broker.world.clock.now()
+                    partition.follower_fetched(self._replica_id, wanted.fetch_offset, wanted.log_start_offset, self._replica_epoch, now)
+                data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
+                result.ranges = [FileRange(part.file, part.position, part.size) for part in data.slices]
+                result.size = sum(part.size for part in data.slices)
+                if self._isolation == READ_COMMITTED:
+                    result.aborted = data.aborted_transactions or ()
+            log = partition.log
+            result.high_watermark = log.high_watermark
+            result.last_stable_offset = log.last_stable_offset
+            result.log_start_offset = log.log_start_offset
+        except EXPECTED as problem:
+            result.error_code = code_of(problem)
+            if isinstance(problem, NotLeader):
+                result.leader = (problem.leader_id, problem.leader_epoch)
+            elif result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+                self._broker.log.error("read failed", topic=wanted.key.topic, partition=wanted.key.partition, reason=str(problem))
+        return result
+
+    def satisfied_by(self, results: list[FetchedPartition]) -> bool:
+        """Whether to answer now (KIP-227: an error or a divergence is news as well)."""
+        request = self._request
+        if request.max_wait_ms <= 0 or not results:
+            return True
+        size = 0
+        for result in results:
+            if result.error_code or result.diverging is not None:
+                return True
+            size += result.size
+        return size >= request.min_bytes
+
+    # --- waiting -----------------------------------------------------------------------------------------------------------------------------------------
+
+    async def wait(self, results: list[FetchedPartition]) -> Reply:
+        """Park until enough has come or time is up; read again each time something moved."""
+        clock = self._broker.world.clock
+        deadline = clock.now() + self._request.max_wait_ms / 1000
+        partitions = self._watched()
+        while not self.satisfied_by(results) and clock.now() < deadline:
+            waiter = FetchWaiter(self._request.min_bytes - sum(result.size for result in results))
+            for partition in partitions:
+                partition.add_fetch_waiter(waiter)
+            try:
+                with clock.move_on_at(deadline):
+                    await waiter.event.wait()
+            finally:
+                for partition in partitions:
+                    partition.remove_fetch_waiter(waiter)
+            results = self.read()
+        return self.reply(results)
+
+    def _watched(self) -> list[Partition]:
+        found = []
+        for wanted in self._wanted:
+            try:
+                found.append(self._partition(wanted.key))
+            except EXPECTED:
+                continue  # The next read reports it.
+        return found
+
+    # --- answering ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def reply(self, results: list[FetchedPartition]) -> Reply:
+        session = self._session
+        if session is not None:
+            results = self._news(session, results)
+        context = self._context
+        return encode_fetch_reply(context.correlation_id, context.api_version, 0, session.id if session is not None else INVALID_SESSION_ID, results, self._endpoints(results))
+
+    def _news(self, session: FetchSession, results: list[FetchedPartition]) -> list[FetchedPartition]:
+        news = []
+        for result in results:
+            cached = session.partitions.get(result.key)
+            has_news = bool(result.size or result.error_code or result.diverging is not None or result.preferred_read_replica >= 0)
+            changed = cached is not None and cached.differs(result.high_watermark, result.log_start_offset, has_news)
+            if changed or not self._incremental:
+                news.append(result)
+            if result.size:
+                session.moved_to_end(result.key)
+        return news
+
+    def _endpoints(self, results: list[FetchedPartition]) -> list[NodeEndpoint]:
+        if self._context.api_version < 16:
+            return []
+        leaders = {result.leader[0] for result in results if result.leader is not None}
+        if not leaders:
+            return []
+        brokers = self._broker.metadata.live_brokers(self._context.peer.listener)
+        return [NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in brokers if node.id in leaders]
+
+
+def _divergence(partition: Partition, wanted: CachedPartition) -> tuple[int, int] | None:
+    """Where the fetcher's log stops agreeing with ours (KIP-595), or None while it agrees."""
+    epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    if epoch == -1:
+        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: epoch {wanted.last_fetched_epoch} is older than the log")
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return epoch, end_offset
+    return None

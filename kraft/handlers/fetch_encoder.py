@@ -1,0 +1,188 @@
+"""Fetch responses by hand: the only message whose bytes go partly from file to socket. Same layout as the generated codec (a test holds them together), other parts: record bytes stay file ranges.
+
+Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392 (v11), KIP-482 (v12), KIP-516 (v13), KIP-951 (v16).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from kraft.network.reply import FileRange, Reply
+from kraft.protocol.messages.fetch_response import NodeEndpoint
+from kraft.protocol.primitives import write_uvarint
+from kraft.replication.fetch_session import PartitionKey
+from kraft.world.ports import Buffer
+
+COPY_BYTES_MAX = 8192
+"""Records up to this size are read and sent with what surrounds them; larger ones go by sendfile."""
+
+_PARTITION_V4 = struct.Struct(">ihqq")
+_PARTITION = struct.Struct(">ihqqq")
+_I32 = struct.Struct(">i")
+_I16 = struct.Struct(">h")
+_QQ = struct.Struct(">qq")
+
+
+class FetchedPartition:
+    """One partition's answer. `ranges` are whole batches in files; `diverging` is (epoch, end offset); `leader` is (id, epoch) where the client should go."""
+
+    __slots__ = ("aborted", "diverging", "error_code", "high_watermark", "key", "last_stable_offset", "leader", "log_start_offset", "preferred_read_replica", "ranges", "size")
+
+    def __init__(self, key: PartitionKey, error_code: int = 0) -> None:
+        self.key = key
+        self.error_code = error_code
+        self.high_watermark = -1
+        self.last_stable_offset = -1
+        self.log_start_offset = -1
+        self.aborted: Sequence[tuple[int, int]] | None = None
+        self.preferred_read_replica = -1
+        self.diverging: tuple[int, int] | None = None
+        self.leader: tuple[int, int] | None = None
+        self.ranges: Sequence[FileRange] = ()
+        self.size = 0
+
+
+def encode_fetch_reply(
+    correlation_id: int, version: int, error_code: int, session_id: int, partitions: Sequence[FetchedPartition], node_endpoints: Sequence[NodeEndpoint] = ()
+) -> Reply:
+    """A whole response frame."""
+    flexible = version >= 12
+    writer = _Writer()
+    out = writer.out
+    out += b"\0\0\0\0"  # The frame's size, known at the end.
+    out += _I32.pack(correlation_id)
+    if flexible:
+        out += b"\0"
+    out += b"\0\0\0\0"  # throttle_time_ms
+    if version >= 7:
+        out += _I16.pack(error_code)
+        out += _I32.pack(session_id)
+    topics = _by_topic(partitions)
+    _length(out, len(topics), flexible)
+    for topic in topics:
+        _topic(writer, topic, version, flexible)
+    out = writer.out
+    if flexible:
+        _tags(out, [(0, _endpoints(node_endpoints, version))] if node_endpoints and version >= 16 else [])
+    return writer.reply()
+
+
+class _Writer:
+    """Bytes in the making: `out` is the buffer behind the last file range."""
+
+    __slots__ = ("out", "parts", "size")
+
+    def __init__(self) -> None:
+        self.out = bytearray()
+        self.parts: list[Buffer | FileRange] = [self.out]
+        self.size = 0
+
+    def add_range(self, part: FileRange) -> None:
+        if part.size <= COPY_BYTES_MAX:
+            self.out += part.file.pread(part.size, part.position)
+        else:
+            self.parts.append(part)
+            self.size += part.size + len(self.out)
+            self.out = bytearray()
+            self.parts.append(self.out)
+
+    def reply(self) -> Reply:
+        first = self.parts[0]
+        assert isinstance(first, bytearray)
+        _I32.pack_into(first, 0, self.size + len(self.out) - 4)
+        if not self.out:
+            self.parts.pop()
+        return Reply(self.parts)
+
+
+def _by_topic(partitions: Sequence[FetchedPartition]) -> list[list[FetchedPartition]]:
+    """Neighbours of one topic together, in the order given."""
+    topics: list[list[FetchedPartition]] = []
+    for partition in partitions:
+        if topics and topics[-1][0].key[:2] == partition.key[:2]:
+            topics[-1].append(partition)
+        else:
+            topics.append([partition])
+    return topics
+
+
+def _topic(writer: _Writer, topic: list[FetchedPartition], version: int, flexible: bool) -> None:
+    out = writer.out
+    key = topic[0].key
+    if version >= 13:
+        out += key.topic_id
+    else:
+        name = key.topic.encode()
+        if flexible:
+            write_uvarint(out, len(name) + 1)
+        else:
+            out += _I16.pack(len(name))
+        out += name
+    _length(out, len(topic), flexible)
+    for partition in topic:
+        _partition(writer, partition, version, flexible)
+    if flexible:
+        writer.out.append(0)
+
+
+def _partition(writer: _Writer, partition: FetchedPartition, version: int, flexible: bool) -> None:
+    out = writer.out
+    index = partition.key.partition
+    if version >= 5:
+        out += _PARTITION.pack(index, partition.error_code, partition.high_watermark, partition.last_stable_offset, partition.log_start_offset)
+    else:
+        out += _PARTITION_V4.pack(index, partition.error_code, partition.high_watermark, partition.last_stable_offset)
+    aborted = partition.aborted
+    _length(out, -1 if aborted is None else len(aborted), flexible)
+    for producer_id, first_offset in aborted or ():
+        out += _QQ.pack(producer_id, first_offset)
+        if flexible:
+            out.append(0)
+    if version >= 11:
+        out += _I32.pack(partition.preferred_read_replica)
+    _length(out, partition.size, flexible)
+    for part in partition.ranges:
+        writer.add_range(part)
+    if flexible:
+        tags = []
+        if partition.diverging is not None:
+            epoch, end_offset = partition.diverging
+            tags.append((0, struct.pack(">iqB", epoch, end_offset, 0)))
+        if partition.leader is not None:
+            tags.append((1, struct.pack(">iiB", *partition.leader, 0)))
+        _tags(writer.out, tags)
+
+
+def _endpoints(endpoints: Sequence[NodeEndpoint], version: int) -> bytes:
+    out = bytearray()
+    write_uvarint(out, len(endpoints) + 1)
+    for endpoint in endpoints:
+        host = endpoint.host.encode()
+        out += _I32.pack(endpoint.node_id)
+        write_uvarint(out, len(host) + 1)
+        out += host + _I32.pack(endpoint.port)
+        if endpoint.rack is None:
+            out.append(0)
+        else:
+            rack = endpoint.rack.encode()
+            write_uvarint(out, len(rack) + 1)
+            out += rack
+        out.append(0)
+    return bytes(out)
+
+
+def _tags(out: bytearray, tags: list[tuple[int, bytes]]) -> None:
+    write_uvarint(out, len(tags))
+    for tag, value in tags:
+        write_uvarint(out, tag)
+        write_uvarint(out, len(value))
+        out += value
+
+
+def _length(out: bytearray, count: int, flexible: bool) -> None:
+    """An array's or byte string's length; -1 is null."""
+    if flexible:
+        write_uvarint(out, count + 1)
+    else:
+        out += _I32.pack(count)

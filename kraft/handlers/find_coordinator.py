@@ -1,0 +1,57 @@
+"""FindCoordinator (KIP-699): the broker that leads the partition of `__consumer_offsets` in which a group lives. The first group makes the topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from kraft.handlers.auto_topic_creation import OFFSETS_TOPIC, create_missing
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.FIND_COORDINATOR, between(0, 6))
+
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+
+
+class _Found(NamedTuple):
+    code: int
+    message: str | None = None
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+
+
+@API.serve
+async def find_coordinator(request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices) -> FindCoordinatorResponse:
+    """One key before version 4, many from it on."""
+    if context.api_version < 4:
+        found = await _find(request.key, request.key_type, context, broker)
+        return FindCoordinatorResponse(error_code=found.code, error_message=found.message or _NO_MESSAGE, node_id=found.node_id, host=found.host, port=found.port)
+    response = FindCoordinatorResponse()
+    for key in request.coordinator_keys:
+        found = await _find(key, request.key_type, context, broker)
+        response.coordinators.append(Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.code, error_message=found.message or _NO_MESSAGE))
+    return response
+
+
+_NO_MESSAGE = ""
+
+
+async def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
+    if key_type == TRANSACTION:
+        return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served by this cluster: transaction.version is not finalized")
+    if key_type != GROUP:
+        return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")
+    if broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None and await create_missing([OFFSETS_TOPIC], context, broker):
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic __consumer_offsets is not there yet")
+    leader = broker.metadata.leader_of(OFFSETS_TOPIC, broker.groups.partition_for(key))
+    node = next((node for node in broker.metadata.live_brokers(context.peer.listener) if leader is not None and node.id == leader[0]), None)
+    if node is None:
+        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group's partition of __consumer_offsets has no leader now")
+    return _Found(ErrorCode.NONE, None, node.id, node.host, node.port)

@@ -1,0 +1,71 @@
+"""ListOffsets (KIP-79, KIP-98, KIP-207, KIP-320, KIP-734, KIP-405): offsets by timestamp or by name. Memory look-ups but for timestamps; Spark asks twice a poll."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError
+from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
+from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.LIST_OFFSETS, between(1, 11))
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+_FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+DEBUGGING_REPLICA = -2
+
+
+@API.serve
+async def list_offsets(request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices) -> ListOffsetsResponse:
+    """Each partition answers for itself."""
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = (topic.name, wanted.partition_index)
+            (twice if key in seen else seen).add(key)
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers = []
+        for wanted in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+            try:
+                if (topic.name, wanted.partition_index) in twice:
+                    raise ApiError(ErrorCode.INVALID_REQUEST, "the partition is asked for twice")
+                _look_up(topic.name, wanted, answer, request, context, broker)
+            except EXPECTED as problem:
+                answer.error_code = code_of(problem)
+            answers.append(answer)
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _look_up(
+    topic: str, wanted: ListOffsetsPartition, answer: ListOffsetsPartitionResponse, request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices
+) -> None:
+    timestamp = wanted.timestamp
+    if timestamp < 0 and (timestamp < EARLIEST_PENDING_UPLOAD or context.api_version < _FIRST_VERSION.get(timestamp, 1)):
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {context.api_version}")
+    partition = broker.replicas.partition(topic, wanted.partition_index)
+    if request.replica_id != DEBUGGING_REPLICA:
+        partition.check_leader(wanted.current_leader_epoch)
+    log = partition.log
+    if timestamp == LATEST:
+        end = partition.fetchable_end(request.isolation_level, request.replica_id)
+        answer.offset, answer.leader_epoch = end, partition.leader_epoch
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset = log.log_start_offset
+        answer.leader_epoch = log.leader_epoch_cache.epoch_for_offset(log.log_start_offset)
+    elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return  # Nothing is tiered: no offset, no epoch, no error.
+    else:
+        found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_offset_by_timestamp(timestamp)
+        if found is not None and found.offset < partition.fetchable_end(request.isolation_level, request.replica_id):
+            answer.timestamp, answer.offset, answer.leader_epoch = found.timestamp, found.offset, found.leader_epoch

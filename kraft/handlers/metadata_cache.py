@@ -1,0 +1,89 @@
+"""The newest committed metadata as this node sees it, and what handlers derive from it.
+
+Set by the publisher; read by everyone between two awaits as one value. Encoded Metadata answers are kept until the image changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import trio
+
+from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.world.ports import Clock
+
+ENCODED_ANSWERS_MAX = 64
+
+
+class BrokerNode(NamedTuple):
+    """A broker as a client of one listener reaches it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class MetadataCache:
+    """Owned by the node's loop."""
+
+    def __init__(self, clock: Clock, image: MetadataImage) -> None:
+        self._clock = clock
+        self._changed = trio.Event()
+        self._nodes: dict[str, tuple[BrokerNode, ...]] = {}
+        self.encoded: dict[tuple[int, str, bytes], bytes] = {}
+        self.image = image
+        self.offset = -1
+        self.epoch = -1
+
+    def set(self, image: MetadataImage, offset: int, epoch: int) -> None:
+        """Take over the image as of `offset` (the last record's); wakes those who wait for it."""
+        self.image = image
+        self.offset = offset
+        self.epoch = epoch
+        self._nodes.clear()
+        self.encoded.clear()
+        if self._changed.statistics().tasks_waiting:
+            self._changed.set()
+            self._changed = trio.Event()
+
+    async def wait_until(self, condition: Callable[[MetadataImage], bool], timeout: float) -> bool:
+        """Wait until `condition` holds of the image; False when `timeout` seconds pass first."""
+        deadline = self._clock.now() + timeout
+        while not condition(self.image):
+            if self._clock.now() >= deadline:
+                return False
+            changed = self._changed
+            with self._clock.move_on_at(deadline):
+                await changed.wait()
+        return True
+
+    def remember(self, key: tuple[int, str, bytes], body: bytes) -> None:
+        if len(self.encoded) >= ENCODED_ANSWERS_MAX:
+            self.encoded.clear()
+        self.encoded[key] = body
+
+    def live_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
+        """Unfenced brokers that have this listener, by id."""
+        nodes = self._nodes.get(listener)
+        if nodes is None:
+            found = (node_of(broker, listener) for broker in self.image.cluster.brokers.values() if not broker.fenced)
+            nodes = self._nodes[listener] = tuple(node for node in found if node is not None)
+        return nodes
+
+    def is_live(self, broker_id: int) -> bool:
+        broker = self.image.cluster.brokers.get(broker_id)
+        return broker is not None and not broker.fenced
+
+    def leader_of(self, topic: str, index: int) -> tuple[int, int] | None:
+        """(leader, leader epoch) of a partition, or None when there is no such partition."""
+        image = self.image.topics.by_name(topic)
+        partition = None if image is None else image.partitions.get(index)
+        return None if partition is None else (partition.leader, partition.leader_epoch)
+
+
+def node_of(broker: BrokerRegistration, listener: str) -> BrokerNode | None:
+    endpoint = broker.endpoint(listener)
+    return None if endpoint is None else BrokerNode(broker.id, endpoint.host, endpoint.port, broker.rack)

@@ -1,0 +1,35 @@
+"""OffsetForLeaderEpoch (KIP-101, KIP-320): the end offset of a leader epoch, by which followers and consumers find where logs diverge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
+from kraft.protocol.messages.offset_for_leader_epoch_response import EpochEndOffset, OffsetForLeaderEpochResponse, OffsetForLeaderTopicResult
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, between(2, 4))
+
+
+@API.serve
+async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: RequestContext, broker: BrokerServices) -> OffsetForLeaderEpochResponse:
+    """Each partition answers for itself; an epoch that the log does not know is (-1, -1) without an error."""
+    return OffsetForLeaderEpochResponse(
+        topics=[OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_end_of(topic.topic, wanted, broker) for wanted in topic.partitions]) for topic in request.topics]
+    )
+
+
+def _end_of(topic: str, wanted: OffsetForLeaderPartition, broker: BrokerServices) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=wanted.partition)
+    try:
+        partition = broker.replicas.partition(topic, wanted.partition)
+        partition.check_leader(wanted.current_leader_epoch)
+        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+    except EXPECTED as problem:
+        answer.error_code = code_of(problem)
+    return answer

@@ -1,0 +1,89 @@
+"""The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. Never advertise what is not served.
+
+Two kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it may await. A raw one (Produce, Fetch) gets the frame itself,
+in place, finishes its first stage without awaiting, and encodes its own reply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from kraft.network.reply import Peer, Reply
+
+BROKER = "broker"
+CONTROLLER = "controller"
+
+
+class RequestContext:
+    """One request's header and origin."""
+
+    __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "peer", "principal")
+
+    def __init__(self, peer: Peer, api_key: int, api_version: int, correlation_id: int, client_id: str | None, principal: str = "User:ANONYMOUS") -> None:
+        self.peer = peer
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.principal = principal
+
+
+Serve = Callable[[Any, RequestContext, Any], Awaitable[Any]]
+ServeRaw = Callable[[memoryview, int, RequestContext, Any], Reply | Awaitable[Reply]]
+OnError = Callable[[Any, int, str | None], Any]
+
+
+class Handler:
+    """One API on one kind of listener: `versions` are those served, `advertised_min` differs from the first of them for Produce only (KAFKA-18659)."""
+
+    __slots__ = ("advertised_min", "key", "listeners", "max_version", "min_version", "on_error", "overtakes", "raw", "serve_function")
+
+    def __init__(self, key: int, versions: tuple[int, int], *, listeners: Iterable[str] = (BROKER,), advertised_min: int | None = None, overtakes: bool = False) -> None:
+        self.key = key
+        self.min_version, self.max_version = versions
+        self.advertised_min = self.min_version if advertised_min is None else advertised_min
+        self.listeners = frozenset(listeners)
+        self.overtakes = overtakes
+        self.serve_function: Serve | None = None
+        self.raw: ServeRaw | None = None
+        self.on_error: OnError | None = None
+
+    def serve(self, function: Serve) -> Serve:
+        """Decorator: the function that answers this API."""
+        self.serve_function = function
+        return function
+
+    def serve_raw(self, function: ServeRaw) -> ServeRaw:
+        """Decorator: the function that answers this API from the frame itself."""
+        self.raw = function
+        return function
+
+    def error(self, function: OnError) -> OnError:
+        """Decorator: (request, code, message) -> a response that says so, where top-level fields do not suffice."""
+        self.on_error = function
+        return function
+
+
+def between(first: int, last: int) -> tuple[int, int]:
+    """Versions, both inclusive."""
+    return first, last
+
+
+class Registry:
+    """Handlers of one kind of listener by API key."""
+
+    def __init__(self, listener: str, handlers: Iterable[Handler]) -> None:
+        self.listener = listener
+        self._by_key: dict[int, Handler] = {}
+        for handler in handlers:
+            if listener in handler.listeners:
+                assert handler.key not in self._by_key, f"two handlers for API {handler.key} on {listener}"
+                self._by_key[handler.key] = handler
+
+    def get(self, key: int) -> Handler | None:
+        return self._by_key.get(key)
+
+    def handlers(self) -> list[Handler]:
+        """All of them, by key."""
+        return [self._by_key[key] for key in sorted(self._by_key)]

@@ -1,0 +1,75 @@
+"""What handlers are given: the parts of a node, by name. Built by kraft/server, one for the broker's listeners and one for the controller's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
+    from kraft.common.logging import Logger
+    from kraft.controller.quorum_controller import QuorumController
+    from kraft.coordinator.group.group_coordinator import GroupCoordinator
+    from kraft.handlers.metadata_cache import MetadataCache
+    from kraft.handlers.registry import Registry, RequestContext
+    from kraft.raft.driver import RaftDriver
+    from kraft.replication.fetch_session import FetchSessionCache
+    from kraft.replication.replica_manager import ReplicaManager
+    from kraft.world.ports import World
+
+
+class ControllerChannel(Protocol):
+    """The way to the active controller: a local call where it is this node, else the network (Envelope for what clients asked for)."""
+
+    async def forward(self, request: Any, context: RequestContext) -> Any:
+        """Have the active controller carry out a client's request as the client's principal. Raises ApiError NOT_CONTROLLER or REQUEST_TIMED_OUT when it cannot be reached in time."""
+
+
+class ProducerIds(Protocol):
+    async def next(self) -> int:
+        """A producer id never handed out before. Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while no block can be had."""
+
+
+class BrokerServices:
+    """What handlers on the broker's listeners use."""
+
+    __slots__ = ("config", "controller", "groups", "log", "metadata", "producer_ids", "registry", "replicas", "sessions", "world")
+
+    def __init__(
+        self,
+        *,
+        world: World,
+        config: NodeConfig,
+        log: Logger,
+        registry: Registry,
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        sessions: FetchSessionCache,
+        groups: GroupCoordinator,
+        controller: ControllerChannel,
+        producer_ids: ProducerIds,
+    ) -> None:
+        self.world = world
+        self.config = config
+        self.log = log
+        self.registry = registry
+        self.metadata = metadata
+        self.replicas = replicas
+        self.sessions = sessions
+        self.groups = groups
+        self.controller = controller
+        self.producer_ids = producer_ids
+
+
+class ControllerServices:
+    """What handlers on the controller's listener use."""
+
+    __slots__ = ("config", "controller", "log", "metadata", "raft", "registry", "world")
+
+    def __init__(self, *, world: World, config: NodeConfig, log: Logger, registry: Registry, metadata: MetadataCache, controller: QuorumController, raft: RaftDriver) -> None:
+        self.world = world
+        self.config = config
+        self.log = log
+        self.registry = registry
+        self.metadata = metadata
+        self.controller = controller
+        self.raft = raft

@@ -1,0 +1,159 @@
+"""The partitions of one broker: a facade over them for handlers, and the place where metadata changes reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+from kraft.common.errors import ApiError, NotLeader
+from kraft.common.ids import TopicPartition
+from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.partition import Partition
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.metadata.image.metadata_changes import MetadataChanges
+    from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.storage.log_config import LogConfig
+    from kraft.storage.log_manager import LogManager
+    from kraft.world.ports import Clock
+
+
+class TopicConfigs(Protocol):
+    """Effective topic configurations as of an image: topic over broker over default."""
+
+    def log_config(self, image: MetadataImage, topic: str) -> LogConfig: ...
+
+
+class LeadershipListener(Protocol):
+    """Told when this broker gains or loses the leadership of a partition (coordinators follow `__consumer_offsets`)."""
+
+    def became_leader(self, partition: Partition) -> None: ...
+    def resigned(self, topic: str, index: int, leader_epoch: int) -> None: ...
+
+
+class ReplicaManager:
+    """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
+
+    def __init__(self, node_id: int, logs: LogManager, configs: TopicConfigs, clock: Clock, log: Logger) -> None:
+        self.node_id = node_id
+        self.logs = logs
+        self.topic_names: dict[bytes, str] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._configs = configs
+        self._clock = clock
+        self._log = log
+        self._listeners: list[LeadershipListener] = []
+        self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
+
+    def add_listener(self, listener: LeadershipListener) -> None:
+        self._listeners.append(listener)
+
+    def knows_leaders_by(self, look_up: Callable[[str, int], tuple[int, int] | None]) -> None:
+        """`look_up(topic, index)` gives (leader, epoch) of a partition that has no replica here, or None when there is no such partition."""
+        self._elsewhere = look_up
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """Raises NotLeader when it lives elsewhere, ApiError UNKNOWN_TOPIC_OR_PARTITION when nowhere."""
+        try:
+            return self._partitions[topic, index]
+        except KeyError:
+            leader = self._elsewhere(topic, index)
+            if leader is not None:
+                raise NotLeader(f"{topic}-{index} has no replica on broker {self.node_id}", *leader) from None
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "") from None
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        return self._partitions.get((topic, index))
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __iter__(self) -> Iterator[Partition]:
+        """All partitions here, in the order in which they came."""
+        return iter(list(self._partitions.values()))
+
+    # --- metadata ----------------------------------------------------------------------------------------------------------------------------------------
+
+    def apply(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
+        """Bring partitions in line with `image`. A generator: yields now and then so that its driver can let others run."""
+        now = self._clock.now()
+        for topic_id, topic in changes.topics.deleted.items():
+            self._delete_topic(topic_id, topic.name, topic.partitions.keys())
+            yield
+        for topic_id, name in changes.topics.created.items():
+            self.topic_names[topic_id] = name
+            self.topic_ids[name] = topic_id
+        done = 0
+        for topic_id, partitions in changes.topics.partitions.items():
+            name = self.topic_names[topic_id]
+            config = None
+            for index in partitions:
+                registration = image.topics.partition(topic_id, index)
+                assert registration is not None
+                if self.node_id in registration.replicas:
+                    config = config or self._configs.log_config(image, name)
+                    self._apply_partition(name, index, topic_id, registration, config, now)
+                elif (name, index) in self._partitions:
+                    self._drop(name, index)
+                done += 1
+                if done % 200 == 0:
+                    yield
+        yield from self._apply_configs(image, changes)
+
+    def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: LogConfig, now: float) -> None:
+        partition = self._partitions.get((name, index))
+        if partition is None:
+            log = self.logs.get_or_create(TopicPartition(name, index), topic_id, config)
+            partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log)
+            partition.min_isr = config.min_insync_replicas
+        was_leader, old_epoch = partition.is_leader, partition.leader_epoch
+        if not partition.apply(registration, now):
+            return
+        if was_leader:
+            for listener in self._listeners:
+                listener.resigned(name, index, old_epoch)
+        if partition.is_leader:
+            for listener in self._listeners:
+                listener.became_leader(partition)
+
+    def _apply_configs(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
+        """Topic (2) or broker (4) configs moved: hand every log concerned its new effective configuration."""
+        names = {name for kind, name in changes.configs if kind == 2}
+        if any(kind == 4 for kind, _ in changes.configs):
+            names.update(self.topic_ids)
+        configs: dict[str, LogConfig] = {}
+        if not names:
+            return
+        for done, partition in enumerate(self):
+            if partition.topic in names:
+                if partition.topic not in configs:
+                    configs[partition.topic] = self._configs.log_config(image, partition.topic)
+                config = configs[partition.topic]
+                partition.log.update_config(config)
+                partition.min_isr = config.min_insync_replicas
+                partition.advance_high_watermark()
+            if done % 500 == 499:
+                yield
+
+    def _delete_topic(self, topic_id: bytes, name: str, indexes: tuple[int, ...]) -> None:
+        for index in indexes:
+            if (name, index) in self._partitions:
+                self._drop(name, index)
+        self.topic_names.pop(topic_id, None)
+        if self.topic_ids.get(name) == topic_id:
+            del self.topic_ids[name]
+
+    def _drop(self, name: str, index: int) -> None:
+        partition = self._partitions.pop((name, index))
+        was_leader = partition.is_leader
+        partition.is_leader = False
+        partition.leader_id = -1
+        partition.wake_all()
+        if was_leader:
+            for listener in self._listeners:
+                listener.resigned(name, index, partition.leader_epoch)
+        self.logs.delete(TopicPartition(name, index))
+        self._log.info("replica deleted", topic=name, partition=index)
