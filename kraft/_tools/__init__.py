@@ -1,0 +1,1 @@
+"""Generators and checks for the people who build kraft. Nothing else imports them."""

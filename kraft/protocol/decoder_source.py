@@ -9,16 +9,12 @@ from __future__ import annotations
 import struct
 
 from kraft.protocol.primitives import STRING_BYTES_MAX, read_unknown_tags, read_varint_rest
-from kraft.protocol.schema import Field, Message, Struct
+from kraft.protocol.schema import Field, Struct
 from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, small_array_unpackers
 
 
 class DecoderSource(Source):
     """`decode(buffer, position) -> (message, end)` as text."""
-
-    def __init__(self, cls: type[Message], version: int) -> None:
-        super().__init__(cls, version)
-        self.unpackers: dict[str, str] = {}
 
     def write(self) -> None:
         self.names |= {"new": object.__new__, "varint_rest": read_varint_rest, "unknown_tags": read_unknown_tags, "unpack_from": struct.unpack_from}
@@ -38,7 +34,7 @@ class DecoderSource(Source):
 
     def struct(self, cls: type[Struct], target: str) -> None:
         """Fill a new `cls` in the variable `target`."""
-        self.line(f"{target} = new({self.constant(cls, 'class')})")
+        self.line(f"{target} = new({self.class_name(cls)})")
         in_place, tagged, absent = self.fields(cls)
         for field in [*absent, *tagged]:
             self.line(f"{target}.{field.name} = {self.default(cls, field)}")
@@ -57,7 +53,7 @@ class DecoderSource(Source):
             return "[]"
         if field.is_struct:
             absent_is_none = field.tag >= 0 and not field.null_allowed(self.version)
-            return "None" if absent_is_none else self.constant(self.struct_of(owner, field), "class") + "()"
+            return "None" if absent_is_none else self.class_name(self.struct_of(owner, field)) + "()"
         return repr(field.default)
 
     def flush(self) -> None:
@@ -71,9 +67,7 @@ class DecoderSource(Source):
             self.line(f"{targets[0]} = buffer[p]")
             self.line("p += 1")
             return
-        if layout not in self.unpackers:
-            self.unpackers[layout] = self.constant(packer(layout).unpack_from, "unpack")
-        unpack = self.unpackers[layout]
+        unpack = self.constant("unpack", layout, packer(layout).unpack_from)
         self.line(f"{', '.join(targets)}{',' if len(targets) == 1 else ''} = {unpack}(buffer, p)")
         self.line(f"p += {packer(layout).size}")
 
@@ -164,7 +158,7 @@ class DecoderSource(Source):
         kind = field.element_type
         layout = fixed_format(kind)
         if layout is not None and kind != "uuid":
-            small = self.constant(small_array_unpackers(layout), "array")
+            small = self.constant("array", layout, small_array_unpackers(layout))
             size = packer(layout).size
             self.line(f'{target} = list({small}[{count}](buffer, p) if {count} < {SMALL_ARRAY} else unpack_from(f">{{{count}}}{layout}", buffer, p))')
             self.line(f"p += {count}" + (f" * {size}" if size > 1 else ""))

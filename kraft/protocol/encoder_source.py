@@ -18,8 +18,6 @@ class EncoderSource(Source):
 
     def __init__(self, cls: type[Message], version: int) -> None:
         super().__init__(cls, version)
-        self.packers: dict[str, str] = {}
-        self.defaults: dict[str, Struct] = {}
         self.out = "out"
 
     def write(self) -> None:
@@ -59,26 +57,19 @@ class EncoderSource(Source):
         if field.is_array:
             return f"({value} is None or {value})" if field.nullable[1] >= 0 else value
         if field.is_struct:
-            standard = self.constant(self.default_struct(owner, field), "default")
+            struct_class = self.struct_of(owner, field)
+            standard = self.constant("default", struct_class.__name__, struct_class())
             may_be_absent = field.tag >= 0 and field.nullable[1] < 0
             return f"({value} is not None and {value} != {standard})" if may_be_absent else f"{value} != {standard}"
         if field.type == "bool":
             return f"not {value}" if field.default else value
         return f"{value} != {field.default!r}"
 
-    def default_struct(self, owner: type[Struct], field: Field) -> Struct:
-        key = f"{owner.__name__}.{field.name}"
-        if key not in self.defaults:
-            self.defaults[key] = self.struct_of(owner, field)()
-        return self.defaults[key]
-
     def pack(self, extra: str = "", *values: str) -> str:
         """The expression that packs what waits and then `values` in the layout `extra`."""
         layout = "".join(format_ for _, format_ in self.pending) + extra
         arguments = ", ".join([expression for expression, format_ in self.pending if format_ != "x"] + list(values))
-        if layout not in self.packers:
-            self.packers[layout] = self.constant(packer(layout).pack, "pack")
-        return f"{self.packers[layout]}({arguments})"
+        return f"{self.constant('pack', layout, packer(layout).pack)}({arguments})"
 
     def take(self) -> list[tuple[str, str]]:
         """What waits, which then waits no longer: lines that may raise come before it."""
@@ -204,7 +195,7 @@ class EncoderSource(Source):
     def fixed_elements(self, layout: str, name: str, items: str, *, compact: bool) -> None:
         """Length and elements by one call while they are few."""
         self.flush()
-        small = self.constant(small_array_packers("B" if compact else "i", layout), "array")
+        small = self.constant("array", f"{compact} {layout}", small_array_packers("B" if compact else "i", layout))
         with self.block(f"if len({items}) < {SMALL_ARRAY}:"):
             self.line(f"{self.out} += {small}[len({items})]({name}, *{items})")
         with self.block("else:"):

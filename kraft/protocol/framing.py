@@ -1,8 +1,8 @@
 """Frames: an int32 size, a header, a body.
 
 Request header v1 is key, version, correlation id and client id (always with an int16 length, even in flexible requests); v2 adds a tag section and goes with
-flexible versions. Response header v0 is the correlation id; v1 adds a tag section and goes with flexible versions, except for ApiVersions, whose response always
-has v0 (KIP-511). Frames come without their size when they are decoded (the connection has consumed it) and with it when they are encoded.
+flexible versions. Response header v0 is the correlation id; v1 adds a tag section and goes with flexible versions, except for ApiVersions: its response
+always has v0 (KIP-511). Frames come without their size when they are decoded (the connection has consumed it) and with it when they are encoded.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Source:
         self.indent = 0
         self.pending: list[tuple[str, str]] = []
         self._variables = 0
-        self._constants: dict[int, str] = {}
+        self._constants: dict[tuple[str, str], str] = {}
         self.message_flexible = flexible_in(cls, version)
 
     def bad(self, field: str, reason: object) -> ProtocolError:
@@ -87,13 +87,17 @@ class Source:
         self._variables += 1
         return f"{stem}{self._variables}"
 
-    def constant(self, value: Any, stem: str = "constant") -> str:
-        """A name for `value` in the compiled text, which keeps it alive; equal objects share one."""
-        name = self._constants.get(id(value))
+    def constant(self, stem: str, identity: str, value: Any) -> str:
+        """A name for `value` in the compiled text; `stem` and `identity` together say what it is, so that equals share one."""
+        name = self._constants.get((stem, identity))
         if name is None:
-            name = self._constants[id(value)] = f"{stem}_{len(self._constants)}"
+            name = self._constants[stem, identity] = f"{stem}_{len(self._constants)}"
             self.names[name] = value
         return name
+
+    def class_name(self, cls: type[Struct]) -> str:
+        """A name for the class in the compiled text."""
+        return self.constant("class", cls.__name__, cls)
 
     def text(self) -> str:
         if not self.lines:

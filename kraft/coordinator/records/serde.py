@@ -1,5 +1,7 @@
-"""Records of the coordinators' topics. A key is its record type as an int16, then its fields; a value is its version as an int16, then its fields; a record without
-a value deletes its key. The int16 before a key is the type of the record, not a version of the key: keys have version 0 only.
+"""Records of the coordinators' topics.
+
+A key is its record type as an int16, then its fields; a value is its version as an int16, then its fields; a record without a value deletes its key. The int16
+before a key is the type of the record, not a version of the key: keys have version 0 only.
 """
 
 from __future__ import annotations
