@@ -1,0 +1,116 @@
+"""How values must fit together: pairs that must be in order, and combinations that cannot work. Each check returns sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from kraft.common.config.types import Value
+
+if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
+
+_IN_ORDER: Final = (
+    ("replica.fetch.wait.max.ms", "replica.socket.timeout.ms"),
+    ("replica.fetch.wait.max.ms", "replica.lag.time.max.ms"),
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms"),
+    ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ("group.consumer.min.assignment.interval.ms", "group.consumer.assignment.interval.ms"),
+    ("group.consumer.assignment.interval.ms", "group.consumer.max.assignment.interval.ms"),
+    ("group.share.min.heartbeat.interval.ms", "group.share.heartbeat.interval.ms"),
+    ("group.share.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
+    ("group.share.min.session.timeout.ms", "group.share.session.timeout.ms"),
+    ("group.share.session.timeout.ms", "group.share.max.session.timeout.ms"),
+    ("group.share.min.record.lock.duration.ms", "group.share.record.lock.duration.ms"),
+    ("group.share.record.lock.duration.ms", "group.share.max.record.lock.duration.ms"),
+    ("group.share.min.delivery.count.limit", "group.share.delivery.count.limit"),
+    ("group.share.delivery.count.limit", "group.share.max.delivery.count.limit"),
+    ("group.share.min.partition.max.record.locks", "group.share.partition.max.record.locks"),
+    ("group.share.partition.max.record.locks", "group.share.max.partition.max.record.locks"),
+    ("group.share.max.size", "group.share.max.share.sessions"),
+    ("group.streams.min.heartbeat.interval.ms", "group.streams.heartbeat.interval.ms"),
+    ("group.streams.heartbeat.interval.ms", "group.streams.max.heartbeat.interval.ms"),
+    ("group.streams.min.session.timeout.ms", "group.streams.session.timeout.ms"),
+    ("group.streams.session.timeout.ms", "group.streams.max.session.timeout.ms"),
+    ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+    ("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+    ("socket.connection.setup.timeout.ms", "socket.connection.setup.timeout.max.ms"),
+    ("delegation.token.expiry.time.ms", "delegation.token.max.lifetime.ms"),
+)
+"""The first must not exceed the second."""
+
+_BELOW: Final = (
+    ("broker.heartbeat.interval.ms", "broker.session.timeout.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"),
+    ("group.share.heartbeat.interval.ms", "group.share.session.timeout.ms"),
+    ("group.streams.heartbeat.interval.ms", "group.streams.session.timeout.ms"),
+)
+"""The first must be smaller than the second."""
+
+_REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.RackAwareReplicaSelector", "org.apache.kafka.common.replica.LeaderSelector")
+_CODECS: Final = range(5)
+_CLEANER_BUFFER_MIN: Final = 1024 * 1024
+
+
+def check_together(config: NodeConfig) -> list[str]:
+    """Every combination that cannot work."""
+    problems = [
+        f"{_origin(config, low, high)}: {low} ({config[low]}) must not exceed {high} ({config[high]})"
+        for low, high in _IN_ORDER
+        if _above(config[low], config[high])
+    ]
+    problems += [
+        f"{_origin(config, low, high)}: {low} ({config[low]}) must be smaller than {high} ({config[high]})"
+        for low, high in _BELOW
+        if _above(config[low], config[high]) or config[low] == config[high]
+    ]
+    return problems + _check_retention(config) + _check_memory(config) + _check_choices(config)
+
+
+def _above(low: Value, high: Value) -> bool:
+    return isinstance(low, int | float) and isinstance(high, int | float) and low > high
+
+
+def _origin(config: NodeConfig, *names: str) -> str:
+    """Where the mistake most likely is: the first of the keys that somebody set."""
+    return next((config.settings[name].origin for name in names if name in config.settings), "default")
+
+
+def _check_retention(config: NodeConfig) -> list[str]:
+    return [
+        f"{_origin(config, name)}: {name} must be -1 (for ever) or at least 1"
+        for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+        if (value := config.optional_integer(name)) is not None and value != -1 and value < 1
+    ]
+
+
+def _check_memory(config: NodeConfig) -> list[str]:
+    problems = []
+    name = "log.cleaner.dedupe.buffer.size"
+    if config.integer(name) <= _CLEANER_BUFFER_MIN:
+        problems.append(f"{_origin(config, name)}: {name} must be more than {_CLEANER_BUFFER_MIN}")
+    queued, largest = config.integer("queued.max.request.bytes"), config.integer("socket.request.max.bytes")
+    if 0 < queued < largest:
+        origin = _origin(config, "queued.max.request.bytes")
+        problems.append(f"{origin}: queued.max.request.bytes ({queued}) must hold one largest request (socket.request.max.bytes, {largest})")
+    return problems
+
+
+def _check_choices(config: NodeConfig) -> list[str]:
+    problems = []
+    selector = config.optional_text("replica.selector.class")
+    if selector is not None and selector not in _REPLICA_SELECTORS:
+        origin = _origin(config, "replica.selector.class")
+        problems.append(f"{origin}: replica.selector.class {selector} cannot be loaded; built in are {' and '.join(_REPLICA_SELECTORS)}")
+    problems += [
+        f"{_origin(config, name)}: {name} must be 0 to 4"
+        for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
+        if config.integer(name) not in _CODECS
+    ]
+    for entry in config.text("max.connections.per.ip.overrides").split(","):
+        _, separator, count = entry.rpartition(":")
+        if entry.strip() and not (separator and count.strip().isdigit()):
+            problems.append(f"{_origin(config, 'max.connections.per.ip.overrides')}: max.connections.per.ip.overrides: {entry.strip()!r} is not host:count")
+    return problems

@@ -1,0 +1,90 @@
+"""Addresses as configuration writes them: listeners, quorum voters, host:port."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from kraft.common.config.validators import ADDRESS
+
+
+class Endpoint(NamedTuple):
+    """A named listener. `host` is empty for every interface; `port` 0 means that the system chooses."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+    @property
+    def address(self) -> str:
+        return join_address(self.host, self.port)
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
+
+
+class Voter(NamedTuple):
+    """One member of a static quorum."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return join_address(self.host, self.port)
+
+
+WILDCARD_HOSTS: Final = ("", "0.0.0.0", "::")
+
+
+def join_address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_address(text: str) -> Address:
+    """`host:port`, `[v6]:port`, or `:port` for every interface. Raises ValueError with a sentence."""
+    match = re.fullmatch(ADDRESS, text) or re.fullmatch(r"(?P<host>):(?P<port>[0-9]{1,5})", text)
+    if match is None:
+        raise ValueError(f"{text!r} is not host:port")
+    port = int(match["port"])
+    if port > 65535:
+        raise ValueError(f"{text!r} has a port above 65535")
+    return Address(match["host"].strip("[]"), port)
+
+
+def parse_listener(text: str, protocols: dict[str, str]) -> Endpoint:
+    """`NAME://host:port`; `protocols` maps listener names to security protocols. Raises ValueError with a sentence."""
+    name, separator, address = text.partition("://")
+    if not separator or not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
+        raise ValueError(f"{text!r} is not NAME://host:port")
+    host, port = parse_address(address)
+    name = name.upper()
+    protocol = protocols.get(name)
+    if protocol is None:
+        raise ValueError(f"{text!r}: listener.security.protocol.map has no protocol for the name {name}")
+    return Endpoint(name, host, port, protocol)
+
+
+def parse_protocol_map(entries: tuple[str, ...]) -> dict[str, str]:
+    """`NAME:PROTOCOL` pairs. Raises ValueError with a sentence."""
+    protocols: dict[str, str] = {}
+    for entry in entries:
+        name, separator, protocol = entry.partition(":")
+        if not separator or protocol.upper() not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+            raise ValueError(f"{entry!r} is not NAME:PROTOCOL with PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL")
+        if name.upper() in protocols:
+            raise ValueError(f"the name {name} is mapped twice")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def parse_voter(text: str) -> Voter:
+    """`id@host:port`, already checked by the key's validator. Raises ValueError for a port out of range."""
+    identifier, _, address = text.partition("@")
+    return Voter(int(identifier), *parse_address(address))

@@ -1,0 +1,131 @@
+"""A node's own configuration as one frozen value.
+
+`load_node_config` turns gathered texts into it or raises ConfigurationError with every problem found. Plain values are read by Kafka's key
+(`config.integer("num.partitions")`); what a node is made of - roles, listeners, voters, directories - is parsed once into attributes. `with_dynamic` gives the
+view under the dynamic broker configuration of a metadata image, so that a node holds one current value and swaps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from kraft.common.config.definition import UpdateMode
+from kraft.common.config.endpoints import WILDCARD_HOSTS, Address, Endpoint, Voter
+from kraft.common.config.layers import Setting
+from kraft.common.config.resources import BROKER_KEYS
+from kraft.common.config.types import Value
+
+BROKER = "broker"
+CONTROLLER = "controller"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeConfig:
+    """Everything that one node needs to know about itself. Shared freely, never changed."""
+
+    values: Mapping[str, Value]
+    """Every broker key with its effective parsed value."""
+    settings: Mapping[str, Setting]
+    """What somebody set, with its origin: the STATIC_BROKER_CONFIG of DescribeConfigs."""
+    warnings: tuple[str, ...] = ()
+    """Sentences for the log of a start: settings without effect, plugins passed over."""
+
+    roles: tuple[str, ...]
+    node_id: int
+    rack: str | None
+    listeners: tuple[Endpoint, ...]
+    """All listeners of this node in the order configured, brokers' and controllers'."""
+    advertised: tuple[Endpoint, ...]
+    """One for each listener; port 0 where it follows a port that the system chooses (`advertised_listeners`)."""
+    controller_listener_names: tuple[str, ...]
+    inter_broker_listener_name: str
+    log_dirs: tuple[str, ...]
+    """Absolute."""
+    metadata_log_dir: str
+    voters: tuple[Voter, ...]
+    bootstrap_controllers: tuple[Address, ...]
+    admin_address: Address | None
+    """None when the HTTP admin is off."""
+    cluster_id: str | None
+    format_requested: bool
+    quorum_of_one: bool
+    """A controller that is its own whole quorum: it may format an empty directory unasked."""
+
+    @property
+    def is_broker(self) -> bool:
+        return BROKER in self.roles
+
+    @property
+    def is_controller(self) -> bool:
+        return CONTROLLER in self.roles
+
+    @property
+    def broker_listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(endpoint for endpoint in self.listeners if endpoint.name not in self.controller_listener_names)
+
+    @property
+    def controller_listeners(self) -> tuple[Endpoint, ...]:
+        return tuple(endpoint for endpoint in self.listeners if endpoint.name in self.controller_listener_names)
+
+    def advertised_listeners(self, bound_ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
+        """What to register: each advertised endpoint, with the bound port of its listener where none was configured."""
+        return tuple(endpoint if endpoint.port else endpoint._replace(port=bound_ports.get(endpoint.name, 0)) for endpoint in self.advertised)
+
+    def __getitem__(self, name: str) -> Value:
+        return self.values[name]
+
+    def integer(self, name: str) -> int:
+        value = self.values[name]
+        assert isinstance(value, int), name
+        assert not isinstance(value, bool), name
+        return value
+
+    def optional_integer(self, name: str) -> int | None:
+        return None if self.values[name] is None else self.integer(name)
+
+    def number(self, name: str) -> float:
+        value = self.values[name]
+        assert isinstance(value, float | int), name
+        assert not isinstance(value, bool), name
+        return value
+
+    def flag(self, name: str) -> bool:
+        value = self.values[name]
+        assert isinstance(value, bool), name
+        return value
+
+    def text(self, name: str) -> str:
+        value = self.values[name]
+        assert isinstance(value, str), name
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        return None if self.values[name] is None else self.text(name)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.values[name]
+        assert isinstance(value, tuple), name
+        return value
+
+    def seconds(self, name: str) -> float:
+        """A key in milliseconds, as seconds."""
+        return self.integer(name) / 1000
+
+    def static_texts(self) -> dict[str, str]:
+        return {name: setting.text for name, setting in self.settings.items()}
+
+    def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> NodeConfig:
+        """This configuration under the dynamic one: per broker over cluster-wide over what was configured. Texts that do not parse are passed over, as Kafka
+        does."""
+        values = dict(self.values)
+        for layer in (cluster, broker):
+            for name, text in layer.items():
+                key = BROKER_KEYS.get(name)
+                if key is not None and key.update_mode != UpdateMode.READ_ONLY and key.validate(text) is None:
+                    values[name] = key.parse(text)
+        return replace(self, values=values)
+
+
+def is_wildcard(host: str) -> bool:
+    return host in WILDCARD_HOSTS

@@ -1,0 +1,256 @@
+"""From gathered texts to a NodeConfig, with every problem in one report.
+
+Steps: know every key, parse every value, refuse what is not served, then derive listeners, voters and directories, then look at how values fit together
+(`checks`). A step that meets a problem notes it and goes on with the default, so that one start tells all there is to tell.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from kraft.common.config.checks import check_together
+from kraft.common.config.definition import ConfigKey, Status
+from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
+from kraft.common.config.layers import ConfigFile, Setting, gather
+from kraft.common.config.listeners import Listening, derive_listeners
+from kraft.common.config.node_config import BROKER, CONTROLLER, NodeConfig
+from kraft.common.config.resources import BROKER_KEYS
+from kraft.common.config.suggestions import explain_unknown, is_plugin_key
+from kraft.common.config.types import Value
+from kraft.common.errors import ConfigurationError
+from kraft.common.ids import uuid_from_text
+
+NODE_DEFAULTS = {"process.roles": "broker,controller", "node.id": "1", "log.dirs": "kraft-data", "controller.listener.names": "CONTROLLER"}
+"""What `kraft-node` takes where Kafka demands a value or means a directory under /tmp."""
+
+QUORUM_OF_ONE_DEFAULTS = {
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+"""Internal topics of a broker that is its own quorum have nowhere else to go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the composition root knows of the process."""
+
+    working_directory: str = "/"
+    host_name: str = "localhost"
+
+
+def load_node_config(
+    *,
+    options: Sequence[tuple[str, str]] = (),
+    sets: Sequence[str] = (),
+    files: Sequence[ConfigFile] = (),
+    environment: Mapping[str, str] | None = None,
+    surroundings: Surroundings | None = None,
+) -> NodeConfig:
+    """Raises ConfigurationError with every problem. Arguments as for `layers.gather`."""
+    gathered = gather(options, sets, files, environment or {})
+    return _Loader(gathered.settings, list(gathered.problems), list(gathered.warnings), surroundings or Surroundings()).load()
+
+
+class _Loader:
+    """One load: collects problems while it parses."""
+
+    def __init__(self, settings: dict[str, Setting], problems: list[str], warnings: list[str], surroundings: Surroundings) -> None:
+        self.settings = settings
+        self.problems = problems
+        self.warnings = warnings
+        self.surroundings = surroundings
+        self.values: dict[str, Value] = {}
+
+    def load(self) -> NodeConfig:
+        self.drop_unknown_keys()
+        self.add_node_defaults()
+        self.parse_values()
+        roles = self.list("process.roles") or (BROKER, CONTROLLER)
+        node_id = self.node_id()
+        voters = self.voters()
+        bootstrap = self.bootstrap_controllers()
+        listening = derive_listeners(roles, self.values, self.settings, self.surroundings.host_name, self.problems)
+        self.check_quorum(roles, node_id, voters, bootstrap)
+        config = self.assemble(roles, node_id, voters, bootstrap, listening)
+        self.problems += check_together(config)
+        if self.problems:
+            raise ConfigurationError(self.problems)
+        return config
+
+    def drop_unknown_keys(self) -> None:
+        for name in list(self.settings):
+            setting = self.settings[name]
+            if name.startswith("kraft.option.") and setting.origin.startswith("--") and setting.origin != "--set":
+                continue
+            if _row_of(name) is None:
+                del self.settings[name]
+                self.note_unknown(name, setting)
+
+    def note_unknown(self, name: str, setting: Setting) -> None:
+        if is_plugin_key(name):
+            self.warnings.append(f"{setting.origin}: {name} belongs to a plugin and has no effect")
+        elif setting.origin.startswith("environment "):
+            self.warnings.append(f"{setting.origin} would set {name}, which is no key: passed over")
+        else:
+            self.problems.append(f"{setting.origin}: unknown key {name} - {explain_unknown(name)}")
+
+    def add_node_defaults(self) -> None:
+        for name, text in NODE_DEFAULTS.items():
+            if name == "log.dirs" and "log.dir" in self.settings:
+                continue
+            if name == "node.id" and "broker.id" in self.settings:
+                text = self.settings["broker.id"].text
+            self.settings.setdefault(name, Setting(name, text, "default of kraft-node"))
+
+    def parse_values(self) -> None:
+        self.values = {row.name: row.default for row in BROKER_KEYS}
+        for name, setting in sorted(self.settings.items()):
+            row = _row_of(name)
+            if row is None:
+                continue
+            try:
+                self.values[name] = row.parse(setting.text)
+            except ValueError as problem:
+                self.problems.append(f"{setting.origin}: {problem}{_range_of(row)}")
+                continue
+            self.judge_status(row, name, setting)
+
+    def judge_status(self, row: ConfigKey, name: str, setting: Setting) -> None:
+        """What is not served must not look as if it were."""
+        if row.status == Status.ENFORCED or row.is_default(setting.text):
+            return
+        if row.status == Status.REFUSED:
+            self.problems.append(f"{setting.origin}: {name} is not served yet. {row.documentation} Remove it or give it its default, {row.default_text or "which is none"}")
+        elif row.status == Status.PLUGIN:
+            self.warnings.append(f"{setting.origin}: {name} names a plugin, which has no effect. {row.documentation}")
+        else:
+            self.warnings.append(f"{setting.origin}: {name} has no effect here. {row.documentation}")
+
+    def list(self, name: str) -> tuple[str, ...]:
+        value = self.values[name]
+        return value if isinstance(value, tuple) else ()
+
+    def node_id(self) -> int:
+        node_id, broker_id = self.values["node.id"], self.values["broker.id"]
+        if "broker.id" in self.settings and broker_id != node_id:
+            self.problems.append(f"{self.settings['broker.id'].origin}: broker.id {broker_id} and node.id {node_id} differ; node.id is enough")
+        return node_id if isinstance(node_id, int) else 0
+
+    def voters(self) -> tuple[Voter, ...]:
+        voters = []
+        for entry in self.list("controller.quorum.voters"):
+            try:
+                voters.append(parse_voter(entry))
+            except ValueError as problem:
+                self.note("controller.quorum.voters", str(problem))
+        if len({voter.node_id for voter in voters}) != len(voters):
+            self.note("controller.quorum.voters", "a node id stands there twice")
+        return tuple(voters)
+
+    def bootstrap_controllers(self) -> tuple[Address, ...]:
+        addresses = []
+        for entry in self.list("controller.quorum.bootstrap.servers"):
+            try:
+                addresses.append(parse_address(entry))
+            except ValueError as problem:
+                self.note("controller.quorum.bootstrap.servers", str(problem))
+        return tuple(addresses)
+
+    def note(self, name: str, problem: str) -> None:
+        origin = self.settings[name].origin if name in self.settings else "default"
+        self.problems.append(f"{origin}: {name}: {problem}")
+
+    def check_quorum(self, roles: tuple[str, ...], node_id: int, voters: tuple[Voter, ...], bootstrap: tuple[Address, ...]) -> None:
+        ids = [voter.node_id for voter in voters]
+        if CONTROLLER in roles and ids and node_id not in ids:
+            self.note("controller.quorum.voters", f"this node is a controller, but its id {node_id} is not among the voters {sorted(ids)}")
+        if CONTROLLER not in roles and node_id in ids:
+            self.note("controller.quorum.voters", f"this node is no controller, but its id {node_id} is among the voters")
+        if CONTROLLER not in roles and not ids and not bootstrap:
+            remedy = "give controller.quorum.bootstrap.servers (--bootstrap-controllers HOST:PORT)"
+            self.problems.append(f"a broker without a controller role must know its quorum: {remedy}")
+
+    def assemble(self, roles: tuple[str, ...], node_id: int, voters: tuple[Voter, ...], bootstrap: tuple[Address, ...], listening: Listening) -> NodeConfig:
+        alone = CONTROLLER in roles and not bootstrap and [voter.node_id for voter in voters] in ([], [node_id])
+        if alone:
+            self.add_quorum_of_one_defaults()
+        log_dirs = tuple(self.absolute(path) for path in self.list("log.dirs") or self.list("log.dir"))
+        metadata_dir = self.values["metadata.log.dir"]
+        rack = self.values["broker.rack"]
+        return NodeConfig(
+            values=self.values,
+            settings={name: setting for name, setting in self.settings.items() if not name.startswith("kraft.option.")},
+            warnings=tuple(self.warnings),
+            roles=roles,
+            node_id=node_id,
+            rack=rack if isinstance(rack, str) else None,
+            listeners=listening.listeners,
+            advertised=listening.advertised,
+            controller_listener_names=listening.controller_names,
+            inter_broker_listener_name=listening.inter_broker_name,
+            log_dirs=log_dirs,
+            metadata_log_dir=self.absolute(metadata_dir) if isinstance(metadata_dir, str) else log_dirs[0],
+            voters=voters,
+            bootstrap_controllers=bootstrap,
+            admin_address=self.admin_address(),
+            cluster_id=self.cluster_id(),
+            format_requested=bool(self.values["kraft.format"]),
+            quorum_of_one=alone,
+        )
+
+    def add_quorum_of_one_defaults(self) -> None:
+        for name, text in QUORUM_OF_ONE_DEFAULTS.items():
+            if name not in self.settings:
+                self.settings[name] = Setting(name, text, "default of a quorum of one")
+                self.values[name] = BROKER_KEYS.parse(name, text)
+
+    def absolute(self, path: str) -> str:
+        joined = path if path.startswith("/") else f"{self.surroundings.working_directory.rstrip('/')}/{path}"
+        parts: list[str] = []
+        for part in joined.split("/"):
+            if part == "..":
+                del parts[-1:]
+            elif part not in ("", "."):
+                parts.append(part)
+        return "/" + "/".join(parts)
+
+    def admin_address(self) -> Address | None:
+        text = str(self.values["kraft.admin.listener"])
+        if text.lower() == "off":
+            return None
+        try:
+            return parse_address(text)
+        except ValueError as problem:
+            self.note("kraft.admin.listener", f"{problem}, nor is it off")
+            return None
+
+    def cluster_id(self) -> str | None:
+        text = self.values["kraft.cluster.id"]
+        if not isinstance(text, str):
+            return None
+        try:
+            uuid_from_text(text)
+        except ValueError as problem:
+            self.note("kraft.cluster.id", f"{problem}; `kraft storage random-uuid` makes one")
+        return text
+
+
+def _row_of(name: str) -> ConfigKey | None:
+    """The row of a key, also of one for a single listener: `listener.name.<listener>.[<mechanism>.]key`."""
+    row = BROKER_KEYS.get(name)
+    if row is not None or not name.startswith("listener.name."):
+        return row
+    match = re.fullmatch(r"listener\.name\.[^.]+\.(.+)", name)
+    if match is None:
+        return None
+    return BROKER_KEYS.get(match[1]) or BROKER_KEYS.get(match[1].partition(".")[2])
+
+
+def _range_of(row: ConfigKey) -> str:
+    described = row.validator.describe()
+    return f" (valid: {described})" if described else ""

@@ -1,0 +1,50 @@
+"""What somebody who wrote an unknown key probably meant."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kraft.common.config.resources import BROKER_KEYS, GROUP_KEYS, TOPIC_KEYS, TOPIC_SYNONYMS
+
+PLUGIN_PREFIXES: Final = ("rsm.config.", "rlmm.config.", "confluent.", "metrics.context.")
+"""Keys that belong to code which only a JVM could load."""
+
+_REMOVED: Final = {
+    "inter.broker.protocol.version": "the metadata version is a feature of the cluster now",
+    "log.message.format.version": "there is one message format now",
+    "log.message.downconversion.enable": "old message formats are not converted any more",
+    "log.message.timestamp.difference.max.ms": "use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms",
+    "control.plane.listener.name": "controllers have listeners of their own, see controller.listener.names",
+    "broker.id.generation.enable": "every node is given its node.id",
+    "reserved.broker.max.id": "every node is given its node.id",
+    "delegation.token.master.key": "it is called delegation.token.secret.key",
+    "offsets.commit.required.acks": "commits always wait for all in-sync replicas",
+    "group.coordinator.new.enable": "there is one group coordinator",
+    "eligible.leader.replicas.enable": "it is a feature of the cluster now",
+}
+
+
+def is_plugin_key(name: str) -> bool:
+    return name.startswith(PLUGIN_PREFIXES)
+
+
+def explain_unknown(name: str) -> str:
+    """A sentence to follow "unknown key NAME": what to write instead, as far as that can be guessed."""
+    if name.startswith(("zookeeper.", "password.encoder.")):
+        return "Kafka 4 removed it together with ZooKeeper"
+    if name in _REMOVED:
+        return f"Kafka 4 removed it: {_REMOVED[name]}"
+    if name in TOPIC_KEYS:
+        synonyms = TOPIC_SYNONYMS.get(name)
+        return f"it is a topic's key; the broker's default for it is {synonyms[0].name}" if synonyms else "it is a topic's key, set it on the topic"
+    if name in GROUP_KEYS:
+        return "it is a group's key, set it on the group"
+    close = close_names(name, BROKER_KEYS.names())
+    return f"did you mean {' or '.join(close)}?" if close else "docs/configuration.md lists every key"
+
+
+def close_names(name: str, names: list[str]) -> list[str]:
+    """At most two of `names` that look like `name`."""
+    import difflib  # A rare path that should not slow down every start.
+
+    return difflib.get_close_matches(name.lower().replace("_", ".").replace("-", "."), names, n=2, cutoff=0.82)
