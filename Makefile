@@ -1,0 +1,63 @@
+# Everything a person does with this tree. `make` lists it; `make demo` and `make test` need nothing but Python 3.11+ and Java 17+ (the tests also mvn).
+SHELL := /bin/bash
+PYTHON3 ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/.installed
+SEEDS ?= 20
+.DEFAULT_GOAL := help
+.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate docs record-vectors clean
+
+help: ## List the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+
+check-machine:
+	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "kraft needs Python 3.11 or newer: '$(PYTHON3)' is not one (set PYTHON3=...)."; exit 2; }
+	@java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || { echo "kraft's demo and tests need Java 17 or newer (for Spark and for comparing with Apache Kafka): 'java -version' finds none."; exit 2; }
+
+check-maven: check-machine
+	@command -v mvn >/dev/null || { echo "kraft's tests need mvn (Maven) to fetch Apache Kafka and Spark's connector: it is not on the PATH."; exit 2; }
+
+$(STAMP): pyproject.toml
+	@echo "setting up $(VENV) (once; a few hundred MB, mostly Spark) ..."
+	@test -x $(PY) || $(PYTHON3) -m venv $(VENV)
+	@$(PY) -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@touch $(STAMP)
+
+setup: $(STAMP)
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m compileall -q kraft api
+
+system: ## Install the Debian packages that tests use (as root; nothing happens when they are there)
+	@bash tests/system-packages.sh
+
+demo: check-machine setup ## Start a node, load real data, run Spark over it, kill the node, show that nothing is lost
+	@$(PY) -m kraft._tools.demo
+
+lint: check-machine setup ## ruff, mypy strict, import contracts, tidy rules
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports --no-cache >/tmp/kraft-lint-imports.$$$$ 2>&1 && rm -f /tmp/kraft-lint-imports.$$$$ || { cat /tmp/kraft-lint-imports.$$$$; rm -f /tmp/kraft-lint-imports.$$$$; exit 1; }
+	@$(PY) -m pytest tests/tidy
+
+test: check-maven setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
+	@$(PY) -m kraft._tools.preflight
+	@$(MAKE) --no-print-directory lint
+	@$(PY) -m pytest tests --ignore=tests/tidy --durations=15
+
+soak: check-maven setup ## The full counts of every proof (under an hour)
+	@KRAFT_SOAK=1 $(PY) -m pytest tests --durations=15
+
+bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
+	@$(PY) -m tests.bench
+
+simulate: check-machine setup ## Run one node in the simulated world: make simulate SEEDS=20
+	@$(PY) -m kraft._tools.simulate --seeds $(SEEDS)
+
+record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under tests/vectors
+	@$(PY) -m tests.vectors record
+
+docs: setup ## Regenerate the generated pages of docs/
+	@$(PY) -m kraft._tools.generate_docs
+
+clean: ## Remove the virtual environment and caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
