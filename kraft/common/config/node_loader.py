@@ -125,7 +125,8 @@ class _Loader:
         if row.status == Status.ENFORCED or row.is_default(setting.text):
             return
         if row.status == Status.REFUSED:
-            self.problems.append(f"{setting.origin}: {name} is not served yet. {row.documentation} Remove it or give it its default, {row.default_text or "which is none"}")
+            remedy = f"Remove it or give it its default, {row.default_text or 'which is none'}"
+            self.problems.append(f"{setting.origin}: {name} is not served yet. {row.documentation} {remedy}")
         elif row.status == Status.PLUGIN:
             self.warnings.append(f"{setting.origin}: {name} names a plugin, which has no effect. {row.documentation}")
         else:
