@@ -15,7 +15,7 @@ import trio
 from kraft.common.errors import KraftError
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.framing import RequestHeader, encode_request
+from kraft.protocol.framing import encode_request
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
 from kraft.protocol.primitives import skip_tagged_fields
@@ -96,7 +96,7 @@ class ClientConnection:
     async def send_only(self, request: Any, *, version: int | None = None) -> None:
         """Send a request that is not answered (Produce with acks=0)."""
         key = request.API_KEY
-        await self._write(encode_request(RequestHeader(key, version if version is not None else self.version_of(key), self._next_id(), self._client_id), request))
+        await self._write(encode_request(key, version if version is not None else self.version_of(key), self._next_id(), self._client_id, request))
 
     def close(self) -> None:
         self._break(Disconnected("the connection is closed"))
@@ -111,7 +111,7 @@ class ClientConnection:
 
     async def _send(self, key: int, version: int, request: Any, waiter: _Waiter) -> int:
         correlation_id = self._next_id()
-        frame = encode_request(RequestHeader(key, version, correlation_id, self._client_id), request)
+        frame = encode_request(key, version, correlation_id, self._client_id, request)
         self._waiters[correlation_id] = waiter
         try:
             await self._write(frame)
@@ -224,6 +224,3 @@ async def open_connection(world: World, host: str, port: int, *, client_id: str 
             raise
         return connection
     raise TimeoutError(f"{host}:{port} did not accept a connection within {timeout:g} s")
-
-
-

@@ -6,6 +6,7 @@ import re
 import struct
 from typing import Any
 
+from kraft.common.features import SUPPORTED_FEATURES
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry, RequestContext, between
 from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
@@ -25,12 +26,15 @@ async def api_versions(request: ApiVersionsRequest, context: RequestContext, nod
         if not (_SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.peer.client_software = (request.client_software_name, request.client_software_version)
-    image = node.metadata.image
     response = ApiVersionsResponse(api_keys=_served(node.registry))
     response.supported_features = [
-        SupportedFeatureKey(name=name, min_version=low, max_version=high) for name, (low, high) in sorted(node.config.supported_features.items()) if low > 0 or context.api_version >= 4
+        SupportedFeatureKey(name=name, min_version=low, max_version=high)
+        for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+        if low > 0 or context.api_version >= 4
     ]
-    response.finalized_features = [FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in image.features.finalized()]
+    response.finalized_features = [
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in sorted(node.finalized_features().items())
+    ]
     response.finalized_features_epoch = node.metadata.offset
     return response
 

@@ -26,12 +26,12 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
         return None
     return CreatableTopic(
         name=name,
-        num_partitions=config.offsets_topic_num_partitions,
-        replication_factor=config.offsets_topic_replication_factor,
+        num_partitions=config.integer("offsets.topic.num.partitions"),
+        replication_factor=config.integer("offsets.topic.replication.factor"),
         configs=[
             CreatableTopicConfig(name="cleanup.policy", value="compact"),
             CreatableTopicConfig(name="compression.type", value="producer"),
-            CreatableTopicConfig(name="segment.bytes", value=str(config.offsets_topic_segment_bytes)),
+            CreatableTopicConfig(name="segment.bytes", value=str(config.integer("offsets.topic.segment.bytes"))),
         ],
     )
 
@@ -44,7 +44,7 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
         internal = _internal_topic(name, broker)
         if internal is not None:
             wanted.append(internal)
-        elif broker.config.auto_create_topics_enable:
+        elif broker.config.flag("auto.create.topics.enable"):
             wanted.append(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1))
         else:
             refusals[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -29,7 +29,7 @@ async def describe_cluster(request: DescribeClusterRequest, context: RequestCont
     if request.endpoint_type != BROKER_ENDPOINTS:
         raise ApiError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
     metadata = broker.metadata
-    response = DescribeClusterResponse(cluster_id=broker.config.cluster_id)
+    response = DescribeClusterResponse(cluster_id=broker.cluster_id)
     for registration in metadata.image.cluster.brokers.values():
         if registration.fenced and not request.include_fenced_brokers:
             continue
@@ -48,7 +48,9 @@ async def describe_controllers(request: DescribeClusterRequest, context: Request
     if request.endpoint_type != CONTROLLER_ENDPOINTS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == BROKER_ENDPOINTS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         raise ApiError(code, "The request was sent to an endpoint of the wrong type.")
-    response = DescribeClusterResponse(cluster_id=node.config.cluster_id, endpoint_type=CONTROLLER_ENDPOINTS, controller_id=node.raft.leader_and_epoch.leader_id)
+    response = DescribeClusterResponse(
+        cluster_id=node.cluster_id, endpoint_type=CONTROLLER_ENDPOINTS, controller_id=node.raft.leader_and_epoch.leader_id
+    )
     for voter_id, host, port in node.raft.voter_endpoints():
         response.brokers.append(DescribeClusterBroker(broker_id=voter_id, host=host, port=port))
     if request.include_cluster_authorized_operations:

@@ -26,7 +26,9 @@ API = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, between(0, 0))
 
 
 @API.serve
-async def describe_topic_partitions(request: DescribeTopicPartitionsRequest, context: RequestContext, broker: BrokerServices) -> DescribeTopicPartitionsResponse:
+async def describe_topic_partitions(
+    request: DescribeTopicPartitionsRequest, context: RequestContext, broker: BrokerServices
+) -> DescribeTopicPartitionsResponse:
     """In order of topic name, at most max.request.partition.size.limit partitions an answer."""
     topics = broker.metadata.image.topics
     cursor = request.cursor
@@ -39,7 +41,7 @@ async def describe_topic_partitions(request: DescribeTopicPartitionsRequest, con
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             first_partition = cursor.partition_index
-    left = min(request.response_partition_limit, broker.config.max_request_partition_size_limit)
+    left = min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit"))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if left <= 0:

@@ -14,11 +14,10 @@ from kraft.handlers.registry import Handler, Registry, RequestContext
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.primitives import skip_tagged_fields
+from kraft.protocol.framing import RequestHeader, encode_response
 from kraft.world.ports import Clock
 
-_HEAD = struct.Struct(">hhih")
-_RESPONSE_HEAD = struct.Struct(">ii")
+_HEAD = struct.Struct(">hhi")
 
 
 class ApiCounters:
@@ -48,9 +47,9 @@ class RequestDispatcher:
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]:
         """See `kraft.network.reply.Dispatcher`."""
-        if len(frame) < 8:
+        if len(frame) < 10:
             raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a request header")
-        key, version, correlation_id, client_size = _HEAD.unpack_from(frame) if len(frame) >= 10 else (*struct.unpack_from(">hhi", frame), -1)
+        key, version, correlation_id = _HEAD.unpack_from(frame)
         handler = self._registry.get(key)
         if handler is None:
             raise ProtocolError(f"API {key} ({api_keys.name_of(key)}) is not served on the {self._registry.listener} listener")
@@ -58,19 +57,8 @@ class RequestDispatcher:
             if key == ApiKey.API_VERSIONS:
                 return unsupported_version_reply(correlation_id, self._services)
             raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served (only {handler.min_version} to {handler.max_version})")
-        position = 10 if len(frame) >= 10 else 8
-        client_id: str | None = None
-        if client_size >= 0:
-            if position + client_size > len(frame):
-                raise ProtocolError("the request header's client id is longer than the frame")
-            try:
-                client_id = str(frame[position : position + client_size], "utf-8")
-            except UnicodeDecodeError as problem:
-                raise ProtocolError("the request header's client id is not UTF-8") from problem
-            position += client_size
-        if api_keys.request_header_version(key, version) == 2:
-            position = skip_tagged_fields(frame, position)
-        context = RequestContext(peer, key, version, correlation_id, client_id)
+        header, position = RequestHeader.decode(frame)
+        context = RequestContext(peer, key, version, correlation_id, header.client_id)
         counters = self.counters.get((key, version))
         if counters is None:
             counters = self.counters[key, version] = ApiCounters()
@@ -100,7 +88,9 @@ class RequestDispatcher:
 
     def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):
-            self._log.exception("request failed", problem, api=api_keys.name_of(context.api_key), version=context.api_version, peer=context.peer.host, client=context.client_id)
+            self._log.exception(
+                "request failed", problem, api=api_keys.name_of(context.api_key), version=context.api_version, peer=context.peer.host, client=context.client_id
+            )
         code, message = code_of(problem), message_of(problem)
         if handler.on_error is not None:
             return handler.on_error(request, code, message)
@@ -115,10 +105,4 @@ class RequestDispatcher:
 
 def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
     """A whole response frame: size, correlation id, header tags where the version has them, body."""
-    flexible = api_keys.response_header_version(context.api_key, context.api_version) == 1
-    out = bytearray(9 if flexible else 8)
-    response.encode_into(out, context.api_version)
-    _RESPONSE_HEAD.pack_into(out, 0, len(out) - 4, context.correlation_id)
-    return Reply((out,), throttle_ms)
-
-
+    return Reply((encode_response(context.api_key, context.api_version, context.correlation_id, response),), throttle_ms)

@@ -45,7 +45,19 @@ def fetch(frame: memoryview, position: int, context: RequestContext, broker: Bro
 class _Fetching:
     """One Fetch under way: its session, what it wants, and how to read it."""
 
-    __slots__ = ("_bytes_max", "_by_id", "_broker", "_context", "_incremental", "_isolation", "_replica_epoch", "_replica_id", "_request", "_session", "_wanted")
+    __slots__ = (
+        "_broker",
+        "_by_id",
+        "_bytes_max",
+        "_context",
+        "_incremental",
+        "_isolation",
+        "_replica_epoch",
+        "_replica_id",
+        "_request",
+        "_session",
+        "_wanted",
+    )
 
     def __init__(self, request: FetchRequest, context: RequestContext, broker: BrokerServices) -> None:
         self._request = request
@@ -56,7 +68,7 @@ class _Fetching:
         self._replica_id = state.replica_id if context.api_version >= 15 and state is not None else request.replica_id
         self._replica_epoch = state.replica_epoch if context.api_version >= 15 and state is not None else -1
         self._isolation = request.isolation_level
-        self._bytes_max = min(request.max_bytes, broker.config.fetch_max_bytes)
+        self._bytes_max = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
         self._incremental = False
         self._session, self._wanted = self._resolve_session()
 
@@ -194,7 +206,9 @@ class _Fetching:
         if session is not None:
             results = self._news(session, results)
         context = self._context
-        return encode_fetch_reply(context.correlation_id, context.api_version, 0, session.id if session is not None else INVALID_SESSION_ID, results, self._endpoints(results))
+        return encode_fetch_reply(
+            context.correlation_id, context.api_version, 0, session.id if session is not None else INVALID_SESSION_ID, results, self._endpoints(results)
+        )
 
     def _news(self, session: FetchSession, results: list[FetchedPartition]) -> list[FetchedPartition]:
         news = []

@@ -1,6 +1,8 @@
-"""Fetch responses by hand: the only message whose bytes go partly from file to socket. Same layout as the generated codec (a test holds them together), other parts: record bytes stay file ranges.
+"""Fetch responses by hand: the only message whose bytes go partly from file to socket. Same layout as the generated codec (a test holds them together), other
+parts: record bytes stay file ranges.
 
-Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392 (v11), KIP-482 (v12), KIP-516 (v13), KIP-951 (v16).
+Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392 (v11), KIP-482 (v12), KIP-516 (v13), KIP-951
+(v16).
 """
 
 from __future__ import annotations
@@ -27,7 +29,19 @@ _QQ = struct.Struct(">qq")
 class FetchedPartition:
     """One partition's answer. `ranges` are whole batches in files; `diverging` is (epoch, end offset); `leader` is (id, epoch) where the client should go."""
 
-    __slots__ = ("aborted", "diverging", "error_code", "high_watermark", "key", "last_stable_offset", "leader", "log_start_offset", "preferred_read_replica", "ranges", "size")
+    __slots__ = (
+        "aborted",
+        "diverging",
+        "error_code",
+        "high_watermark",
+        "key",
+        "last_stable_offset",
+        "leader",
+        "log_start_offset",
+        "preferred_read_replica",
+        "ranges",
+        "size",
+    )
 
     def __init__(self, key: PartitionKey, error_code: int = 0) -> None:
         self.key = key

@@ -32,11 +32,15 @@ async def find_coordinator(request: FindCoordinatorRequest, context: RequestCont
     """One key before version 4, many from it on."""
     if context.api_version < 4:
         found = await _find(request.key, request.key_type, context, broker)
-        return FindCoordinatorResponse(error_code=found.code, error_message=found.message or _NO_MESSAGE, node_id=found.node_id, host=found.host, port=found.port)
+        return FindCoordinatorResponse(
+            error_code=found.code, error_message=found.message or _NO_MESSAGE, node_id=found.node_id, host=found.host, port=found.port
+        )
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
         found = await _find(key, request.key_type, context, broker)
-        response.coordinators.append(Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.code, error_message=found.message or _NO_MESSAGE))
+        response.coordinators.append(
+            Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.code, error_message=found.message or _NO_MESSAGE)
+        )
     return response
 
 

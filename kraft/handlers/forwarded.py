@@ -88,7 +88,9 @@ def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str 
 @DELETE_TOPICS.error
 def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> DeleteTopicsResponse:
     named = [(name, b"\0" * 16) for name in request.topic_names] or [(topic.name, topic.topic_id) for topic in request.topics]
-    return DeleteTopicsResponse(responses=[DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message) for name, topic_id in named])
+    return DeleteTopicsResponse(
+        responses=[DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message) for name, topic_id in named]
+    )
 
 
 @CREATE_PARTITIONS.error
@@ -99,7 +101,9 @@ def _create_partitions_failed(request: CreatePartitionsRequest, code: int, messa
 @ALTER_CONFIGS.error
 def _alter_configs_failed(request: AlterConfigsRequest, code: int, message: str | None) -> AlterConfigsResponse:
     failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    return AlterConfigsResponse(responses=[AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed])
+    return AlterConfigsResponse(
+        responses=[AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed]
+    )
 
 
 @INCREMENTAL_ALTER_CONFIGS.error
@@ -124,7 +128,9 @@ def _delegate_to_raft(method: str) -> Callable[[Any, RequestContext, ControllerS
     return serve
 
 
-def _controller_api(key: int, versions: tuple[int, int], serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]], on_error: Any = None) -> Handler:
+def _controller_api(
+    key: int, versions: tuple[int, int], serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]], on_error: Any = None
+) -> Handler:
     handler = Handler(key, versions, listeners=(CONTROLLER,))
     handler.serve(serve)
     handler.on_error = on_error
@@ -151,4 +157,3 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _delegate_to_raft("describe_quorum")),
 )
 """Served on controllers by the quorum controller or the Raft driver."""
-

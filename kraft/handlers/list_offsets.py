@@ -1,4 +1,7 @@
-"""ListOffsets (KIP-79, KIP-98, KIP-207, KIP-320, KIP-734, KIP-405): offsets by timestamp or by name. Memory look-ups but for timestamps; Spark asks twice a poll."""
+"""ListOffsets (KIP-79, KIP-98, KIP-207, KIP-320, KIP-734, KIP-405):
+
+offsets by timestamp or by name. Memory look-ups but for timestamps; Spark asks twice a poll.
+"""
 
 from __future__ import annotations
 

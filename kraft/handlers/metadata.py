@@ -67,7 +67,7 @@ def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
 def _respond(request: MetadataRequest, refusals: dict[str, int], context: RequestContext, broker: BrokerServices) -> MetadataResponse:
     version = context.api_version
     nodes = broker.metadata.live_brokers(context.peer.listener)
-    response = MetadataResponse(cluster_id=broker.config.cluster_id)
+    response = MetadataResponse(cluster_id=broker.cluster_id)
     response.brokers = [MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in nodes]
     response.controller_id = some_live_broker([node.id for node in nodes], broker)
     live = frozenset(node.id for node in nodes)
@@ -88,7 +88,9 @@ def some_live_broker(live: list[int], broker: BrokerServices) -> int:
     return own if own in live else (live[0] if live else -1)
 
 
-def _requested(wanted: MetadataRequestTopic, refusals: dict[str, int], live: frozenset[int], context: RequestContext, operations: int, broker: BrokerServices) -> MetadataResponseTopic:
+def _requested(
+    wanted: MetadataRequestTopic, refusals: dict[str, int], live: frozenset[int], context: RequestContext, operations: int, broker: BrokerServices
+) -> MetadataResponseTopic:
     topics = broker.metadata.image.topics
     if wanted.topic_id != ZERO_UUID:
         if wanted.name is not None and context.api_version < 12:
@@ -107,7 +109,9 @@ def _requested(wanted: MetadataRequestTopic, refusals: dict[str, int], live: fro
 
 def _topic(topic: TopicImage, live: frozenset[int], version: int, operations: int) -> MetadataResponseTopic:
     partitions = [_partition(index, partition, live, version) for index, partition in topic.partitions.items()]
-    return MetadataResponseTopic(name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions, topic_authorized_operations=operations)
+    return MetadataResponseTopic(
+        name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions, topic_authorized_operations=operations
+    )
 
 
 def _partition(index: int, partition: PartitionRegistration, live: frozenset[int], version: int) -> MetadataResponsePartition:
@@ -119,5 +123,11 @@ def _partition(index: int, partition: PartitionRegistration, live: frozenset[int
         leader = -1
     replicas, isr = list(partition.replicas), list(partition.isr)
     return MetadataResponsePartition(
-        error_code=code, partition_index=index, leader_id=leader, leader_epoch=partition.leader_epoch, replica_nodes=replicas, isr_nodes=isr, offline_replicas=offline
+        error_code=code,
+        partition_index=index,
+        leader_id=leader,
+        leader_epoch=partition.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=offline,
     )

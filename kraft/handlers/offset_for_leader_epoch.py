@@ -20,7 +20,10 @@ API = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, between(2, 4))
 async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: RequestContext, broker: BrokerServices) -> OffsetForLeaderEpochResponse:
     """Each partition answers for itself; an epoch that the log does not know is (-1, -1) without an error."""
     return OffsetForLeaderEpochResponse(
-        topics=[OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_end_of(topic.topic, wanted, broker) for wanted in topic.partitions]) for topic in request.topics]
+        topics=[
+            OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_end_of(topic.topic, wanted, broker) for wanted in topic.partitions])
+            for topic in request.topics
+        ]
     )
 
 

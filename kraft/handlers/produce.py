@@ -1,6 +1,7 @@
 """Produce (KIP-98, KIP-467, KIP-516, KIP-951): append one batch a partition.
 
-A request that needs no other replica is answered before this function returns. With acks=all over several replicas the answer waits for the high watermark; the append has happened by then,
+A request that needs no other replica is answered before this function returns. With acks=all over several replicas the answer waits for the high watermark;
+the append has happened by then,
 so that the connection may start its next Produce.
 """
 
@@ -104,7 +105,11 @@ def _fail(answer: PartitionProduceResponse, problem: Exception, broker: BrokerSe
 
 
 async def _wait(
-    waiting: list[tuple[Partition, PartitionProduceResponse, int]], topics: list[TopicProduceResponse], timeout_ms: int, context: RequestContext, broker: BrokerServices
+    waiting: list[tuple[Partition, PartitionProduceResponse, int]],
+    topics: list[TopicProduceResponse],
+    timeout_ms: int,
+    context: RequestContext,
+    broker: BrokerServices,
 ) -> Reply:
     clock = broker.world.clock
     deadline = clock.now() + timeout_ms / 1000
@@ -130,6 +135,8 @@ def _reply(topics: list[TopicProduceResponse], failed: bool, context: RequestCon
     if failed and context.api_version >= 10:
         leaders = {answer.current_leader.leader_id for topic in topics for answer in topic.partition_responses if answer.current_leader is not None}
         response.node_endpoints = [
-            NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in broker.metadata.live_brokers(context.peer.listener) if node.id in leaders
+            NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in broker.metadata.live_brokers(context.peer.listener)
+            if node.id in leaders
         ]
     return encode_reply(context, response)

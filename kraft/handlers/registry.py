@@ -1,6 +1,7 @@
 """The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. Never advertise what is not served.
 
-Two kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it may await. A raw one (Produce, Fetch) gets the frame itself,
+Two kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it may await. A raw one (Produce, Fetch) gets
+the frame itself,
 in place, finishes its first stage without awaiting, and encodes its own reply.
 """
 
@@ -39,7 +40,9 @@ class Handler:
 
     __slots__ = ("advertised_min", "key", "listeners", "max_version", "min_version", "on_error", "overtakes", "raw", "serve_function")
 
-    def __init__(self, key: int, versions: tuple[int, int], *, listeners: Iterable[str] = (BROKER,), advertised_min: int | None = None, overtakes: bool = False) -> None:
+    def __init__(
+        self, key: int, versions: tuple[int, int], *, listeners: Iterable[str] = (BROKER,), advertised_min: int | None = None, overtakes: bool = False
+    ) -> None:
         self.key = key
         self.min_version, self.max_version = versions
         self.advertised_min = self.min_version if advertised_min is None else advertised_min

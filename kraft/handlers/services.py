@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ class ControllerChannel(Protocol):
     """The way to the active controller: a local call where it is this node, else the network (Envelope for what clients asked for)."""
 
     async def forward(self, request: Any, context: RequestContext) -> Any:
-        """Have the active controller carry out a client's request as the client's principal. Raises ApiError NOT_CONTROLLER or REQUEST_TIMED_OUT when it cannot be reached in time."""
+        """Have the active controller carry out a client's request as the client's principal.
+
+        Raises ApiError NOT_CONTROLLER or REQUEST_TIMED_OUT when it cannot be reached in time.
+        """
 
 
 class ProducerIds(Protocol):
@@ -32,13 +36,15 @@ class ProducerIds(Protocol):
 class BrokerServices:
     """What handlers on the broker's listeners use."""
 
-    __slots__ = ("config", "controller", "groups", "log", "metadata", "producer_ids", "registry", "replicas", "sessions", "world")
+    __slots__ = ("cluster_id", "config", "controller", "finalized_features", "groups", "log", "metadata", "producer_ids", "registry", "replicas", "sessions", "world")
 
     def __init__(
         self,
         *,
         world: World,
         config: NodeConfig,
+        cluster_id: str,
+        finalized_features: Callable[[], dict[str, int]],
         log: Logger,
         registry: Registry,
         metadata: MetadataCache,
@@ -50,6 +56,8 @@ class BrokerServices:
     ) -> None:
         self.world = world
         self.config = config
+        self.cluster_id = cluster_id
+        self.finalized_features = finalized_features
         self.log = log
         self.registry = registry
         self.metadata = metadata
@@ -63,11 +71,25 @@ class BrokerServices:
 class ControllerServices:
     """What handlers on the controller's listener use."""
 
-    __slots__ = ("config", "controller", "log", "metadata", "raft", "registry", "world")
+    __slots__ = ("cluster_id", "config", "controller", "finalized_features", "log", "metadata", "raft", "registry", "world")
 
-    def __init__(self, *, world: World, config: NodeConfig, log: Logger, registry: Registry, metadata: MetadataCache, controller: QuorumController, raft: RaftDriver) -> None:
+    def __init__(
+        self,
+        *,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        finalized_features: Callable[[], dict[str, int]],
+        log: Logger,
+        registry: Registry,
+        metadata: MetadataCache,
+        controller: QuorumController,
+        raft: RaftDriver,
+    ) -> None:
         self.world = world
         self.config = config
+        self.cluster_id = cluster_id
+        self.finalized_features = finalized_features
         self.log = log
         self.registry = registry
         self.metadata = metadata

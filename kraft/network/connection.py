@@ -1,7 +1,9 @@
 """One client connection: receive, assemble, dispatch, send. One place reads, one place writes, one place closes.
 
-Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one has appended; every other request waits until all earlier ones are
-answered; responses leave in the order of their requests. A request that finishes at once is answered in the connection's own task: no other task, channel or thread is involved.
+Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one has appended; every other request waits
+until all earlier ones are
+answered; responses leave in the order of their requests. A request that finishes at once is answered in the connection's own task: no other task, channel or
+thread is involved.
 """
 
 from __future__ import annotations
@@ -49,8 +51,10 @@ class Connection:
             await self._serve()
         except ProtocolError as problem:
             self._server.reject(self.peer, problem)
-        except OSError:
+        except ConnectionError:
             pass  # The peer went away; clients do that all the time.
+        except OSError as problem:
+            self._server.failed(self.peer, problem)  # A file could not be sent.
         finally:
             self.close()
             self._assembler.abandon()
@@ -73,9 +77,10 @@ class Connection:
             count = stream.receive_nowait(scratch if target is None else target)
             if count is None:
                 handled = 0
-                if target is not None or not await self._spin():
+                count = await self._spin() if target is None else None
+                if count is None:
                     await self._park()
-                continue
+                    continue
             if count == 0:
                 return
             if target is None:
@@ -103,23 +108,27 @@ class Connection:
         self.parked = False
         self._gap = clock.now() - start
 
-    async def _spin(self) -> bool:
-        """A connection whose last gap was short looks again for a moment, if no other does: saves a lone fast client a trip through the poller. True when bytes came."""
+    async def _spin(self) -> int | None:
+        """A connection whose last gap was short looks again for a moment, if no other does:
+
+        saves a lone fast client a trip through the poller. What came, or None.
+        """
         server = self._server
         if self._gap >= SPIN_GAP_SECONDS or server.spinning is not None:
-            return False
+            return None
         clock = server.clock
         start = clock.now()
         server.spinning = self
         try:
             while True:
                 await trio.lowlevel.checkpoint()
+                count = self._stream.receive_nowait(server.scratch)
                 now = clock.now()
-                if self._stream.readable_now():
+                if count is not None:
                     self._gap = now - start
-                    return True
+                    return count
                 if now - start > SPIN_SECONDS:
-                    return False
+                    return None
         finally:
             server.spinning = None
 
@@ -160,8 +169,12 @@ class Connection:
                 reply = await self._waiting[0]
                 if reply.parts and not broken:
                     await self._send(reply)
-            except (OSError, ProtocolError):
+            except ConnectionError:
                 broken = True
+                self.close()
+            except (OSError, ProtocolError) as problem:
+                broken = True
+                self._server.failed(self.peer, problem)
                 self.close()
             finally:
                 self._waiting.popleft()

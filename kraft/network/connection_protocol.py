@@ -1,7 +1,9 @@
 """Chunks of a byte stream to request frames (int32 size, then that many bytes). Pure: never heard of a socket.
 
-The common case is one small frame that fills one chunk exactly: it is handed out in place, as a view of the receiver's scratch buffer. Everything else is copied once into a buffer of
-the frame's own, into which the rest is then received directly. A large frame's buffer grows as its bytes arrive, so a peer that announces much and sends little costs little.
+The common case is one small frame that fills one chunk exactly: it is handed out in place, as a view of the receiver's scratch buffer. Everything else is
+copied once into a buffer of
+the frame's own, into which the rest is then received directly. A large frame's buffer grows as its bytes arrive, so a peer that announces much and sends
+little costs little.
 """
 
 from __future__ import annotations
@@ -57,7 +59,10 @@ class FrameAssembler:
         return memoryview(body)[: self._size]
 
     def feed(self, chunk: memoryview) -> list[memoryview]:
-        """The whole frames in `chunk`; an unfinished last one is kept. A sole exact frame is a view of `chunk` itself. Raises ProtocolError for an impossible size."""
+        """The whole frames in `chunk`; an unfinished last one is kept.
+
+        A sole exact frame is a view of `chunk` itself. Raises ProtocolError for an impossible size.
+        """
         if not self._head and len(chunk) >= 4:
             size = int.from_bytes(chunk[:4], "big", signed=True)
             if size == len(chunk) - 4:
@@ -98,7 +103,10 @@ class FrameAssembler:
 
 
 class FramePool:
-    """Recycled buffers for large frames: fresh pages cost more than the copy into them. Bounded: keeps at most `keep_bytes` idle, and counts all that is out."""
+    """Recycled buffers for large frames:
+
+    fresh pages cost more than the copy into them. Bounded: keeps at most `keep_bytes` idle, and counts all that is out.
+    """
 
     __slots__ = ("_idle", "_idle_bytes", "_keep_bytes", "bytes_out")
 

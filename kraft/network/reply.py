@@ -52,7 +52,8 @@ class Peer:
 class Dispatcher(Protocol):
     """Carries out one request.
 
-    `dispatch` gets a frame (without its size prefix) that is valid only until it returns: what must last longer is copied. A `Reply` means finished; an awaitable of one
+    `dispatch` gets a frame (without its size prefix) that is valid only until it returns: what must last longer is copied. A `Reply` means finished; an
+    awaitable of one
     means that the request's first stage is over (for Produce: appended) and that its answer waits. Raises ProtocolError to have the connection closed.
     """
 

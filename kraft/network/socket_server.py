@@ -20,7 +20,10 @@ ACCEPT_RETRY_SECONDS = 0.05
 
 
 class SocketServer:
-    """Accepts on one listener; every connection is a task in `nursery`. All connections of the server share one scratch buffer: nothing is buffered for an idle one."""
+    """Accepts on one listener; every connection is a task in `nursery`.
+
+    All connections of the server share one scratch buffer: nothing is buffered for an idle one.
+    """
 
     def __init__(self, world: World, name: str, limits: ConnectionLimits, counts: ConnectionCounts, dispatcher: Dispatcher, log: Logger) -> None:
         self.name = name
@@ -106,7 +109,10 @@ class SocketServer:
                     connection.close()
 
     async def wait_for_room(self, connection: Connection) -> None:
-        """Hold a large frame back while too many request bytes are held (queued.max.request.bytes). One connection at a time goes on regardless, so frames in the making never block each other."""
+        """Hold a large frame back while too many request bytes are held (queued.max.request.bytes).
+
+        One connection at a time goes on regardless, so frames in the making never block each other.
+        """
         while self.pool.bytes_out > self.limits.queued_request_bytes_max and self._admitted is not connection:
             if self._admitted is None:
                 self._admitted = connection
@@ -120,6 +126,10 @@ class SocketServer:
         if self._room.statistics().tasks_waiting:
             self._room.set()
             self._room = trio.Event()
+
+    def failed(self, peer: Peer, problem: Exception) -> None:
+        """An answer could not be made or sent for a reason of ours: the connection closes, so that the client does not wait for it."""
+        self._log.error("connection closed: answer failed", listener=self.name, peer=peer.host, reason=str(problem))
 
     def reject(self, peer: Peer, problem: ProtocolError) -> None:
         """One log line for a connection that broke the protocol."""

@@ -1,6 +1,7 @@
 """Incremental fetch sessions (KIP-227). Pure.
 
-A session remembers the partitions of a fetcher and what it was last told of each, so that an unchanged partition costs nothing on the wire, in either direction.
+A session remembers the partitions of a fetcher and what it was last told of each, so that an unchanged partition costs nothing on the wire, in either
+direction.
 """
 
 from __future__ import annotations
@@ -28,7 +29,16 @@ class PartitionKey(NamedTuple):
 class CachedPartition:
     """What the fetcher wants of a partition, and what it was last told."""
 
-    __slots__ = ("current_leader_epoch", "fetch_offset", "high_watermark", "key", "last_fetched_epoch", "log_start_offset", "max_bytes", "told_log_start_offset")
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "key",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "told_log_start_offset",
+    )
 
     def __init__(self, key: PartitionKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int, log_start_offset: int, last_fetched_epoch: int) -> None:
         self.key = key
@@ -53,8 +63,8 @@ class FetchSession:
 
     __slots__ = ("epoch", "id", "last_used", "partitions", "privileged", "uses_topic_ids")
 
-    def __init__(self, id: int, privileged: bool, uses_topic_ids: bool, now: float) -> None:
-        self.id = id
+    def __init__(self, session_id: int, privileged: bool, uses_topic_ids: bool, now: float) -> None:
+        self.id = session_id
         self.epoch = INITIAL_EPOCH + 1
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
@@ -85,7 +95,8 @@ class FetchSession:
 class FetchSessionCache:
     """All sessions of a broker, bounded by `max.incremental.fetch.session.cache.slots`.
 
-    A full cache evicts a session idle for `idle_seconds`, or, for a follower, a consumer's; if none qualifies the fetcher goes on without a session (id 0), which every client understands.
+    A full cache evicts a session idle for `idle_seconds`, or, for a follower, a consumer's; if none qualifies the fetcher goes on without a session (id 0),
+    which every client understands.
     """
 
     __slots__ = ("_idle_seconds", "_next_id", "_sessions", "_slots", "evictions")
@@ -133,7 +144,9 @@ class FetchSessionCache:
         if session.epoch != epoch:
             raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"fetch session {session_id} expects epoch {session.epoch}, not {epoch}")
         if session.uses_topic_ids != uses_topic_ids:
-            raise ApiError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} was made {'with' if session.uses_topic_ids else 'without'} topic ids")
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} was made {'with' if session.uses_topic_ids else 'without'} topic ids"
+            )
         session.epoch = session.epoch % EPOCH_MAX + 1
         session.last_used = now
         return session

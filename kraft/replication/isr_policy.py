@@ -22,7 +22,10 @@ class FollowerState:
         self.caught_up_at = now
 
     def fetched(self, offset: int, log_start_offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
-        """Record a Fetch at `offset`: it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the leader had then."""
+        """Record a Fetch at `offset`:
+
+        it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the leader had then.
+        """
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self.last_fetch_leader_end:
@@ -38,7 +41,9 @@ class FollowerState:
         return self.log_end_offset == leader_end or now - self.caught_up_at <= lag_seconds_max
 
 
-def high_watermark(leader_end: int, maximal_isr: Iterable[int], leader_id: int, followers: Mapping[int, FollowerState], current: int, *, isr_size: int, min_isr: int) -> int:
+def high_watermark(
+    leader_end: int, maximal_isr: Iterable[int], leader_id: int, followers: Mapping[int, FollowerState], current: int, *, isr_size: int, min_isr: int
+) -> int:
     """The next high watermark: the minimum end over the maximal ISR; never lower than `current`; frozen while the ISR is below the effective minimum."""
     if isr_size < min_isr:
         return current
@@ -55,7 +60,9 @@ def effective_min_isr(configured: int, replica_count: int) -> int:
     return min(configured, replica_count)
 
 
-def shrunk_isr(isr: tuple[int, ...], leader_id: int, followers: Mapping[int, FollowerState], leader_end: int, now: float, lag_seconds_max: float) -> tuple[int, ...]:
+def shrunk_isr(
+    isr: tuple[int, ...], leader_id: int, followers: Mapping[int, FollowerState], leader_end: int, now: float, lag_seconds_max: float
+) -> tuple[int, ...]:
     """`isr` without the followers that have fallen behind."""
 
     def keeps(replica: int) -> bool:

@@ -26,7 +26,8 @@ READ_COMMITTED = 1
 class Partition:
     """Owned by the broker's loop: every method is synchronous, so a caller sees one consistent state between two awaits.
 
-    Invariants: `is_leader` only while `leader_id` is this broker; `log` is there for every replica assigned here; the high watermark never falls within a leader epoch.
+    Invariants: `is_leader` only while `leader_id` is this broker; `log` is there for every replica assigned here; the high watermark never falls within a
+    leader epoch.
     """
 
     __slots__ = (

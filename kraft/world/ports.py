@@ -136,9 +136,6 @@ class Stream(Protocol):
     def receive_nowait(self, buffer: memoryview) -> int | None:
         """Bytes received into `buffer` now; 0 is end of stream; None when nothing is there yet."""
 
-    def readable_now(self) -> bool:
-        """Whether `receive_nowait` would return something; consumes nothing."""
-
     async def wait_readable(self) -> None: ...
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         """Bytes the kernel took of `buffers` now (0 when it takes none)."""

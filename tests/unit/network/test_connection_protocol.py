@@ -1,0 +1,93 @@
+"""Frames come out as they went in, however the stream is cut."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft.common.errors import ProtocolError
+from kraft.network.connection_protocol import FrameAssembler, FramePool
+
+FRAMES = st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=8)
+
+
+def assemble(stream: bytes, cuts: list[int], pool: FramePool, size_max: int = 1 << 20) -> list[bytes]:
+    """Feed `stream` in chunks as a connection does: into scratch between frames, into the frame's own buffer within one."""
+    assembler = FrameAssembler(size_max, pool.acquire, pool.release)
+    frames: list[bytes] = []
+    position = turn = 0
+    while position < len(stream):
+        size = cuts[turn % len(cuts)]
+        turn += 1
+        target = assembler.target()
+        if target is None:
+            chunk = stream[position : position + size]
+            frames += [bytes(frame) for frame in assembler.feed(memoryview(bytearray(chunk)))]
+        else:
+            chunk = stream[position : position + min(size, len(target))]
+            target[: len(chunk)] = chunk
+            whole = assembler.received(len(chunk))
+            if whole is not None:
+                frames.append(bytes(whole))
+                pool.release(whole.obj)
+        position += len(chunk)
+    assert assembler.between_frames
+    return frames
+
+
+@given(frames=FRAMES, cuts=st.lists(st.integers(min_value=1, max_value=5000), min_size=1, max_size=10))
+def test_frames_are_the_same_however_the_stream_is_cut(frames: list[bytes], cuts: list[int]) -> None:
+    pool = FramePool()
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+    assert assemble(stream, cuts, pool) == frames
+    assert pool.bytes_out == 0
+
+
+def test_a_sole_whole_frame_is_handed_out_in_place() -> None:
+    pool = FramePool()
+    scratch = bytearray(struct.pack(">i", 3) + b"abc")
+    (frame,) = FrameAssembler(100, pool.acquire, pool.release).feed(memoryview(scratch))
+    scratch[4] = ord("x")
+    assert bytes(frame) == b"xbc"
+
+
+@pytest.mark.parametrize("size", [0, -1, 101, 2**31 - 1])
+def test_an_impossible_size_is_refused_at_once(size: int) -> None:
+    pool = FramePool()
+    assembler = FrameAssembler(100, pool.acquire, pool.release)
+    with pytest.raises(ProtocolError, match="socket.request.max.bytes"):
+        assembler.feed(memoryview(struct.pack(">i", size) + b"rest"))
+
+
+def test_a_frame_that_is_announced_large_costs_only_what_has_come() -> None:
+    pool = FramePool()
+    assembler = FrameAssembler(100 << 20, pool.acquire, pool.release)
+    assembler.feed(memoryview(struct.pack(">i", 100 << 20) + b"x"))
+    assert pool.bytes_out <= 1 << 20
+
+
+def test_a_large_frame_grows_and_arrives_whole() -> None:
+    pool = FramePool()
+    payload = bytes(range(256)) * (20 << 10)
+    assert assemble(struct.pack(">i", len(payload)) + payload, [65536, 1000], pool, 10 << 20) == [payload]
+    assert pool.bytes_out == 0
+
+
+def test_an_abandoned_frame_gives_its_buffer_back() -> None:
+    pool = FramePool()
+    assembler = FrameAssembler(1 << 20, pool.acquire, pool.release)
+    assembler.feed(memoryview(struct.pack(">i", 5000) + b"x"))
+    assert pool.bytes_out > 0
+    assembler.abandon()
+    assert pool.bytes_out == 0
+
+
+def test_the_pool_keeps_no_more_than_its_bound() -> None:
+    pool = FramePool(keep_bytes=8192)
+    buffers = [pool.acquire(4096) for _ in range(5)]
+    for buffer in buffers:
+        pool.release(buffer)
+    assert pool._idle_bytes == 8192
