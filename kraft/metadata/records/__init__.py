@@ -1,1 +1,4 @@
-"""The records of the metadata log, declared as data from Kafka's schemas: one generated module per record, `table.py` (record id to module), and `serde.py`, which frames them."""
+"""The records of the metadata log, declared as data from Kafka's schemas.
+
+One generated module per record, `table.py` (record id to module), and `serde.py`, which frames them.
+"""
