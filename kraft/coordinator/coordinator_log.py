@@ -1,0 +1,46 @@
+"""What a coordinator needs of the replicated log: a port, implemented by the server over its replica manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.shard import LogRecord
+
+
+class LoadedRecord(Protocol):
+    @property
+    def key(self) -> Any: ...
+    @property
+    def value(self) -> Any: ...
+
+
+class LoadedBatch(Protocol):
+    """A record batch as the loader reads it; `kraft.protocol.records.record_batch.RecordBatch` is one."""
+
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def is_control(self) -> bool: ...
+    def records(self) -> Iterable[LoadedRecord]: ...
+
+
+class CoordinatorLog(Protocol):
+    """Partitions of the coordinator's internal topic, on the node that leads them. Refusals are ApiError with the code a Produce would get."""
+
+    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
+        """Append the records as one batch, whole or not at all; returns the offset of the last one.
+
+        Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a coordinator of an older epoch must not write.
+        It returns once the local log has the batch; replication is told by the high watermark. May be cancelled; the batch is then appended or not."""
+
+    async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
+        """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at the end."""
+
+    def log_start_offset(self, partition: TopicPartition) -> int: ...
+    def high_watermark(self, partition: TopicPartition) -> int:
+        """One past the last offset that every in-sync replica has."""
+
+    def on_high_watermark(self, partition: TopicPartition, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call `listener(high watermark)` on the loop each time it rises. Returns the function that ends it."""

@@ -1,0 +1,27 @@
+"""What a coordinator's client is told when the log underneath refuses: one table, Kafka's."""
+
+from __future__ import annotations
+
+from kraft.common.errors import ApiError, KraftError, NotLeader
+from kraft.protocol.error_codes import ErrorCode
+
+_COORDINATOR_CODES = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def append_error(problem: KraftError) -> ApiError:
+    """The error for those whose records the log did not take. Codes that clients of a coordinator do not know become ones they do."""
+    if isinstance(problem, ApiError):
+        code = problem.code
+    elif isinstance(problem, NotLeader):
+        code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    else:
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+    return ApiError(_COORDINATOR_CODES.get(code, code), str(problem))

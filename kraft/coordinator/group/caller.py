@@ -1,0 +1,16 @@
+"""Who asks, as far as a group is concerned."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Caller(Protocol):
+    """A request context satisfies it. `client_host` is what Kafka shows for a member: the address with a leading slash, "/127.0.0.1"."""
+
+    @property
+    def api_version(self) -> int: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def client_host(self) -> str: ...

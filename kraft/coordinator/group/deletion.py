@@ -1,0 +1,106 @@
+"""How groups and offsets go: OffsetDelete, DeleteGroups, deleted topics, and expiry after offsets.retention.minutes (KIP-211)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import ZERO_UUID
+from kraft.common.ids import TopicPartition as PartitionKey
+from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse, OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
+
+
+def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    """Forget offsets, unless the group may be using them. Raises ApiError when the whole request is refused."""
+    group = draft.group(request.group_id)
+    if group is None:
+        raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {request.group_id} not found")
+    if group.state is not EMPTY and not group.uses_consumer_protocol:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {request.group_id} has members")
+    response = OffsetDeleteResponse()
+    for topic in request.topics:
+        error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.is_subscribed_to(topic.name) else ErrorCode.NONE
+        answer = OffsetDeleteResponseTopic(name=topic.name)
+        response.topics.append(answer)
+        for partition in topic.partitions:
+            answer.partitions.append(OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error_code))
+            key = PartitionKey(topic.name, partition.partition_index)
+            if error_code == ErrorCode.NONE and key in draft.offsets(request.group_id):
+                draft.delete_offset(request.group_id, key)
+    return response
+
+
+def delete_groups(draft: GroupDraft, group_ids: Sequence[str]) -> list[DeletableGroupResult]:
+    """Delete groups without members, offsets and all."""
+    return [DeletableGroupResult(group_id=group_id, error_code=_delete_group(draft, group_id)) for group_id in group_ids]
+
+
+def _delete_group(draft: GroupDraft, group_id: str) -> int:
+    group = draft.group(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    if group.state is not EMPTY:
+        return ErrorCode.NON_EMPTY_GROUP
+    for partition in sorted(draft.offsets(group_id)):
+        draft.delete_offset(group_id, partition)
+    draft.delete_group(group_id)
+    return ErrorCode.NONE
+
+
+def forget_topics(draft: GroupDraft, topics: Collection[tuple[str, bytes]]) -> None:
+    """Drop every group's offsets of topics (name, id) that were deleted. A topic made since under the same name has another id and keeps its offsets."""
+    deleted = dict(topics)
+    for group_id in draft.offset_group_ids():
+        offsets = draft.offsets(group_id)
+        for partition in sorted(offsets):
+            if partition.topic in deleted and offsets[partition].topic_id in (ZERO_UUID, deleted[partition.topic]):
+                draft.delete_offset(group_id, partition)
+
+
+def expire_groups(draft: GroupDraft) -> None:
+    """Drop offsets that nobody has used for the retention time, and groups that are empty and have none left."""
+    for group_id in draft.group_ids():
+        group = draft.group(group_id)
+        assert group is not None
+        if _expire_offsets(draft, group) and group.state is EMPTY:
+            draft.delete_group(group_id)
+    draft.schedule_expiration()
+
+
+def _expire_offsets(draft: GroupDraft, group: ClassicGroup) -> bool:
+    """Whether the group has no offset left."""
+    offsets = draft.offsets(group.group_id)
+    if not offsets:
+        return True
+    all_expired = True
+    for partition in sorted(offsets):
+        since = _unused_since(group, offsets[partition])
+        if since is None or group.is_subscribed_to(partition.topic) or not _is_expired(draft, offsets[partition], since):
+            all_expired = False
+        else:
+            draft.delete_offset(group.group_id, partition)
+    return all_expired
+
+
+def _unused_since(group: ClassicGroup, committed: OffsetAndMetadata) -> int | None:
+    """From when on retention counts: for a simple group, the commit; for a group that emptied, that moment; for a stable consumer group (topics not subscribed
+    to), the commit. None: not at all now."""
+    if group.protocol_type is None:
+        return committed.commit_timestamp_ms
+    if group.state is EMPTY:
+        return committed.commit_timestamp_ms if group.state_timestamp_ms == NO_TIMESTAMP else group.state_timestamp_ms
+    if group.state is STABLE and group.subscribed_topics is not None:
+        return committed.commit_timestamp_ms
+    return None
+
+
+def _is_expired(draft: GroupDraft, committed: OffsetAndMetadata, since_ms: int) -> bool:
+    if committed.expire_timestamp_ms != NO_TIMESTAMP:
+        return draft.wall_ms >= committed.expire_timestamp_ms
+    return draft.wall_ms - since_ms >= draft.config.offsets_retention_ms

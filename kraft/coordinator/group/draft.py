@@ -1,0 +1,143 @@
+"""A group operation's work in progress: the shard state being changed, and what must follow from the change.
+
+Durable changes are written (`write_group`, `write_offset` and their tombstones), which replays the record on the draft at once. Changes to what only lives in
+memory are made on `edit(group_id)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from immutables import Map
+
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group import group_records
+from kraft.coordinator.group.classic_group import ClassicGroup, ClassicMember
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.replay import replay_group, replay_offset, set_offsets
+from kraft.coordinator.group.shard_state import NO_OFFSETS, GroupOffsets, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.records.group_metadata_value import GroupMetadataValue
+from kraft.coordinator.shard import LogRecord, Moment, TimerKey, Token
+
+
+class GroupDraft:
+    """See the module. `token` names the caller's request, for operations that park it."""
+
+    __slots__ = (
+        "_edited",
+        "_groups",
+        "_offsets",
+        "completions",
+        "config",
+        "expiration_deadline_ms",
+        "notes",
+        "now_ms",
+        "records",
+        "timers",
+        "token",
+        "wall_ms",
+    )
+
+    def __init__(self, state: GroupShardState, config: GroupCoordinatorConfig, token: Token, moment: Moment) -> None:
+        self.config = config
+        self.token = token
+        self.now_ms = moment.now_ms
+        self.wall_ms = moment.wall_ms
+        self.records: list[LogRecord] = []
+        self.completions: list[tuple[Token, Any]] = []
+        self.timers: list[TimerKey] = []
+        self.notes: list[dict[str, Any]] = []
+        self.expiration_deadline_ms = state.expiration_deadline_ms
+        self._groups: Map[str, ClassicGroup] = state.groups
+        self._offsets: Map[str, GroupOffsets] = state.offsets
+        self._edited: dict[str, ClassicGroup] = {}
+
+    def finish(self) -> GroupShardState:
+        groups = self._groups
+        for group_id, group in self._edited.items():
+            groups = groups.set(group_id, group)
+        return GroupShardState(groups, self._offsets, self.expiration_deadline_ms)
+
+    # Reading.
+
+    def group(self, group_id: str) -> ClassicGroup | None:
+        """The group as it is in the draft; to be read only."""
+        return self._edited.get(group_id) or self._groups.get(group_id)
+
+    def group_ids(self) -> list[str]:
+        return sorted(self._groups)
+
+    def offsets(self, group_id: str) -> GroupOffsets:
+        return self._offsets.get(group_id, NO_OFFSETS)
+
+    def offset_group_ids(self) -> list[str]:
+        return sorted(self._offsets)
+
+    # Changing what lives in memory.
+
+    def edit(self, group_id: str) -> ClassicGroup:
+        """The draft's own copy of a group that exists. After a `write_group` ask again: the record made a new one."""
+        group = self._edited.get(group_id)
+        if group is None:
+            group = self._edited[group_id] = self._groups[group_id].copy()
+        return group
+
+    def complete(self, token: Token | None, response: Any) -> bool:
+        """Answer a parked request; False when there is none."""
+        if token is None:
+            return False
+        self.completions.append((token, response))
+        return True
+
+    def start_session(self, group: ClassicGroup, member: ClassicMember, timeout_ms: int | None = None) -> None:
+        """Give the member a whole session from now. `group` is the draft's copy."""
+        deadline = self.now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
+        group.members = {**group.members, member.member_id: replace(member, session_deadline_ms=deadline)}
+        self.timers.append(("member", group.group_id, member.member_id))
+
+    def schedule_join(self, group: ClassicGroup, delay_ms: int) -> None:
+        group.join_deadline_ms = self.now_ms + delay_ms
+        self.timers.append(("join", group.group_id))
+
+    def schedule_sync(self, group: ClassicGroup, delay_ms: int) -> None:
+        group.sync_deadline_ms = self.now_ms + delay_ms
+        self.timers.append(("sync", group.group_id))
+
+    def schedule_expiration(self) -> None:
+        self.expiration_deadline_ms = self.now_ms + self.config.offsets_retention_check_interval_ms
+        self.timers.append(("expiration",))
+
+    def note(self, event: str, **fields: Any) -> None:
+        self.notes.append({"event": event, **fields})
+
+    # Writing records.
+
+    def write_group(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        """Write a GroupMetadata record and replay it; returns the draft's copy of the group it makes."""
+        self.records.append((group_records.group_metadata_key(group_id), group_records.group_metadata_value(value)))
+        group = self._edited[group_id] = replay_group(self.group(group_id), group_id, value)
+        # The map gets the group already here, so that `_groups` has every id there is.
+        self._groups = self._groups.set(group_id, group)
+        return group
+
+    def write_assignments(self, group: ClassicGroup, assignments: Mapping[str, bytes]) -> ClassicGroup:
+        return self.write_group(group.group_id, group_records.group_metadata(group, assignments))
+
+    def delete_group(self, group_id: str) -> None:
+        self.records.append((group_records.group_metadata_key(group_id), None))
+        self._edited.pop(group_id, None)
+        if group_id in self._groups:
+            self._groups = self._groups.delete(group_id)
+
+    def write_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
+        """Write an OffsetCommit record. A group that does not exist comes to be as a simple one: offsets without members."""
+        self.records.append((group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed)))
+        self._offsets = set_offsets(self._offsets, group_id, replay_offset(self.offsets(group_id), partition, committed))
+        if group_id not in self._groups:
+            self._groups = self._groups.set(group_id, ClassicGroup(group_id))
+
+    def delete_offset(self, group_id: str, partition: TopicPartition) -> None:
+        self.records.append((group_records.offset_commit_key(group_id, partition), None))
+        self._offsets = set_offsets(self._offsets, group_id, replay_offset(self.offsets(group_id), partition, None))

@@ -1,0 +1,113 @@
+"""The records by which groups are remembered, in the formats and versions that Kafka 4.3 writes.
+
+Key: i16 record type, then the key message at version 0. Value: i16 version, then the message. A null value is a tombstone.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+from kraft.common.errors import ProtocolError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.classic_group import ClassicGroup
+from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
+from kraft.coordinator.records.group_metadata_key import GroupMetadataKey
+from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+from kraft.coordinator.records.legacy_offset_commit_value import LegacyOffsetCommitValue
+from kraft.coordinator.records.offset_commit_key import OffsetCommitKey
+from kraft.coordinator.records.offset_commit_value import OffsetCommitValue
+
+LEGACY_OFFSET_COMMIT = 0
+OFFSET_COMMIT = 1
+GROUP_METADATA = 2
+
+OFFSET_COMMIT_VALUE_VERSION = 4
+OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION = 1
+GROUP_METADATA_VALUE_VERSION = 3
+
+_I16 = struct.Struct(">h")
+
+
+def offset_commit_key(group_id: str, partition: TopicPartition) -> bytes:
+    return _I16.pack(OFFSET_COMMIT) + OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition).encode(0)
+
+
+def offset_commit_value(committed: OffsetAndMetadata) -> bytes:
+    """Version 4, or 1 where the client asked for a retention time of its own (OffsetCommit up to version 4), the only version that has room for it."""
+    version = OFFSET_COMMIT_VALUE_VERSION if committed.expire_timestamp_ms == NO_TIMESTAMP else OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    return _I16.pack(version) + value.encode(version)
+
+
+def group_metadata_key(group_id: str) -> bytes:
+    return _I16.pack(GROUP_METADATA) + GroupMetadataKey(group=group_id).encode(0)
+
+
+def group_metadata_value(value: GroupMetadataValue) -> bytes:
+    return _I16.pack(GROUP_METADATA_VALUE_VERSION) + value.encode(GROUP_METADATA_VALUE_VERSION)
+
+
+def empty_group_metadata(wall_ms: int) -> GroupMetadataValue:
+    """The record that makes a group exist before its first generation."""
+    return GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=wall_ms, members=[])
+
+
+def group_metadata(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
+    """The group's present generation with the given assignments; a member without one gets an empty one."""
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol,
+        leader=group.leader,
+        current_state_timestamp=group.state_timestamp_ms,
+        members=[
+            MemberMetadata(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                rebalance_timeout=member.rebalance_timeout_ms,
+                session_timeout=member.session_timeout_ms,
+                subscription=member.metadata_for(group.protocol),
+                assignment=assignments.get(member.member_id, b""),
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+def record_type(key: bytes) -> int:
+    """The record type that leads every key. Raises ProtocolError on a key too short to have one."""
+    if len(key) < 2:
+        raise ProtocolError("a coordinator record's key is shorter than its record type")
+    return int(_I16.unpack_from(key)[0])
+
+
+def decode_offset_commit_key(key: bytes) -> tuple[str, TopicPartition]:
+    decoded = OffsetCommitKey.decode(key[2:], 0)
+    return decoded.group, TopicPartition(decoded.topic, decoded.partition)
+
+
+def decode_group_metadata_key(key: bytes) -> str:
+    return GroupMetadataKey.decode(key[2:], 0).group
+
+
+def decode_group_metadata_value(value: bytes) -> GroupMetadataValue:
+    return GroupMetadataValue.decode(value[2:], record_type(value))
+
+
+def decode_offset_commit_value(value: bytes, key_type: int) -> OffsetAndMetadata:
+    version = record_type(value)
+    if key_type == LEGACY_OFFSET_COMMIT:
+        legacy = LegacyOffsetCommitValue.decode(value[2:], version)
+        return OffsetAndMetadata(legacy.offset, -1, legacy.metadata, legacy.commit_timestamp)
+    commit = OffsetCommitValue.decode(value[2:], version)
+    return OffsetAndMetadata(commit.offset, commit.leader_epoch, commit.metadata, commit.commit_timestamp, commit.expire_timestamp, bytes(commit.topic_id))

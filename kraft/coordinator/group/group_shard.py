@@ -1,0 +1,90 @@
+"""The group state machine as the coordinator runtime hosts it: replay, sessions after loading, deadlines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from kraft.coordinator.group import rebalance
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.deletion import expire_groups
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.replay import replay_bytes
+from kraft.coordinator.group.shard_state import GroupShardState
+from kraft.coordinator.shard import Moment, TimerKey, Token
+
+MEMBER, JOIN, SYNC, EXPIRATION = "member", "join", "sync", "expiration"
+
+
+class GroupShard:
+    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join", group), ("sync", group), ("expiration",)."""
+
+    def __init__(self, config: GroupCoordinatorConfig) -> None:
+        self.config = config
+
+    def empty(self) -> GroupShardState:
+        return GroupShardState()
+
+    def replay(self, state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
+        return replay_bytes(state, key, value)
+
+    def draft(self, state: GroupShardState, token: Token, moment: Moment) -> GroupDraft:
+        return GroupDraft(state, self.config, token, moment)
+
+    def loaded(self, draft: GroupDraft) -> None:
+        """Give every member a whole session to show itself.
+
+        A group over a limit lowered meanwhile rebalances, which lets the surplus commit before it is turned away."""
+        for group_id in draft.group_ids():
+            group = draft.group(group_id)
+            assert group is not None
+            if not group.members:
+                continue
+            group = draft.edit(group_id)
+            group.members = {
+                member.member_id: replace(member, session_deadline_ms=draft.now_ms + member.session_timeout_ms) for member in group.members.values()
+            }
+            draft.timers += [(MEMBER, group_id, member_id) for member_id in group.members]
+            if len(group.members) > self.config.group_max_size:
+                rebalance.prepare_rebalance(draft, group, f"{len(group.members)} members are more than group.max.size")
+        draft.schedule_expiration()
+
+    def deadlines(self, state: GroupShardState) -> Iterator[tuple[TimerKey, int]]:
+        if state.expiration_deadline_ms is not None:
+            yield (EXPIRATION,), state.expiration_deadline_ms
+        for group_id in sorted(state.groups):
+            group = state.groups[group_id]
+            if group.join_deadline_ms is not None:
+                yield (JOIN, group_id), group.join_deadline_ms
+            if group.sync_deadline_ms is not None:
+                yield (SYNC, group_id), group.sync_deadline_ms
+            for member in group.members.values():
+                if member.session_deadline_ms is not None:
+                    yield (MEMBER, group_id, member.member_id), member.session_deadline_ms
+            for member_id, deadline in group.pending_joins.items():
+                yield (MEMBER, group_id, member_id), deadline
+
+    def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
+        if key[0] == EXPIRATION:
+            return state.expiration_deadline_ms
+        group = state.group(key[1])
+        if group is None:
+            return None
+        if key[0] == JOIN:
+            return group.join_deadline_ms
+        if key[0] == SYNC:
+            return group.sync_deadline_ms
+        member = group.members.get(key[2])
+        return group.pending_joins.get(key[2]) if member is None else member.session_deadline_ms
+
+    def expire(self, draft: GroupDraft, key: TimerKey) -> None:
+        if key[0] == EXPIRATION:
+            expire_groups(draft)
+            return
+        group = draft.edit(key[1])
+        if key[0] == JOIN:
+            rebalance.expire_join(draft, group)
+        elif key[0] == SYNC:
+            rebalance.expire_sync(draft, group)
+        else:
+            rebalance.expire_session(draft, group, key[2])

@@ -1,0 +1,22 @@
+"""Heartbeat (versions 0-4): keep a session, and hear of a rebalance."""
+
+from __future__ import annotations
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.classic_group import EMPTY, PREPARING_REBALANCE
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+
+
+def heartbeat(draft: GroupDraft, request: HeartbeatRequest) -> HeartbeatResponse:
+    """Start a new session for the member. Raises ApiError for one that does not belong to the present generation."""
+    group = draft.group(request.group_id)
+    if group is None or group.state is EMPTY:
+        raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} has no members")
+    member = group.require_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation:
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"generation {request.generation_id} is not the group's, which is {group.generation}")
+    draft.start_session(draft.edit(request.group_id), member)
+    return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE)

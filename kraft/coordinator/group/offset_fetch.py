@@ -1,0 +1,102 @@
+"""OffsetFetch (versions 1-10): what a group has committed.
+
+Reads only; `state` is the committed one, or the newest where the client requires stable offsets (then the answer waits)."""
+
+from __future__ import annotations
+
+from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
+from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_response import (
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+TOP_LEVEL_ERROR_VERSION = 2
+BATCH_VERSION = 8
+TOPIC_ID_VERSION = 10
+
+
+def requested_groups(request: OffsetFetchRequest, api_version: int) -> list[OffsetFetchRequestGroup]:
+    """The request as one entry a group; before version 8 it is about one group, named at the top."""
+    if api_version >= BATCH_VERSION:
+        return request.groups
+    topics = None
+    if request.topics is not None:
+        topics = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
+
+
+def fetch_offsets(state: GroupShardState, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
+    """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is null. A group that does not exist has none."""
+    offsets = state.offsets_of(request.group_id)
+    response = OffsetFetchResponseGroup(group_id=request.group_id)
+    if request.topics is not None:
+        for topic in request.topics:
+            partitions = [
+                _partition(index, _of_topic(offsets.get(TopicPartition(topic.name, index)), topic.topic_id)) for index in topic.partition_indexes
+            ]
+            response.topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+        return response
+    for key in sorted(offsets):
+        if not response.topics or response.topics[-1].name != key.topic:
+            response.topics.append(OffsetFetchResponseTopics(name=key.topic))
+        response.topics[-1].partitions.append(_partition(key.partition, offsets[key]))
+    return response
+
+
+def _of_topic(committed: OffsetAndMetadata | None, topic_id: bytes) -> OffsetAndMetadata | None:
+    """Offsets committed for a deleted topic of the same name are not this topic's."""
+    if committed is None or ZERO_UUID in (committed.topic_id, topic_id) or committed.topic_id == topic_id:
+        return committed
+    return None
+
+
+def _partition(index: int, committed: OffsetAndMetadata | None) -> OffsetFetchResponsePartitions:
+    if committed is None:
+        return partition_error(index, ErrorCode.NONE)
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=committed.offset, committed_leader_epoch=committed.leader_epoch, metadata=committed.metadata
+    )
+
+
+def partition_error(index: int, error_code: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="", error_code=error_code)
+
+
+def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> OffsetFetchResponseTopics:
+    partitions = [partition_error(index, error_code) for index in topic.partition_indexes]
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+
+
+def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: int) -> OffsetFetchResponseGroup:
+    """A group refused whole. Version 1 has no room for that above the partitions."""
+    if api_version >= TOP_LEVEL_ERROR_VERSION:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=[topic_error(topic, error_code) for topic in group.topics or ()])
+
+
+def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> OffsetFetchResponse:
+    """The answer in the shape of its version."""
+    if api_version >= BATCH_VERSION:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[OffsetFetchResponseTopic(name=topic.name, partitions=[_single(partition) for partition in topic.partitions]) for topic in group.topics],
+    )
+
+
+def _single(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )

@@ -1,0 +1,110 @@
+"""Records to state: the only code that changes what is durable about a group, for records just written and for records read back alike.
+
+A record replayed onto a living group keeps what only lives in memory (waiting requests, deadlines, protocols other than the selected one) for the members it
+names; replayed onto nothing, it gives a group whose members have yet to show that they are alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from immutables import Map
+
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup, ClassicMember
+from kraft.coordinator.group.group_records import (
+    GROUP_METADATA,
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+    decode_group_metadata_key,
+    decode_group_metadata_value,
+    decode_offset_commit_key,
+    decode_offset_commit_value,
+    record_type,
+)
+from kraft.coordinator.group.shard_state import GroupOffsets, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.subscription import subscribed_topics
+from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
+
+
+def replay_bytes(state: GroupShardState, key: bytes, value: bytes | None) -> GroupShardState:
+    """The state after one record of the log. Types of other group protocols are skipped."""
+    kind = record_type(key)
+    if kind in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
+        group_id, partition = decode_offset_commit_key(key)
+        committed = None if value is None else decode_offset_commit_value(value, kind)
+        offsets = replay_offset(state.offsets_of(group_id), partition, committed)
+        groups = state.groups
+        if committed is not None and group_id not in groups:
+            groups = groups.set(group_id, ClassicGroup(group_id))
+        return GroupShardState(groups, set_offsets(state.offsets, group_id, offsets), state.expiration_deadline_ms)
+    if kind == GROUP_METADATA:
+        group_id = decode_group_metadata_key(key)
+        if value is None:
+            return GroupShardState(state.groups.delete(group_id) if group_id in state.groups else state.groups, state.offsets, state.expiration_deadline_ms)
+        group = replay_group(state.group(group_id), group_id, decode_group_metadata_value(value))
+        return GroupShardState(state.groups.set(group_id, group), state.offsets, state.expiration_deadline_ms)
+    return state
+
+
+def replay_offset(offsets: GroupOffsets, partition: TopicPartition, committed: OffsetAndMetadata | None) -> GroupOffsets:
+    """One group's offsets after a commit, or after its tombstone."""
+    if committed is not None:
+        return offsets.set(partition, committed)
+    return offsets.delete(partition) if partition in offsets else offsets
+
+
+def set_offsets(all_offsets: Map[str, GroupOffsets], group_id: str, offsets: GroupOffsets) -> Map[str, GroupOffsets]:
+    """A group without offsets has no entry."""
+    if offsets:
+        return all_offsets.set(group_id, offsets)
+    return all_offsets.delete(group_id) if group_id in all_offsets else all_offsets
+
+
+def replay_group(live: ClassicGroup | None, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    """The group after a GroupMetadata record, which may be `live` with a generation settled, or one not seen before."""
+    group = ClassicGroup(group_id) if live is None else live.copy()
+    group.previous_state = group.state
+    group.state = STABLE if value.members else EMPTY
+    group.state_timestamp_ms = value.current_state_timestamp
+    group.generation = value.generation
+    group.protocol_type = value.protocol_type or None
+    group.protocol = value.protocol
+    group.leader = value.leader
+    group.awaiting_join_count = 0
+    known = {} if live is None else live.members
+    members: dict[str, ClassicMember] = {}
+    supporters: dict[str, int] = {}
+    for recorded in value.members:
+        member = _member(recorded, value.protocol or "", known.get(recorded.member_id))
+        members[member.member_id] = member
+        group.awaiting_join_count += member.awaiting_join is not None
+        for name in dict.fromkeys(name for name, _ in member.protocols):
+            supporters[name] = supporters.get(name, 0) + 1
+    group.members, group.supporters = members, supporters
+    group.static_members = {member.group_instance_id: member.member_id for member in members.values() if member.group_instance_id is not None}
+    group.subscribed_topics = subscribed_topics(group.protocol_type, group.protocol, members.values())
+    return group
+
+
+def _member(recorded: MemberMetadata, protocol: str, known: ClassicMember | None) -> ClassicMember:
+    member = ClassicMember(
+        member_id=recorded.member_id,
+        group_instance_id=recorded.group_instance_id,
+        client_id=recorded.client_id,
+        client_host=recorded.client_host,
+        rebalance_timeout_ms=recorded.session_timeout if recorded.rebalance_timeout == -1 else recorded.rebalance_timeout,
+        session_timeout_ms=recorded.session_timeout,
+        protocols=((protocol, bytes(recorded.subscription)),),
+        assignment=bytes(recorded.assignment),
+    )
+    if known is None:
+        return member
+    return replace(
+        member,
+        protocols=known.protocols,
+        awaiting_join=known.awaiting_join,
+        awaiting_sync=known.awaiting_sync,
+        is_new=known.is_new,
+        session_deadline_ms=known.session_deadline_ms,
+    )

@@ -1,0 +1,43 @@
+"""What one shard of the group coordinator remembers: an immutable value, rebuilt by replaying its partition of `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from immutables import Map
+
+from kraft.common.ids import ZERO_UUID, TopicPartition
+from kraft.coordinator.group.classic_group import ClassicGroup
+
+NO_TIMESTAMP = -1
+
+
+class OffsetAndMetadata(NamedTuple):
+    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 where there is none; a zero `topic_id` means it was never known."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NO_TIMESTAMP
+    topic_id: bytes = ZERO_UUID
+
+
+GroupOffsets = Map[TopicPartition, OffsetAndMetadata]
+NO_OFFSETS: GroupOffsets = Map()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShardState:
+    """Groups and their offsets by group id. Maps are iterated only in key order: `sorted(...)`."""
+
+    groups: Map[str, ClassicGroup] = field(default_factory=Map)
+    offsets: Map[str, GroupOffsets] = field(default_factory=Map)
+    expiration_deadline_ms: int | None = None
+
+    def group(self, group_id: str) -> ClassicGroup | None:
+        return self.groups.get(group_id)
+
+    def offsets_of(self, group_id: str) -> GroupOffsets:
+        return self.offsets.get(group_id, NO_OFFSETS)

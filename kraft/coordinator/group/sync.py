@@ -1,0 +1,66 @@
+"""SyncGroup (versions 0-5): the leader hands in the assignment, everybody gets their part of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kraft.common.errors import ApiError
+from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup, ClassicMember, without
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.shard import PARKED, Parked
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest
+from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+
+
+def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Parked:
+    """Answer at once, or park the caller until the leader has assigned. The leader's assignment is written before anybody hears of it."""
+    group = draft.group(request.group_id)
+    if group is None or group.state is EMPTY:
+        return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    try:
+        member = _validate(group, request)
+    except ApiError as refused:
+        return SyncGroupResponse(error_code=refused.code)
+    if group.state is PREPARING_REBALANCE:
+        return SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    group = draft.edit(request.group_id)
+    group.pending_syncs = without(group.pending_syncs, member.member_id)
+    if not group.pending_syncs:
+        group.sync_deadline_ms = None
+    if group.state is not COMPLETING_REBALANCE:
+        return _assignment(group, member)
+    # A client that asks again has given up on its older request.
+    draft.complete(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    group.members = {**group.members, member.member_id: replace(member, awaiting_sync=draft.token)}
+    if group.is_leader(member.member_id):
+        _settle(draft, group, {each.member_id: bytes(each.assignment) for each in request.assignments})
+    return PARKED
+
+
+def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
+    member = group.require_member(request.member_id, request.group_instance_id)
+    if request.generation_id != group.generation:
+        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"generation {request.generation_id} is not the group's, which is {group.generation}")
+    for asked, actual in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
+        if asked is not None and actual is not None and asked != actual:
+            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the group speaks {actual}, not {asked}")
+    return member
+
+
+def _settle(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
+    """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like every answer that rests on it."""
+    group = draft.write_assignments(group, assignments)
+    members: dict[str, ClassicMember] = {}
+    for member in group.members.values():
+        changed = member
+        if draft.complete(member.awaiting_sync, _assignment(group, member)):
+            # While it waited its session may have been left without a deadline.
+            changed = replace(member, awaiting_sync=None, session_deadline_ms=draft.now_ms + member.session_timeout_ms)
+            draft.timers.append(("member", group.group_id, member.member_id))
+        members[member.member_id] = changed
+    group.members = members
+
+
+def _assignment(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
+    return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment)

@@ -1,0 +1,255 @@
+"""The group coordinator: one method for each group API, over the shards of `__consumer_offsets` that this node leads.
+
+It finds the shard, checks what needs no group (ids, timeouts, which topics exist), and puts errors where each version of a response has room for them. What a
+group decides is in `group/`. Callers are authorized already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator import offset_requests
+from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.group.caller import Caller
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.deletion import delete_groups, delete_offsets, forget_topics
+from kraft.coordinator.group.describe import describe_group, list_groups
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.group.heartbeat import heartbeat
+from kraft.coordinator.group.join import join
+from kraft.coordinator.group.leave import BATCH_VERSION as LEAVE_BATCH_VERSION
+from kraft.coordinator.group.leave import leave, leaving_members
+from kraft.coordinator.group.offset_commit import commit_offsets
+from kraft.coordinator.group.offset_fetch import fetch_offsets, group_error, requested_groups, response_of
+from kraft.coordinator.group.rebalance import join_error
+from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
+from kraft.coordinator.group.sync import sync
+from kraft.coordinator.partitioner import partition_for
+from kraft.coordinator.runtime import CoordinatorRuntime
+from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.protocol.messages.join_group_request import JoinGroupRequest
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
+from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
+from kraft.protocol.messages.leave_group_response import LeaveGroupResponse
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.list_groups_response import ListGroupsResponse
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
+from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, OffsetFetchResponseGroup
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest
+from kraft.protocol.messages.sync_group_response import SyncGroupResponse
+from kraft.world.ports import World
+
+OFFSETS_TOPIC = "__consumer_offsets"
+NULLABLE_PROTOCOL_VERSION = 7
+MANDATORY_PROTOCOL_VERSION = 5
+
+
+class GroupCoordinator:
+    """See the module. `partition_count` tells how many partitions `__consumer_offsets` has or would be made with."""
+
+    def __init__(
+        self, *, config: GroupCoordinatorConfig, log: CoordinatorLog, topics: TopicDirectory, partition_count: Callable[[], int], world: World
+    ) -> None:
+        self._config = config
+        self._topics = topics
+        self._partition_count = partition_count
+        self._world = world
+        self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
+            OFFSETS_TOPIC, GroupShard(config), log=log, world=world, write_timeout_ms=config.offsets_commit_timeout_ms
+        )
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled."""
+        await self.runtime.run(task_status)
+
+    def partition_for(self, group_id: str) -> int:
+        """The partition of `__consumer_offsets` whose leader coordinates the group."""
+        return partition_for(group_id, self._partition_count())
+
+    def on_election(self, partition: int, leader_epoch: int) -> None:
+        self.runtime.on_election(partition, leader_epoch)
+
+    def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
+        self.runtime.on_resignation(partition, leader_epoch)
+
+    def on_topics_deleted(self, topics: Collection[tuple[str, bytes]]) -> None:
+        """Topics (name, id) are gone: so are the offsets committed for them."""
+        deleted = list(topics)
+        self.runtime.submit_all(lambda draft: forget_topics(draft, deleted))
+
+    # Membership.
+
+    async def join_group(self, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
+        response = await self._join_group(request, caller)
+        if caller.api_version < NULLABLE_PROTOCOL_VERSION:
+            response.protocol_name = response.protocol_name or ""
+        else:
+            response.protocol_name = response.protocol_name or None
+        return response
+
+    async def _join_group(self, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
+        if not request.group_id:
+            return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id)
+        if not self._config.group_min_session_timeout_ms <= request.session_timeout_ms <= self._config.group_max_session_timeout_ms:
+            return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
+        suffix = "" if request.member_id else _uuid_text(self._world.random.uuid("group-member"))
+        try:
+            response: JoinGroupResponse = await self._write(request.group_id, lambda draft: join(draft, request, caller, suffix))
+        except ApiError as refused:
+            return join_error(refused.code)
+        return response
+
+    async def sync_group(self, request: SyncGroupRequest, caller: Caller) -> SyncGroupResponse:
+        if caller.api_version >= MANDATORY_PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None):
+            return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if not request.group_id:
+            return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            response: SyncGroupResponse = await self._write(request.group_id, lambda draft: sync(draft, request))
+        except ApiError as refused:
+            return SyncGroupResponse(error_code=refused.code)
+        return response
+
+    async def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> HeartbeatResponse:
+        if not request.group_id:
+            return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            response: HeartbeatResponse = await self._write(request.group_id, lambda draft: heartbeat(draft, request))
+        except ApiError as refused:
+            # While the group is being read nobody's session runs, so nothing is wrong with it.
+            return HeartbeatResponse(error_code=ErrorCode.NONE if refused.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else refused.code)
+        return response
+
+    async def leave_group(self, request: LeaveGroupRequest, caller: Caller) -> LeaveGroupResponse:
+        if not request.group_id:
+            return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        leaving = leaving_members(request, caller.api_version)
+        try:
+            response: LeaveGroupResponse = await self._write(request.group_id, lambda draft: leave(draft, request.group_id, leaving))
+        except ApiError as refused:
+            return LeaveGroupResponse(error_code=refused.code)
+        if caller.api_version < LEAVE_BATCH_VERSION:
+            return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+        return response
+
+    # Offsets.
+
+    async def offset_commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
+        valid, response = offset_requests.split_commit(request, self._topics, caller.api_version)
+        if valid.topics:
+            try:
+                answer = await self._write(request.group_id, lambda draft: commit_offsets(draft, valid, caller.api_version))
+            except ApiError as refused:
+                answer = offset_requests.commit_error(valid, refused.code)
+            offset_requests.merge_commit(response, answer)
+        return response
+
+    async def offset_fetch(self, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
+        groups = [await self._fetch_group(group, request.require_stable, caller) for group in requested_groups(request, caller.api_version)]
+        return response_of(groups, caller.api_version)
+
+    async def _fetch_group(self, group: OffsetFetchRequestGroup, require_stable: bool, caller: Caller) -> OffsetFetchResponseGroup:
+        known, errors = offset_requests.resolve_fetch(group, self._topics, caller.api_version)
+        partition = self.partition_for(group.group_id)
+        try:
+            if require_stable:
+                # Not only what is committed: what is on its way counts, and the answer waits until it has arrived.
+                answer: OffsetFetchResponseGroup = await self.runtime.write(partition, lambda draft: fetch_offsets(_view(draft), known))
+            else:
+                answer = self.runtime.read(partition, lambda state: fetch_offsets(state, known))
+        except ApiError as refused:
+            return group_error(group, refused.code, caller.api_version)
+        offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
+        return answer
+
+    async def offset_delete(self, request: OffsetDeleteRequest, caller: Caller) -> OffsetDeleteResponse:
+        if not request.group_id:
+            return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        valid, response = offset_requests.split_delete(request, self._topics)
+        try:
+            answer: OffsetDeleteResponse = await self._write(request.group_id, lambda draft: delete_offsets(draft, valid))
+        except ApiError as refused:
+            return OffsetDeleteResponse(error_code=refused.code)
+        offset_requests.merge_delete(response, answer)
+        return response
+
+    # Administration.
+
+    async def describe_groups(self, request: DescribeGroupsRequest, caller: Caller) -> DescribeGroupsResponse:
+        return DescribeGroupsResponse(groups=[self._describe(group_id, caller.api_version) for group_id in request.groups])
+
+    def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
+        try:
+            return self.runtime.read(self.partition_for(group_id), lambda state: describe_group(state, group_id, api_version))
+        except ApiError as refused:
+            return DescribedGroup(group_id=group_id, error_code=refused.code)
+
+    async def list_groups(self, request: ListGroupsRequest, caller: Caller) -> ListGroupsResponse:
+        try:
+            shards = self.runtime.read_all(lambda state: list_groups(state, request.states_filter, request.types_filter))
+        except ApiError as refused:
+            return ListGroupsResponse(error_code=refused.code)
+        return ListGroupsResponse(groups=[group for shard in shards for group in shard])
+
+    async def delete_groups(self, request: DeleteGroupsRequest, caller: Caller) -> DeleteGroupsResponse:
+        by_partition: dict[int, list[str]] = {}
+        for group_id in dict.fromkeys(request.groups_names):
+            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+        results: list[DeletableGroupResult] = []
+        for partition, group_ids in by_partition.items():
+            results += await self._delete_groups(partition, group_ids)
+        return DeleteGroupsResponse(results=results)
+
+    async def _delete_groups(self, partition: int, group_ids: list[str]) -> list[DeletableGroupResult]:
+        try:
+            results: list[DeletableGroupResult] = await self.runtime.write(partition, lambda draft: delete_groups(draft, group_ids))
+        except ApiError as refused:
+            return [DeletableGroupResult(group_id=group_id, error_code=refused.code) for group_id in group_ids]
+        return results
+
+    # For lag, metrics and the HTTP edge.
+
+    def committed_offsets(self) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+        """Committed offsets of every group coordinated and loaded here, by group id, both in order."""
+        groups: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        for shard in self.runtime.read_loaded(_all_offsets):
+            groups.update(shard)
+        return dict(sorted(groups.items()))
+
+    def group_states(self) -> dict[str, str]:
+        """State name of every group coordinated and loaded here, by group id, in order."""
+        shards = self.runtime.read_loaded(lambda state: {group_id: state.groups[group_id].state.value for group_id in sorted(state.groups)})
+        return dict(sorted((group_id, name) for shard in shards for group_id, name in shard.items()))
+
+    async def _write(self, group_id: str, operation: Callable[[GroupDraft], object]):  # type: ignore[no-untyped-def]
+        return await self.runtime.write(self.partition_for(group_id), operation)
+
+
+def _view(draft: GroupDraft) -> GroupShardState:
+    return draft.finish()
+
+
+def _all_offsets(state: GroupShardState) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
+    return {group_id: {key: state.offsets[group_id][key] for key in sorted(state.offsets[group_id])} for group_id in sorted(state.offsets)}
+
+
+def _uuid_text(raw: bytes) -> str:
+    """8-4-4-4-12 hexadecimal digits, as Kafka's member ids end."""
+    digits = raw.hex()
+    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

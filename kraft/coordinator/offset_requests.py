@@ -1,0 +1,122 @@
+"""Which partitions of an offset request exist: the part of OffsetCommit, OffsetFetch and OffsetDelete that looks at topics instead of groups.
+
+From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it.
+"""
+
+from __future__ import annotations
+
+from kraft.common.ids import ZERO_UUID
+from kraft.coordinator.group.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC_ID_VERSION
+from kraft.coordinator.group.offset_fetch import topic_error
+from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse, OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+
+COMMIT_TOPIC_ID_VERSION = 10
+
+
+def split_commit(request: OffsetCommitRequest, topics: TopicDirectory, api_version: int) -> tuple[OffsetCommitRequest, OffsetCommitResponse]:
+    """The request with only partitions that exist, names and ids filled in; and a response that refuses the others."""
+    response = OffsetCommitResponse()
+    valid: list[OffsetCommitRequestTopic] = []
+    for topic in request.topics:
+        by_id = api_version >= COMMIT_TOPIC_ID_VERSION
+        name = (topics.topic_name(topic.topic_id) or "") if by_id else topic.name
+        topic_id = topic.topic_id if by_id else (topics.topic_id(name) or ZERO_UUID)
+        if by_id and not name:
+            response.topics.append(_refused(topic, name, topic_id, topic.partitions, ErrorCode.UNKNOWN_TOPIC_ID))
+            continue
+        count = topics.partition_count(name)
+        unknown = [partition for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        if unknown or topic_id == ZERO_UUID:
+            response.topics.append(_refused(topic, name, topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        if known:
+            valid.append(OffsetCommitRequestTopic(name=name, topic_id=topic_id, partitions=known))
+    shape = OffsetCommitRequest(
+        group_id=request.group_id,
+        generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        retention_time_ms=request.retention_time_ms,
+        topics=valid,
+    )
+    return shape, response
+
+
+def _refused(
+    topic: OffsetCommitRequestTopic, name: str, topic_id: bytes, partitions: list[OffsetCommitRequestPartition], error_code: int
+) -> OffsetCommitResponseTopic:
+    answers = [OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code) for partition in partitions]
+    return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers)
+
+
+def commit_error(request: OffsetCommitRequest, error_code: int) -> OffsetCommitResponse:
+    """There is no room for an error of the whole request, so every partition carries it."""
+    return OffsetCommitResponse(topics=[_refused(topic, topic.name, topic.topic_id, topic.partitions, error_code) for topic in request.topics])
+
+
+def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> None:
+    """Add the coordinator's answers to the refusals; a topic appears once."""
+    present = {topic.name: topic for topic in response.topics}
+    for topic in answer.topics:
+        if topic.name in present:
+            present[topic.name].partitions += topic.partitions
+        else:
+            response.topics.append(topic)
+
+
+def resolve_fetch(group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+    """The group's request by name, and answers for ids that no topic has."""
+    if api_version < FETCH_TOPIC_ID_VERSION or group.topics is None:
+        return group, []
+    known: list[OffsetFetchRequestTopics] = []
+    errors: list[OffsetFetchResponseTopics] = []
+    for topic in group.topics:
+        name = topics.topic_name(topic.topic_id)
+        if name is None:
+            errors.append(topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            known.append(OffsetFetchRequestTopics(name=name, topic_id=topic.topic_id, partition_indexes=topic.partition_indexes))
+    resolved = OffsetFetchRequestGroup(group_id=group.group_id, member_id=group.member_id, member_epoch=group.member_epoch, topics=known)
+    return resolved, errors
+
+
+def complete_fetch(answer: OffsetFetchResponseGroup, errors: list[OffsetFetchResponseTopics], topics: TopicDirectory, api_version: int) -> None:
+    """Add the refusals, and ids where the version wants them; a topic without one cannot be told."""
+    if api_version >= FETCH_TOPIC_ID_VERSION:
+        for topic in answer.topics:
+            if topic.topic_id == ZERO_UUID:
+                topic.topic_id = topics.topic_id(topic.name) or ZERO_UUID
+        answer.topics = [topic for topic in answer.topics if topic.topic_id != ZERO_UUID]
+    answer.topics += errors
+
+
+def split_delete(request: OffsetDeleteRequest, topics: TopicDirectory) -> tuple[OffsetDeleteRequest, OffsetDeleteResponse]:
+    """The request with only partitions that exist, and a response that refuses the others."""
+    response = OffsetDeleteResponse()
+    valid: list[OffsetDeleteRequestTopic] = []
+    for topic in request.topics:
+        count = topics.partition_count(topic.name)
+        known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
+        unknown = [partition.partition_index for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        if unknown:
+            refused = [OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in unknown]
+            response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=refused))
+        if known:
+            valid.append(OffsetDeleteRequestTopic(name=topic.name, partitions=known))
+    return OffsetDeleteRequest(group_id=request.group_id, topics=valid), response
+
+
+def merge_delete(response: OffsetDeleteResponse, answer: OffsetDeleteResponse) -> None:
+    present = {topic.name: topic for topic in response.topics}
+    for topic in answer.topics:
+        if topic.name in present:
+            present[topic.name].partitions += topic.partitions
+        else:
+            response.topics.append(topic)

@@ -1,0 +1,128 @@
+"""The coordinator runtime: one driver for each partition of an internal topic that this node leads. Generic: groups use it, transactions will.
+
+Leadership decides what is hosted: `on_election` loads a partition in its leader epoch, `on_resignation` drops it. A driver of an older epoch is cancelled
+first and awaited by its successor, so no two ever append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.shard import CoordinatorShard
+from kraft.coordinator.shard_driver import Operation, ShardDriver
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.ports import World
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class CoordinatorRuntime(Generic[S]):
+    """Hosts the shards of `topic`. Every method but `run` may be called from any task of the loop; refusals are ApiError:
+
+    COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here, COORDINATOR_LOAD_IN_PROGRESS while it is read.
+    """
+
+    def __init__(self, topic: str, shard: CoordinatorShard[S], *, log: CoordinatorLog, world: World, write_timeout_ms: int) -> None:
+        self.topic = topic
+        self._shard = shard
+        self._log = log
+        self._world = world
+        self._write_timeout_ms = write_timeout_ms
+        self._nursery: trio.Nursery | None = None
+        self._drivers: dict[int, ShardDriver[S]] = {}
+        # The last driver of a partition that was given up, which may still be ending.
+        self._departed: dict[int, ShardDriver[S]] = {}
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Host shards until cancelled. Partitions elected before it ran are loaded when it starts."""
+        try:
+            async with trio.open_nursery() as shard_nursery:
+                self._nursery = shard_nursery
+                for partition in sorted(self._drivers):
+                    shard_nursery.start_soon(self._drivers[partition].run)
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+            self._drivers = {}
+            self._departed = {}
+
+    def on_election(self, partition: int, leader_epoch: int) -> None:
+        """This node leads the partition in `leader_epoch`. An epoch that is not newer than what is hosted is old news."""
+        hosted = self._drivers.get(partition)
+        if hosted is not None and hosted.leader_epoch >= leader_epoch:
+            return
+        driver = ShardDriver(
+            self._shard,
+            TopicPartition(self.topic, partition),
+            leader_epoch,
+            log=self._log,
+            clock=self._world.clock,
+            write_timeout_ms=self._write_timeout_ms,
+            note=self._world.log_sink,
+        )
+        self._drivers[partition] = driver
+        if self._nursery is not None:
+            if hosted is not None:
+                hosted.close()
+            self._nursery.start_soon(driver.run, hosted or self._departed.pop(partition, None))
+
+    def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
+        """This node leads the partition no more, as of `leader_epoch` (None: whatever the epoch, the replica is gone)."""
+        hosted = self._drivers.get(partition)
+        if hosted is None or (leader_epoch is not None and leader_epoch <= hosted.leader_epoch):
+            return
+        del self._drivers[partition]
+        if self._nursery is not None:
+            hosted.close()
+            self._departed[partition] = hosted
+
+    def partitions(self) -> list[int]:
+        """Partitions hosted here, loaded or loading."""
+        return sorted(self._drivers)
+
+    def is_active(self, partition: int) -> bool:
+        driver = self._drivers.get(partition)
+        return driver is not None and driver.active
+
+    async def write(self, partition: int, operation: Operation) -> Any:
+        """Run an operation and wait until its answer may be known. Raises ApiError."""
+        return await self._active(partition).submit(operation).wait()
+
+    def read(self, partition: int, query: Callable[[S], R]) -> R:
+        """Ask the committed state."""
+        return query(self._active(partition).committed_state)
+
+    def read_all(self, query: Callable[[S], R]) -> list[R]:
+        """Ask the committed state of every shard here. Raises ApiError if one is still being read: the answer would not be whole."""
+        self._require_running()
+        return [self.read(partition, query) for partition in self.partitions()]
+
+    def read_loaded(self, query: Callable[[S], R]) -> list[R]:
+        """Ask the committed state of those shards that are loaded; for metrics."""
+        return [query(self._drivers[partition].committed_state) for partition in self.partitions() if self._drivers[partition].active]
+
+    def submit_all(self, operation: Operation) -> None:
+        """Run an operation on every shard here, now or when it is loaded; nobody waits for it."""
+        for partition in self.partitions():
+            self._drivers[partition].submit_when_loaded(operation)
+
+    def _require_running(self) -> None:
+        if self._nursery is None:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the coordinator is not running")
+
+    def _active(self, partition: int) -> ShardDriver[S]:
+        self._require_running()
+        driver = self._drivers.get(partition)
+        if driver is None:
+            raise ApiError(ErrorCode.NOT_COORDINATOR, f"{self.topic}-{partition} is not led here")
+        if not driver.active:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self.topic}-{partition} is being loaded")
+        return driver

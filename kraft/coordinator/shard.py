@@ -1,0 +1,85 @@
+"""The contract between a coordinator's state machine and the runtime that hosts it.
+
+A state machine implements `CoordinatorShard`; its operations are functions over a `Draft`. The state value is immutable: a draft starts from it and yields
+the next one, so putting an old value back undoes everything, deadlines included, because deadlines are part of the value. The host only keeps an index of
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Protocol, TypeVar
+
+TimerKey = tuple[str, ...]
+Token = int
+LogRecord = tuple[bytes, bytes | None]
+"""Key and value of one record to append; a value of None is a tombstone."""
+
+
+class Parked:
+    """The type of `PARKED`: the answer comes later, as a completion under the draft's token."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "PARKED"
+
+
+PARKED: Final = Parked()
+
+S = TypeVar("S")
+S_co = TypeVar("S_co", covariant=True)
+
+
+class Moment:
+    """When an operation runs: `now_ms` on the node's monotonic clock (deadlines), `wall_ms` since the Unix epoch (timestamps in records)."""
+
+    __slots__ = ("now_ms", "wall_ms")
+
+    def __init__(self, now_ms: int, wall_ms: int) -> None:
+        self.now_ms = now_ms
+        self.wall_ms = wall_ms
+
+
+class Draft(Protocol[S_co]):
+    """One operation's work in progress. Thrown away when the operation raises."""
+
+    @property
+    def records(self) -> list[LogRecord]:
+        """Records to append, in order; the draft's state already includes them."""
+
+    @property
+    def completions(self) -> list[tuple[Token, Any]]:
+        """Answers for requests parked before (or by this very operation)."""
+
+    @property
+    def timers(self) -> list[TimerKey]:
+        """Keys whose deadline this operation set. The deadline itself is read from the state."""
+
+    @property
+    def notes(self) -> list[dict[str, Any]]:
+        """Events for the node's log, once the operation is adopted."""
+
+    def finish(self) -> S_co:
+        """The state after the operation."""
+
+
+class CoordinatorShard(Protocol[S]):
+    """A state machine over one log partition."""
+
+    def empty(self) -> S: ...
+    def replay(self, state: S, key: bytes, value: bytes | None) -> S:
+        """The state after one record of the log; used while loading. Unknown record types change nothing. Raises ProtocolError on bytes that cannot be read."""
+
+    def draft(self, state: S, token: Token, moment: Moment) -> Any:
+        """A draft (this shard's own kind of `Draft`) that starts from `state`."""
+
+    def loaded(self, draft: Any) -> None:
+        """Called once, when the whole log has been replayed and before the first operation: sessions start afresh."""
+
+    def deadlines(self, state: S) -> Iterable[tuple[TimerKey, int]]:
+        """Every deadline in the state, in monotonic milliseconds."""
+
+    def deadline_of(self, state: S, key: TimerKey) -> int | None: ...
+    def expire(self, draft: Any, key: TimerKey) -> None:
+        """The deadline of `key` has passed. The draft's state must no longer hold a deadline for `key` that has passed already."""

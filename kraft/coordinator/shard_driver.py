@@ -1,0 +1,389 @@
+"""Hosts one coordinator shard: loads it from its partition, runs operations on it, appends their records, and lets answers go.
+
+Operations run on the newest state at once; an answer is let go when the high watermark has passed everything written before it was given. Records of
+operations that come while an append is under way go into the next batch together. When an append fails, the state from before it is put back, with whatever
+was built on top: no answer that rests on it has left.
+
+One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+import trio
+
+from kraft.common.errors import ApiError, KraftError, ProtocolError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.coordinator_log import CoordinatorLog, LoadedBatch
+from kraft.coordinator.errors import append_error
+from kraft.coordinator.shard import PARKED, CoordinatorShard, LogRecord, Moment, TimerKey, Token
+from kraft.coordinator.timers import TimerIndex
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.ports import Clock
+
+S = TypeVar("S")
+
+Operation = Callable[[Any], Any]
+"""Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
+
+APPEND_BYTES_MAX = 512 * 1024
+RECORDS_PER_SLICE = 64
+RETRY_BACKOFF_S = 0.5
+
+
+class Waiter:
+    """Where one request waits for its answer."""
+
+    __slots__ = ("_answer", "_error", "_event", "answered")
+
+    def __init__(self) -> None:
+        self._event: trio.Event | None = None
+        self._answer: Any = None
+        self._error: ApiError | None = None
+        self.answered = False
+
+    def answer(self, response: Any, error: ApiError | None = None) -> None:
+        self._answer, self._error, self.answered = response, error, True
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> Any:
+        """The response. Raises the ApiError it failed with."""
+        if not self.answered:
+            self._event = trio.Event()
+            await self._event.wait()
+        if self._error is not None:
+            raise self._error
+        return self._answer
+
+
+class Batch(Generic[S]):
+    """Records that are on their way: collected, being appended, or waiting for the high watermark; with the answers that rest on them, and the state to go back
+    to."""
+
+    __slots__ = ("answers", "before", "deadline_ms", "first_token", "last_offset", "operations")
+
+    def __init__(self, before: S, first_token: Token, deadline_ms: float) -> None:
+        self.before = before
+        self.first_token = first_token
+        self.deadline_ms = deadline_ms
+        self.operations: list[list[LogRecord]] = []
+        self.answers: list[tuple[Waiter, Any]] = []
+        self.last_offset = -1
+
+
+class _Reload(Exception):
+    """An operation was appended in part: only the log knows what holds now."""
+
+
+class ShardDriver(Generic[S]):
+    """See the module. `leader_epoch` is the epoch in which this node leads the partition; a later one gets a driver of its own."""
+
+    def __init__(
+        self,
+        shard: CoordinatorShard[S],
+        partition: TopicPartition,
+        leader_epoch: int,
+        *,
+        log: CoordinatorLog,
+        clock: Clock,
+        write_timeout_ms: int,
+        note: Callable[[dict[str, Any]], None],
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.active = False
+        self.finished = trio.Event()
+        self.cancel_scope = trio.CancelScope()
+        self.state: S = shard.empty()
+        self._shard = shard
+        self._log = log
+        self._clock = clock
+        self._write_timeout_ms = write_timeout_ms
+        self._note = note
+        self._timers = TimerIndex()
+        self._timers_held_until_ms: float = 0
+        self._next_token: Token = 1
+        self._parked: dict[Token, Waiter] = {}
+        self._when_loaded: list[Operation] = []
+        # Oldest first: appended and above the high watermark; being appended; collecting.
+        self._appended: deque[Batch[S]] = deque()
+        self._appending: Batch[S] | None = None
+        self._collecting: Batch[S] | None = None
+        self._woken = trio.Event()
+
+    # Called by other tasks.
+
+    @property
+    def committed_state(self) -> S:
+        """The state as of the high watermark."""
+        oldest = self._appended[0] if self._appended else self._appending or self._collecting
+        return self.state if oldest is None else oldest.before
+
+    def submit(self, operation: Operation) -> Waiter:
+        """Run an operation now; its answer is let go when it may be. Raises the ApiError of an operation that refuses: nothing has changed then."""
+        waiter = Waiter()
+        token = self._next_token
+        self._next_token += 1
+        draft = self._shard.draft(self.state, token, self._moment())
+        response = operation(draft)
+        if response is PARKED:
+            self._parked[token] = waiter
+        self._adopt(draft, token)
+        if response is not PARKED:
+            self._let_go(waiter, response)
+        return waiter
+
+    def submit_when_loaded(self, operation: Operation) -> None:
+        """Run an operation that nobody waits for, as soon as there is a state to run it on."""
+        if self.active:
+            self.submit(operation)
+        else:
+            self._when_loaded.append(operation)
+
+    def close(self) -> None:
+        """Stop serving at once; `finished` tells when the task is gone."""
+        self.active = False
+        self.cancel_scope.cancel()
+        self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the partition has moved"))
+
+    # The task.
+
+    async def run(self, predecessor: ShardDriver[S] | None = None) -> None:
+        """Serve until cancelled through `cancel_scope`. Whoever still waits then is told NOT_COORDINATOR."""
+        if predecessor is not None:
+            # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us waits for it too.
+            with trio.CancelScope(shield=True):
+                await predecessor.finished.wait()
+        unsubscribe = self._log.on_high_watermark(self.partition, self._advance)
+        try:
+            with self.cancel_scope:
+                while True:
+                    await self._load()
+                    await self._serve()
+        finally:
+            unsubscribe()
+            self.active = False
+            self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the partition has moved"))
+            self.finished.set()
+
+    async def _serve(self) -> None:
+        """Append, fire, sleep. Returns only to load again."""
+        try:
+            while True:
+                if self._collecting is not None:
+                    await self._append(self._collecting)
+                    continue
+                self._fire_timers()
+                if self._collecting is None:
+                    self._woken = trio.Event()
+                    with self._clock.move_on_at(self._next_deadline_s()):
+                        await self._woken.wait()
+        except _Reload:
+            self.active = False
+            self._fail_everybody(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "an append failed half way; reading the log again"))
+
+    # Loading.
+
+    async def _load(self) -> None:
+        while True:
+            started = self._clock.now()
+            try:
+                count = await self._replay_log()
+                break
+            except (KraftError, OSError) as problem:
+                self._note({"event": "coordinator_load_failed", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
+                await self._clock.sleep(RETRY_BACKOFF_S)
+        draft = self._shard.draft(self.state, 0, self._moment())
+        self._shard.loaded(draft)
+        self._adopt(draft, 0)
+        self._timers.reset(self._shard.deadlines(self.state))
+        self.active = True
+        fields = {"partition": str(self.partition), "epoch": self.leader_epoch, "records": count, "ms": round((self._clock.now() - started) * 1000)}
+        self._note({"event": "coordinator_loaded", **fields})
+        waiting, self._when_loaded = self._when_loaded, []
+        for operation in waiting:
+            self.submit(operation)
+
+    async def _replay_log(self) -> int:
+        """Rebuild the state from the whole log. What lies above the high watermark counts as pending: answers wait for it too."""
+        self.state = self._shard.empty()
+        self._appended.clear()
+        high_watermark = self._log.high_watermark(self.partition)
+        offset = self._log.log_start_offset(self.partition)
+        uncommitted: Batch[S] | None = None
+        count = 0
+        while batches := await self._log.read(self.partition, offset):
+            for batch in batches:
+                if batch.next_offset <= offset:
+                    continue
+                if batch.next_offset > high_watermark and uncommitted is None:
+                    uncommitted = Batch(self.state, 0, math.inf)
+                count += await self._replay_batch(batch)
+                offset = batch.next_offset
+        if uncommitted is not None:
+            uncommitted.last_offset = offset - 1
+            self._appended.append(uncommitted)
+            self._advance(self._log.high_watermark(self.partition))
+        return count
+
+    async def _replay_batch(self, batch: LoadedBatch) -> int:
+        count = 0
+        if not batch.is_control:
+            for record in batch.records():
+                if record.key is None:
+                    raise ProtocolError(f"{self.partition} holds a record without a key")
+                self.state = self._shard.replay(self.state, bytes(record.key), None if record.value is None else bytes(record.value))
+                count += 1
+                if count % RECORDS_PER_SLICE == 0:
+                    await trio.lowlevel.checkpoint()
+        return count
+
+    # Running operations.
+
+    def _moment(self) -> Moment:
+        return Moment(int(self._clock.now() * 1000), self._clock.wall_ms())
+
+    def _adopt(self, draft: Any, token: Token) -> None:
+        """Make the draft's state the newest, queue its records, and answer whom it answers."""
+        state = draft.finish()
+        if draft.records:
+            if self._collecting is None:
+                self._collecting = Batch(self.state, token, self._clock.now() * 1000 + self._write_timeout_ms)
+                self._woken.set()
+            self._collecting.operations.append(draft.records)
+        self.state = state
+        for key in draft.timers:
+            deadline_ms = self._shard.deadline_of(state, key)
+            if deadline_ms is not None and self._timers.schedule(key, deadline_ms):
+                self._woken.set()
+        for completed, response in draft.completions:
+            waiter = self._parked.pop(completed, None)
+            if waiter is not None:
+                self._let_go(waiter, response)
+        for fields in draft.notes:
+            self._note({"partition": str(self.partition), **fields})
+
+    def _let_go(self, waiter: Waiter, response: Any) -> None:
+        """Answer once everything written so far is committed; at once if it is."""
+        newest = self._collecting or self._appending or (self._appended[-1] if self._appended else None)
+        if newest is None:
+            waiter.answer(response)
+        else:
+            if not newest.answers:
+                # Its time runs from now on.
+                self._woken.set()
+            newest.answers.append((waiter, response))
+
+    # Appending.
+
+    async def _append(self, batch: Batch[S]) -> None:
+        self._collecting, self._appending = None, batch
+        appended = False
+        try:
+            for chunk in _chunks(batch.operations):
+                batch.last_offset = await self._log.append(self.partition, self.leader_epoch, chunk, self._clock.wall_ms())
+                appended = True
+        except (KraftError, OSError) as problem:
+            self._note({"event": "coordinator_append_failed", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
+            if appended:
+                raise _Reload from problem
+            self._revert(batch, append_error(problem if isinstance(problem, KraftError) else KraftError(str(problem))))
+            return
+        batch.operations = []
+        self._appending = None
+        self._appended.append(batch)
+        self._advance(self._log.high_watermark(self.partition))
+
+    def _advance(self, high_watermark: int) -> None:
+        """The high watermark rose: what lies below it is committed, and the answers that rest on it may go."""
+        while self._appended and self._appended[0].last_offset < high_watermark:
+            for waiter, response in self._appended.popleft().answers:
+                waiter.answer(response)
+
+    def _revert(self, batch: Batch[S], error: ApiError) -> None:
+        """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was built on it."""
+        answers = batch.answers + (self._collecting.answers if self._collecting is not None else [])
+        self._appending = self._collecting = None
+        self.state = batch.before
+        for token in [token for token in self._parked if token >= batch.first_token]:
+            self._parked.pop(token).answer(None, error)
+        for waiter, _ in answers:
+            waiter.answer(None, error)
+        self._timers.reset(self._shard.deadlines(self.state))
+        # Deadlines that passed are due again at once; without a pause a log that refuses would be asked in a tight loop.
+        self._timers_held_until_ms = self._clock.now() * 1000 + RETRY_BACKOFF_S * 1000
+
+    def _fail_everybody(self, error: ApiError) -> None:
+        batches = [*self._appended, *(batch for batch in (self._appending, self._collecting) if batch is not None)]
+        self._appended.clear()
+        self._appending = self._collecting = None
+        for batch in batches:
+            for waiter, _ in batch.answers:
+                waiter.answer(None, error)
+        parked, self._parked = self._parked, {}
+        for waiter in parked.values():
+            waiter.answer(None, error)
+
+    # Deadlines.
+
+    def _next_deadline_s(self) -> float:
+        timers_ms = max(self._timers.next_ms(), self._timers_held_until_ms)
+        answers_ms = min((batch.deadline_ms for batch in self._appended if batch.answers), default=math.inf)
+        return min(timers_ms, answers_ms) / 1000
+
+    def _fire_timers(self) -> None:
+        now_ms = int(self._clock.now() * 1000)
+        self._time_out_answers(now_ms)
+        if now_ms < self._timers_held_until_ms:
+            return
+        for key in self._timers.due(now_ms, self._deadline_of):
+            draft = self._shard.draft(self.state, 0, self._moment())
+            self._shard.expire(draft, key)
+            self._adopt(draft, self._next_token)
+            self._reschedule(key)
+
+    def _deadline_of(self, key: TimerKey) -> int | None:
+        return self._shard.deadline_of(self.state, key)
+
+    def _reschedule(self, key: TimerKey) -> None:
+        deadline_ms = self._deadline_of(key)
+        if deadline_ms is not None:
+            self._timers.schedule(key, deadline_ms)
+
+    def _time_out_answers(self, now_ms: int) -> None:
+        """Replication has taken longer than offsets.commit.timeout.ms: the client is told, the records stay."""
+        for batch in self._appended:
+            if batch.answers and batch.deadline_ms <= now_ms:
+                batch.deadline_ms = now_ms + self._write_timeout_ms
+                answers, batch.answers = batch.answers, []
+                for waiter, _ in answers:
+                    waiter.answer(None, append_error(ApiError(ErrorCode.REQUEST_TIMED_OUT, "not replicated in time")))
+
+
+def _chunks(operations: list[list[LogRecord]]) -> Iterator[list[LogRecord]]:
+    """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too large is split."""
+    chunk: list[LogRecord] = []
+    size = 0
+    for records in operations:
+        needed = sum(_size(record) for record in records)
+        if chunk and size + needed > APPEND_BYTES_MAX:
+            yield chunk
+            chunk, size = [], 0
+        for record in records:
+            if chunk and size + _size(record) > APPEND_BYTES_MAX:
+                yield chunk
+                chunk, size = [], 0
+            chunk.append(record)
+            size += _size(record)
+    if chunk:
+        yield chunk
+
+
+def _size(record: LogRecord) -> int:
+    """An upper bound of the record's bytes in a batch: two varint lengths, attributes, deltas."""
+    return len(record[0]) + (len(record[1]) if record[1] is not None else 0) + 32

@@ -1,0 +1,12 @@
+"""What the group coordinator asks about topics: a port onto the metadata image."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class TopicDirectory(Protocol):
+    def topic_name(self, topic_id: bytes) -> str | None: ...
+    def topic_id(self, name: str) -> bytes | None: ...
+    def partition_count(self, name: str) -> int:
+        """0 for a topic that does not exist."""
