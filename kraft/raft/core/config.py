@@ -1,0 +1,34 @@
+"""What a replica is told about itself and its quorum when it starts. Times in ms; names and defaults are those of Kafka's `controller.quorum.*` keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraft.raft.core.voter_set import Endpoints, ReplicaKey
+
+MIN_KRAFT_VERSION = 0
+MAX_KRAFT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuorumConfig:
+    local: ReplicaKey
+    endpoints: Endpoints = ()  # Our own controller listeners; empty for a broker.
+    cluster_id: str | None = None
+    can_be_voter: bool = True  # Has the controller role.
+    bootstrap: tuple[Endpoints, ...] = ()  # controller.quorum.bootstrap.servers, asked when no leader is known.
+    election_timeout_ms: int = 1000
+    fetch_timeout_ms: int = 2000
+    election_backoff_ms_max: int = 1000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_wait_ms_max: int = 500
+    fetch_bytes_max: int = 1 << 20
+    refused_backoff_ms_max: int = 150  # A leader whose port refuses is dead: a pre-vote follows within this time.
+    observer_expiry_ms: int = 300_000
+    new_voter_silence_ms_max: int = 3_600_000  # A new voter must have been caught up within this time.
+
+    @property
+    def check_quorum_timeout_ms(self) -> int:
+        """A leader that a majority has not fetched from for this long resigns (KIP-595)."""
+        return self.fetch_timeout_ms * 3 // 2

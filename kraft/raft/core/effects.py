@@ -1,0 +1,132 @@
+"""What the core wants done, and in which order. The order is the safety argument: a vote or an acknowledgement leaves only after what it promises is on disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kraft.common.ids import OffsetAndEpoch
+from kraft.raft.core.election_state import ElectionState
+from kraft.raft.core.log_state import Batch
+from kraft.raft.core.messages import Request, Response
+from kraft.raft.core.voter_set import Endpoints
+
+
+class Append(NamedTuple):
+    """Write `batches` at the end of the log."""
+
+    batches: tuple[Batch, ...]
+
+
+class Truncate(NamedTuple):
+    """Drop the records from `end_offset` on."""
+
+    end_offset: int
+
+
+class SnapshotChunk(NamedTuple):
+    """Write a downloaded part of `snapshot` at `position`. With `last`, check the file, sync it, give it its name, and report `SnapshotDownloaded`."""
+
+    snapshot: OffsetAndEpoch
+    position: int
+    data: bytes | memoryview
+    last: bool
+
+
+class StartFromSnapshot(NamedTuple):
+    """Throw the records away; the log starts and ends at `snapshot`."""
+
+    snapshot: OffsetAndEpoch
+
+
+class Flush(NamedTuple):
+    """Sync the log up to `end_offset`, then report `LogFlushed` with the same values."""
+
+    end_offset: int
+    generation: int
+
+
+LogOperation = Append | Truncate | SnapshotChunk | StartFromSnapshot
+
+
+class Send(NamedTuple):
+    """A request to the replica `to` (negative: a bootstrap server). The answer comes back as an event with this correlation."""
+
+    to: int
+    endpoints: Endpoints
+    correlation: int
+    request: Request
+
+
+class Reply(NamedTuple):
+    """The answer to the request that came with `token`.
+
+    Records or snapshot bytes in it are read when it is sent, and only while this replica still leads `epoch`.
+    """
+
+    token: object
+    response: Response
+    epoch: int = -1
+
+
+Message = Send | Reply
+
+
+class Apply(NamedTuple):
+    """Everything before `high_watermark` is committed: the state machine may have it."""
+
+    high_watermark: int
+
+
+Stage = ElectionState | LogOperation | Flush | Message | Apply
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What the driver must do, in the order of `stages`: persist `election` and sync it; carry out `log` and sync that; send `messages`; apply up to
+    `high_watermark`.
+
+    Effects of several steps may be merged and done at once (`merge`): promises are only made earlier durable by it, never sent earlier.
+    That is the group commit.
+    """
+
+    election: ElectionState | None = None
+    log: tuple[LogOperation, ...] = ()
+    flush: Flush | None = None
+    messages: tuple[Message, ...] = ()
+    high_watermark: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.messages or self.log) or self.election is not None or self.flush is not None or self.high_watermark is not None
+
+    def stages(self) -> Iterator[Stage]:
+        """Each thing to do, in the only order that is safe."""
+        if self.election is not None:
+            yield self.election
+        yield from self.log
+        if self.flush is not None:
+            yield self.flush
+        yield from self.messages
+        if self.high_watermark is not None:
+            yield Apply(self.high_watermark)
+
+    @staticmethod
+    def merge(several: Iterable[Effects]) -> Effects:
+        """One Effects that does what `several`, in order, do."""
+        election: ElectionState | None = None
+        flush: Flush | None = None
+        high_watermark: int | None = None
+        log: list[LogOperation] = []
+        messages: list[Message] = []
+        for effects in several:
+            election = effects.election if effects.election is not None else election
+            flush = effects.flush if effects.flush is not None else flush
+            high_watermark = effects.high_watermark if effects.high_watermark is not None else high_watermark
+            log.extend(effects.log)
+            messages.extend(effects.messages)
+        return Effects(election=election, log=tuple(log), flush=flush, messages=tuple(messages), high_watermark=high_watermark)
+
+
+NOTHING = Effects()

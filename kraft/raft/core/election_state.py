@@ -1,0 +1,21 @@
+"""What a replica must never forget: the epoch it is in, its vote there, and the leader it followed. Persisted as `quorum-state`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraft.raft.core.voter_set import ReplicaKey
+
+NO_LEADER = -1
+
+
+class ElectionState(NamedTuple):
+    """One epoch as one replica knows it. A vote, once given, stays until the epoch rises; so does a known leader."""
+
+    epoch: int = 0
+    leader_id: int = NO_LEADER
+    voted: ReplicaKey | None = None
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader_id != NO_LEADER

@@ -1,0 +1,244 @@
+"""Following: finding the leader, fetching from it, giving up records that it does not have, standing for election when it is silent (KIP-595)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.core.config import MAX_KRAFT_VERSION, MIN_KRAFT_VERSION
+from kraft.raft.core.log_state import Batch
+from kraft.raft.core.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchSnapshotRequest,
+    Response,
+    UpdateVoterRequest,
+    VoterResponse,
+)
+from kraft.raft.core.quorum_state import NEVER_MS, InFlight, QuorumState
+from kraft.raft.core.roles import Download, Follower, Resigned, Unattached
+from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
+from kraft.raft.core.voting import is_addressed_to_us, stand
+
+FIRST_BOOTSTRAP_ID = -2  # Bootstrap servers are addressed as -2, -3 ...: their ids are not known.
+
+
+def poll_follower(q: QuorumState, role: Follower) -> int:
+    if q.now_ms >= role.fetch_until_ms:
+        if q.may_stand:
+            stand(q)
+            return q.now_ms
+        role.seek_elsewhere = True
+        role.fetch_until_ms = q.now_ms + q.config.fetch_timeout_ms
+    if role.seek_elsewhere:
+        seek_leader(q, avoid=role.leader_id)
+    if role.download is None:
+        if q.can_send(FetchRequest, role.leader_id):
+            q.send(role.leader_id, role.leader_endpoints, fetch_request(q, q.config.fetch_wait_ms_max))
+    elif not role.download.done and q.can_send(FetchSnapshotRequest, role.leader_id):
+        q.send(role.leader_id, role.leader_endpoints, snapshot_request(q, role.download))
+    return min(role.fetch_until_ms, update_own_voter(q, role))
+
+
+def fetch_request(q: QuorumState, max_wait_ms: int) -> FetchRequest:
+    """Our log's end is our acknowledgement: effects are carried out in an order that has it synced before this leaves."""
+    log, config = q.log, q.config
+    return FetchRequest(q.local, q.epoch, log.end_offset, log.last_epoch, log.high_watermark, max_wait_ms, config.fetch_bytes_max, config.cluster_id)
+
+
+def snapshot_request(q: QuorumState, download: Download) -> FetchSnapshotRequest:
+    return FetchSnapshotRequest(q.local, q.epoch, download.snapshot, download.position, q.config.fetch_bytes_max, q.config.cluster_id)
+
+
+def poll_unattached(q: QuorumState) -> int:
+    """Ask around who leads."""
+    seek_leader(q, avoid=q.local.id)
+    return NEVER_MS
+
+
+def seek_leader(q: QuorumState, avoid: int) -> None:
+    """Send a Fetch to a random voter or bootstrap server; its answer names the leader."""
+    targets = discovery_targets(q, avoid)
+    if not targets or any(not q.can_send(FetchRequest, to) for to, _ in targets):
+        return
+    to, endpoints = targets[q.random_below(len(targets))]
+    q.send(to, endpoints, fetch_request(q, 0))
+
+
+def discovery_targets(q: QuorumState, avoid: int) -> list[tuple[int, Endpoints]]:
+    targets = [(node_id, q.endpoints_of(node_id)) for node_id in q.other_voters() if node_id != avoid]
+    for index, endpoints in enumerate(q.config.bootstrap):
+        if not any(endpoint in q.config.endpoints for endpoint in endpoints):
+            targets.append((FIRST_BOOTSTRAP_ID - index, endpoints))
+    return targets
+
+
+# Answers to our Fetch
+
+
+def on_fetch_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
+    assert isinstance(response, FetchResponse)
+    assert isinstance(waiting.request, FetchRequest)
+    role = q.role
+    if not isinstance(role, Follower) or waiting.to != role.leader_id:
+        q.back_off(waiting)  # It knew no leader that we don't know.
+        if isinstance(role, Follower):
+            role.seek_elsewhere = False
+    elif response.error != ErrorCode.NONE:
+        q.back_off(waiting)
+        role.seek_elsewhere = True
+    elif waiting.request.offset == q.log.end_offset:
+        heard_from_leader(q, role)
+        if response.diverging is not None:
+            truncate_to_common(q, response.diverging)
+        elif response.snapshot is not None:
+            role.download = Download(response.snapshot)
+        else:
+            append_fetched(q, waiting, response)
+
+
+def heard_from_leader(q: QuorumState, role: Follower) -> None:
+    role.fetch_until_ms = q.now_ms + q.config.fetch_timeout_ms
+    role.has_fetched = True
+    role.seek_elsewhere = False
+
+
+def truncate_to_common(q: QuorumState, diverging: OffsetAndEpoch) -> None:
+    """Drop what cannot be in the leader's log; the next Fetch finds out whether that was enough."""
+    ours = q.log.end_of_epoch(diverging.epoch)
+    q.truncate(min(ours.offset, diverging.offset) if ours.epoch == diverging.epoch else ours.offset)
+
+
+def append_fetched(q: QuorumState, waiting: InFlight, response: FetchResponse) -> None:
+    batches = response.batches
+    if batches:
+        if not continues(q, batches):
+            q.back_off(waiting)
+            return
+        q.append(*batches)
+    q.commit(min(response.high_watermark, q.log.end_offset))
+
+
+def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
+    """Whether a leader of this epoch can have sent `batches` to the end of our log."""
+    offset, epoch = q.log.end_offset, q.log.last_epoch
+    for batch in batches:
+        if batch.base_offset != offset or batch.last_offset < offset or not epoch <= batch.epoch <= q.epoch:
+            return False
+        offset, epoch = batch.end_offset, batch.epoch
+    return True
+
+
+def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
+    """No answer. From the leader: look for another; if its port refused, it is dead, and we stand soon instead of after the whole fetch timeout."""
+    q.back_off(waiting)
+    role = q.role
+    if not isinstance(role, Follower):
+        return
+    if waiting.to != role.leader_id:
+        role.seek_elsewhere = False
+        return
+    role.seek_elsewhere = True
+    if refused:
+        role.has_fetched = False
+        role.fetch_until_ms = min(role.fetch_until_ms, q.now_ms + q.random_below(q.config.refused_backoff_ms_max + 1))
+
+
+# What leaders tell
+
+
+def on_begin_request(q: QuorumState, token: object, request: BeginQuorumEpochRequest) -> None:
+    error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
+    if error == ErrorCode.NONE and not is_addressed_to_us(q, request.voter_id, request.voter_directory_id):
+        error = ErrorCode.INVALID_VOTER_KEY
+    if error == ErrorCode.NONE:
+        endpoints = request.endpoints or q.endpoints_of(request.leader_id)
+        role = q.role
+        if isinstance(role, Follower) and request.epoch == q.epoch:
+            role.leader_endpoints = endpoints
+        else:
+            q.become_follower(request.epoch, request.leader_id, endpoints)
+    q.reply(token, BeginQuorumEpochResponse(q.hint(), error))
+
+
+def check_leader_claim(q: QuorumState, epoch: int, leader_id: int, cluster_id: str | None) -> int:
+    if cluster_id is not None and q.config.cluster_id is not None and cluster_id != q.config.cluster_id:
+        return ErrorCode.INCONSISTENT_CLUSTER_ID
+    if q.shutting_down:
+        return ErrorCode.BROKER_NOT_AVAILABLE
+    if epoch < q.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    if leader_id < 0 or leader_id == q.local.id or (epoch == q.epoch and q.election.has_leader and q.election.leader_id != leader_id):
+        return ErrorCode.INVALID_REQUEST
+    return ErrorCode.NONE
+
+
+def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest) -> None:
+    """The leader goes by its own word: whoever it prefers stands at once, the others a little later, and nobody refuses a pre-vote for its sake."""
+    error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
+    if error == ErrorCode.NONE:
+        if request.epoch > q.epoch:
+            q.become_unattached(request.epoch, leader_id=request.leader_id)
+        backoff_ms = succession_backoff_ms(q, request.preferred)
+        if isinstance(q.role, Follower):
+            q.role.has_fetched = False
+            q.role.fetch_until_ms = q.now_ms + backoff_ms
+        elif isinstance(q.role, Unattached):
+            q.role.until_ms = min(q.role.until_ms, q.now_ms + backoff_ms)
+    q.reply(token, EndQuorumEpochResponse(q.hint(), error))
+
+
+def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> int:
+    """0 for the first successor, then doubling to `election_backoff_ms_max` for the last, and that for who is not listed."""
+    longest = q.config.election_backoff_ms_max
+    position = next((index for index, key in enumerate(preferred) if key.matches(q.local)), None)
+    if position is None:
+        return longest
+    return 0 if position == 0 else min(longest, (longest >> (len(preferred) - 1)) << (position - 1))
+
+
+def poll_resigned(q: QuorumState, role: Resigned) -> int:
+    """Tell every voter; leave the epoch after an election timeout, for we may not lead it again."""
+    if q.now_ms >= role.until_ms and not q.shutting_down:
+        q.become_unattached(q.epoch + 1)
+        return q.now_ms
+    for voter_id in role.unacknowledged:
+        if q.can_send(EndQuorumEpochRequest, voter_id):
+            q.send(voter_id, q.endpoints_of(voter_id), EndQuorumEpochRequest(q.epoch, q.local.id, role.preferred, q.config.endpoints, q.config.cluster_id))
+    return NEVER_MS if q.shutting_down else role.until_ms
+
+
+def on_end_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
+    assert isinstance(response, EndQuorumEpochResponse)
+    if isinstance(q.role, Resigned):
+        q.role.unacknowledged.pop(waiting.to, None)
+
+
+# Our own entry in the voter set
+
+
+def update_own_voter(q: QuorumState, role: Follower) -> int:
+    """A voter whose listeners or versions are not those in the voter set tells the leader, every two fetch timeouts until they are (KIP-853); under
+    kraft.version 0 once a leader.
+    """
+    own = q.voters.get(q.local.id)
+    if own is None or not q.is_voter or not q.config.endpoints:
+        return NEVER_MS
+    wanted = Voter(q.local, q.config.endpoints, MIN_KRAFT_VERSION, MAX_KRAFT_VERSION)
+    if q.log.history.kraft_version > 0 and own == wanted:
+        return NEVER_MS
+    if q.now_ms >= role.update_voter_at_ms and role.has_fetched and q.can_send(UpdateVoterRequest, role.leader_id):
+        role.update_voter_at_ms = q.now_ms + 2 * q.config.fetch_timeout_ms if q.log.history.kraft_version > 0 else NEVER_MS
+        q.send(role.leader_id, role.leader_endpoints, UpdateVoterRequest(q.epoch, wanted, q.config.cluster_id))
+    return role.update_voter_at_ms if role.update_voter_at_ms > q.now_ms else NEVER_MS
+
+
+def on_update_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
+    assert isinstance(response, VoterResponse)
+    if response.error != ErrorCode.NONE:
+        q.back_off(waiting)

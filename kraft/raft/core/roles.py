@@ -1,0 +1,194 @@
+"""What a replica is at the moment, one class a role, each with only what that role needs. The epoch, the vote and the known leader are in `ElectionState`, not
+here.
+
+    Unattached --election timeout--> Prospective --majority of pre-votes--> Candidate --majority of votes--> Leader
+    Prospective --refused, timeout--> Follower (of the leader it knew) or Unattached        Candidate --timeout--> Prospective
+    any --a leader of this or a higher epoch--> Follower        any --a higher epoch--> Unattached
+    Follower --fetch timeout--> Prospective        Leader --no majority fetches, shutdown, removed--> Resigned --election timeout--> Unattached, epoch + 1
+
+Only voters stand for election; an observer is an Unattached or a Follower that is not in the voter set. Times are in ms of the clock that `step` is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraft.common.ids import OffsetAndEpoch
+from kraft.raft.core.messages import FetchRequest, Request
+from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
+
+
+class Unattached:
+    """Knows no leader it could reach. `until_ms`: when a voter stands for election."""
+
+    __slots__ = ("until_ms",)
+    name = "Unattached"
+
+    def __init__(self, until_ms: int) -> None:
+        self.until_ms = until_ms
+
+
+class Canvass:
+    """A count of (pre-)votes among the voters."""
+
+    __slots__ = ("granted", "refused", "until_ms", "voters")
+
+    def __init__(self, voters: Iterable[int], own_id: int, until_ms: int) -> None:
+        self.voters = frozenset(voters)
+        self.granted: set[int] = {own_id} & self.voters
+        self.refused: set[int] = set()
+        self.until_ms = until_ms
+
+    def record(self, voter_id: int, granted: bool) -> None:
+        if voter_id in self.voters:
+            (self.granted if granted else self.refused).add(voter_id)
+            (self.refused if granted else self.granted).discard(voter_id)
+
+    @property
+    def won(self) -> bool:
+        return len(self.granted) > len(self.voters) // 2
+
+    @property
+    def lost(self) -> bool:
+        return len(self.voters) - len(self.refused) <= len(self.voters) // 2
+
+    def unanswered(self) -> list[int]:
+        return sorted(self.voters - self.granted - self.refused)
+
+
+class Prospective(Canvass):
+    """Asks whether it would win, without raising the epoch (KIP-996), so that a replica cut off alone disturbs nobody on return."""
+
+    __slots__ = ("leader_endpoints",)
+    name = "Prospective"
+
+    def __init__(self, voters: Iterable[int], own_id: int, until_ms: int, leader_endpoints: Endpoints) -> None:
+        super().__init__(voters, own_id, until_ms)
+        self.leader_endpoints = leader_endpoints  # Of the leader to go back to, if the epoch has one.
+
+
+class Candidate(Canvass):
+    """Has raised the epoch and voted for itself; both are on disk before the first request leaves."""
+
+    __slots__ = ()
+    name = "Candidate"
+
+
+class Download:
+    """A snapshot on its way from the leader; `position` is how much of it has been handed to the disk. `done`: all of it, waiting for the disk."""
+
+    __slots__ = ("done", "position", "snapshot")
+
+    def __init__(self, snapshot: OffsetAndEpoch) -> None:
+        self.snapshot = snapshot
+        self.position = 0
+        self.done = False
+
+
+class Follower:
+    """Fetches from a leader."""
+
+    __slots__ = ("download", "fetch_until_ms", "has_fetched", "leader_endpoints", "leader_id", "seek_elsewhere", "update_voter_at_ms")
+    name = "Follower"
+
+    def __init__(self, leader_id: int, leader_endpoints: Endpoints, fetch_until_ms: int, update_voter_at_ms: int) -> None:
+        self.leader_id = leader_id
+        self.leader_endpoints = leader_endpoints
+        self.fetch_until_ms = fetch_until_ms  # A voter that gets no answer until then stands for election.
+        self.has_fetched = False  # From this leader in this epoch; while so, it grants no pre-vote.
+        self.seek_elsewhere = False  # The leader did not answer: ask somebody else who leads.
+        self.download: Download | None = None
+        self.update_voter_at_ms = update_voter_at_ms  # When to tell the leader our endpoints, if its voter set has others.
+
+
+class Progress:
+    """What the leader knows of another replica. 0 <= end_offset <= the leader's end offset; -1 before the first Fetch of this epoch."""
+
+    __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "key", "leader_end_then")
+
+    def __init__(self, key: ReplicaKey) -> None:
+        self.key = key
+        self.end_offset = -1
+        self.fetched_ms = -1
+        self.caught_up_ms = -1
+        self.leader_end_then = -1
+
+    def fetched(self, offset: int, leader_end: int, now_ms: int) -> None:
+        if offset >= leader_end:
+            self.caught_up_ms = now_ms
+        elif self.leader_end_then >= 0 and offset >= self.leader_end_then:
+            self.caught_up_ms = self.fetched_ms
+        self.end_offset = offset
+        self.fetched_ms = now_ms
+        self.leader_end_then = leader_end
+
+
+class ParkedFetch:
+    """A Fetch that waits for records or news of the high watermark."""
+
+    __slots__ = ("request", "token", "until_ms")
+
+    def __init__(self, token: object, request: FetchRequest, until_ms: int) -> None:
+        self.token = token
+        self.request = request
+        self.until_ms = until_ms
+
+
+class VoterChange:
+    """The one change of voters that may be under way. `offset` is that of its record once appended, -1 while the new voter's versions are asked for."""
+
+    __slots__ = ("offset", "request", "responded", "token", "until_ms", "voter")
+
+    def __init__(self, token: object, request: Request, until_ms: int, voter: Voter | None = None) -> None:
+        self.token = token
+        self.request = request
+        self.until_ms = until_ms
+        self.voter = voter
+        self.offset = -1
+        self.responded = False
+
+
+class Leader:
+    """Has a majority's votes for its epoch. Its first record is LEADER_CHANGE at `epoch_start`; nothing commits before that does (thesis section 3.6.2)."""
+
+    __slots__ = ("begin_sent_ms", "epoch_start", "high_watermark", "parked", "progress", "reported", "since_ms", "voter_change")
+    name = "Leader"
+
+    def __init__(self, epoch_start: int, now_ms: int) -> None:
+        self.epoch_start = epoch_start
+        self.since_ms = now_ms
+        self.high_watermark = -1  # Known only once something of this epoch has committed.
+        self.progress: dict[ReplicaKey, Progress] = {}
+        self.begin_sent_ms: dict[int, int] = {}
+        self.parked: dict[ReplicaKey, ParkedFetch] = {}
+        self.voter_change: VoterChange | None = None
+        self.reported: dict[int, Voter] = {}  # By UpdateVoter under kraft.version 0: identities that an upgrade to 1 needs.
+
+    def progress_of(self, replica: ReplicaKey) -> Progress:
+        """Progress of whoever fetches, made on first contact."""
+        progress = self.progress.get(replica)
+        if progress is None:
+            progress = self.progress[replica] = Progress(replica)
+        return progress
+
+    def progress_of_voter(self, voter: ReplicaKey) -> Progress | None:
+        """Progress of a voter; one whose directory id is not known (kraft.version 0) is found by its id, the latest contact first."""
+        exact = self.progress.get(voter)
+        if exact is not None or any(voter.directory_id):
+            return exact
+        return max((p for key, p in self.progress.items() if key.id == voter.id), key=lambda p: p.fetched_ms, default=None)
+
+
+class Resigned:
+    """Led this epoch and may not lead it again. Tells the voters, waits an election timeout, then leaves the epoch."""
+
+    __slots__ = ("preferred", "unacknowledged", "until_ms")
+    name = "Resigned"
+
+    def __init__(self, until_ms: int, unacknowledged: Iterable[int], preferred: tuple[ReplicaKey, ...]) -> None:
+        self.until_ms = until_ms
+        self.unacknowledged: dict[int, None] = dict.fromkeys(unacknowledged)
+        self.preferred = preferred
+
+
+Role = Unattached | Prospective | Candidate | Leader | Resigned | Follower
