@@ -1,0 +1,67 @@
+"""Walking the batches of a `.log` by their headers, a chunk of the file at a time, without reading what lies between headers that are far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+
+from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch
+from kraft.world.ports import File
+
+CHUNK_BYTES = 4096
+
+_SPAN = Struct(">qi11xi")  # base offset, length, (leader epoch, magic, CRC, attributes), last offset delta
+
+
+class BatchSpan:
+    """Where one batch lies: offsets and bytes."""
+
+    __slots__ = ("base_offset", "last_offset", "position", "size")
+
+    def __init__(self, base_offset: int, last_offset: int, position: int, size: int) -> None:
+        self.base_offset = base_offset
+        self.last_offset = last_offset
+        self.position = position
+        self.size = size
+
+
+def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | None:
+    """The first batch in [position, end) whose last offset is at least `offset`. `position` must be the start of a batch; None at the end or at a torn tail."""
+    chunk, start = b"", position
+    while position + HEADER_SIZE <= end:
+        at = position - start
+        if at + _SPAN.size > len(chunk):
+            chunk, start, at = file.pread(min(CHUNK_BYTES, end - position), position), position, 0
+            if len(chunk) < _SPAN.size:
+                return None
+        base_offset, length, last_offset_delta = _SPAN.unpack_from(chunk, at)
+        size = length + LOG_OVERHEAD
+        if size < HEADER_SIZE or position + size > end:
+            return None
+        if base_offset + last_offset_delta >= offset:
+            return BatchSpan(base_offset, base_offset + last_offset_delta, position, size)
+        position += size
+    return None
+
+
+def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """(position, header view) of each whole batch in [position, end); stops at a torn tail. The views hold the header only."""
+    chunk, start = b"", position
+    while position + HEADER_SIZE <= end:
+        at = position - start
+        if at + HEADER_SIZE > len(chunk):
+            chunk, start, at = file.pread(min(CHUNK_BYTES, end - position), position), position, 0
+            if len(chunk) < HEADER_SIZE:
+                return
+        batch = RecordBatch(chunk, at)
+        if batch.size < HEADER_SIZE or position + batch.size > end:
+            return
+        yield position, batch
+        position += batch.size
+
+
+def read_batch(file: File, position: int, size: int) -> RecordBatch:
+    """The whole batch at `position`. Raises CorruptBatch when it is not whole."""
+    batch = RecordBatch(file.pread(size, position))
+    batch.check_frame()
+    return batch

@@ -1,0 +1,65 @@
+"""Open files under a bound: one least-recently-used cache for all logs of a node.
+
+A partition holds names, not descriptors, so that thousands of idle ones cost none. `get` opens on demand; what has not been used for longest is dropped when
+the bound is passed. A dropped file closes when nobody refers to its `OpenFile` any more: a Fetch that is still being sent, or a write that is still in a
+thread, keeps its own reference and is never cut off.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+from kraft.world.ports import File, FileSystem
+
+DEFAULT_OPEN_FILES_MAX = 512
+
+
+class OpenFile:
+    """A shared handle: the file closes with the last reference."""
+
+    __slots__ = ("file",)
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+
+    def __del__(self) -> None:
+        self.file.close()
+
+
+class FileCache:
+    """Opens files for reading and writing, at most `open_files_max` of them held here at a time."""
+
+    __slots__ = ("_open", "files", "open_files_max")
+
+    def __init__(self, files: FileSystem, open_files_max: int = DEFAULT_OPEN_FILES_MAX) -> None:
+        self.files = files
+        self.open_files_max = open_files_max
+        self._open: OrderedDict[str, OpenFile] = OrderedDict()
+
+    def get(self, path: str) -> OpenFile:
+        """The open file at `path`, made if it is missing. Raises OSError."""
+        found = self._open.get(path)
+        if found is not None:
+            self._open.move_to_end(path)
+            return found
+        opened = OpenFile(self.files.open(path, create=True))
+        self._open[path] = opened
+        if len(self._open) > self.open_files_max:
+            self._open.popitem(last=False)
+        return opened
+
+    def forget(self, path: str) -> None:
+        """Call before `path` is renamed or removed."""
+        self._open.pop(path, None)
+
+    def forget_directory(self, directory: str) -> None:
+        """Forget every file below `directory`."""
+        prefix = directory + "/"
+        for path in [path for path in self._open if path.startswith(prefix)]:
+            del self._open[path]
+
+    def clear(self) -> None:
+        self._open.clear()
+
+    def __len__(self) -> int:
+        return len(self._open)

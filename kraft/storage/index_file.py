@@ -1,0 +1,109 @@
+"""A file of fixed-size entries that only grows at the end: what the three indexes of a segment share.
+
+The newest entries stay in memory and are spilled to the file some at a time, so that an append to a log is one write, not three. Losing them in a crash is
+harmless: recovery rebuilds the indexes of every segment that was not flushed whole. Kafka preallocates its index files while they grow; ours hold exactly
+their entries at all times, as Kafka's do after a roll.
+"""
+
+from __future__ import annotations
+
+import errno
+from struct import Struct
+from typing import ClassVar
+
+from kraft.common.errors import CorruptData
+from kraft.storage.file_cache import FileCache, OpenFile
+
+SPILL_BYTES = 4096
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class IndexFile:
+    """Entries of `ENTRY`'s size. Subclasses say what they mean and how they are searched."""
+
+    ENTRY: ClassVar[Struct]
+    __slots__ = ("_cache", "_pending", "_stored", "base_offset", "path")
+
+    def __init__(self, cache: FileCache, path: str, base_offset: int, *, stored_bytes: int | None = None) -> None:
+        """`stored_bytes` is the size of the file where the caller knows it (0: there is none). Raises CorruptData when it is no multiple of the entry size."""
+        self._cache = cache
+        self.path = path
+        self.base_offset = base_offset
+        size = self.ENTRY.size
+        if stored_bytes is None:
+            stored_bytes = cache.files.status(path).size if cache.files.exists(path) else 0
+        if stored_bytes % size:
+            raise CorruptData(f"{path}: {stored_bytes} bytes are no whole number of entries of {size}")
+        self._stored = stored_bytes // size
+        self._pending = bytearray()
+
+    @property
+    def count(self) -> int:
+        return self._stored + len(self._pending) // self.ENTRY.size
+
+    @property
+    def size(self) -> int:
+        """Bytes, those not yet written included."""
+        return self._stored * self.ENTRY.size + len(self._pending)
+
+    def raw(self, index: int) -> tuple[int, ...]:
+        """The fields of entry `index`."""
+        size = self.ENTRY.size
+        if index >= self._stored:
+            return self.ENTRY.unpack_from(self._pending, (index - self._stored) * size)
+        data = self._cache.get(self.path).file.pread(size, index * size)
+        if len(data) != size:
+            raise CorruptData(f"{self.path}: entry {index} of {self._stored} is missing")
+        return self.ENTRY.unpack(data)
+
+    def append_raw(self, *fields: int) -> None:
+        self._pending += self.ENTRY.pack(*fields)
+        if len(self._pending) >= SPILL_BYTES:
+            self._spill_if_there_is_room()
+
+    def spill(self) -> None:
+        """Write what is pending to the file. Raises OSError; nothing is lost then."""
+        if not self._pending:
+            return
+        file = self._cache.get(self.path).file
+        size = self._stored * self.ENTRY.size
+        try:
+            file.append((bytes(self._pending),))
+        except OSError:
+            file.truncate(size)
+            raise
+        self._stored += len(self._pending) // self.ENTRY.size
+        self._pending.clear()
+
+    def _spill_if_there_is_room(self) -> None:
+        """A full disk must not fail an append whose records are written already: entries wait in memory, at most segment.index.bytes of them."""
+        try:
+            self.spill()
+        except OSError as problem:
+            if problem.errno not in DISK_FULL_ERRORS:
+                raise
+
+    def truncate_to_entries(self, count: int) -> None:
+        """Keep the first `count` entries."""
+        size = self.ENTRY.size
+        if count >= self._stored:
+            del self._pending[(count - self._stored) * size :]
+            return
+        self._pending.clear()
+        self._cache.get(self.path).file.truncate(count * size)
+        self._stored = count
+
+    def open_for_sync(self) -> OpenFile:
+        """The file with everything spilled, for a flush. Also makes an empty index exist, as Kafka's do."""
+        self.spill()
+        return self._cache.get(self.path)
+
+    def _partition_point(self, low: int, high: int, field: int, bound: int) -> int:
+        """The first entry in [low, high) whose `field` is greater than `bound`; `high` if none is."""
+        while low < high:
+            middle = (low + high) // 2
+            if self.raw(middle)[field] <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        return low

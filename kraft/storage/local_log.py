@@ -1,0 +1,147 @@
+"""The files of one log: its directory and its segments, in order. Knows offsets and bytes; nothing of producers, epochs, or what may be read (`unified_log`).
+
+Invariant: at least one segment; bases ascend strictly; the last is active and takes the appends. A log that was never written has no directory: it and
+`partition.metadata` are made by the first append, so that thousands of partitions can be created at once.
+"""
+
+from __future__ import annotations
+
+from kraft.common.ids import TopicPartition, Uuid
+from kraft.storage.checkpoints import partition_metadata_text, replace_file
+from kraft.storage.file_cache import FileCache, OpenFile
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
+from kraft.storage.log_reader import EMPTY, FetchData, find_max_timestamp, find_timestamp, read_slices, segment_at
+from kraft.storage.log_segment import LogSegment
+from kraft.storage.retention import must_roll
+from kraft.storage.transaction_index import AbortedTransaction
+
+
+class LocalLog:
+    """Segments under `directory`. Every method that touches the disk may raise OSError."""
+
+    __slots__ = ("cache", "directory", "files_exist", "segments", "topic_id", "topic_partition", "unsynced_names")
+
+    def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, topic_id: Uuid | None, now_ms: int) -> None:
+        self.cache = cache
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.segments = [LogSegment(cache, directory, 0, size=0, created_ms=now_ms, fresh=True)]
+        self.files_exist = False
+        self.unsynced_names = False
+
+    @property
+    def active_segment(self) -> LogSegment:
+        return self.segments[-1]
+
+    def path(self, name: str) -> str:
+        return f"{self.directory}/{name}"
+
+    def make_files(self) -> None:
+        """The directory and partition.metadata, durable with the first flush."""
+        self.cache.files.make_directories(self.directory)
+        if self.topic_id is not None:
+            replace_file(self.cache.files, self.path(PARTITION_METADATA), partition_metadata_text(self.topic_id).encode(), durable=False)
+        self.files_exist = self.unsynced_names = True
+
+    # Growing
+
+    def needs_roll(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        return must_roll(self.segments[-1], config, size, last_offset, max_timestamp, now_ms)
+
+    def roll(self, base_offset: int, now_ms: int) -> LogSegment:
+        """Close the active segment; a new one from `base_offset` on takes its place. An empty active one of the same base stays."""
+        active = self.segments[-1]
+        if active.base_offset == base_offset and active.size == 0:
+            return active
+        assert base_offset > active.base_offset, f"{self.directory}: roll to {base_offset} behind {active.base_offset}"
+        if active.size or self.files_exist:
+            active.close_for_appends()
+        segment = LogSegment(self.cache, self.directory, base_offset, size=0, created_ms=now_ms, fresh=True)
+        self.segments.append(segment)
+        self.unsynced_names = True
+        return segment
+
+    # Shrinking
+
+    def delete_first(self, count: int) -> list[str]:
+        """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them after file.delete.delay.ms."""
+        gone, self.segments = self.segments[:count], self.segments[count:]
+        return [path for segment in gone for path in segment.change_suffix(DELETED_SUFFIX)]
+
+    def replace(self, old: list[LogSegment], new: list[LogSegment]) -> None:
+        """Put cleaned segments in the place of those they were made from."""
+        at = self.segments.index(old[0])
+        assert self.segments[at : at + len(old)] == old
+        self.segments[at : at + len(old)] = new
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that reaches `offset`, later segments first, so that a crash in between leaves no gap."""
+        while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+            self.segments.pop().delete_files()
+        if self.files_exist:
+            self.segments[-1].truncate_to(offset)
+        self.unsynced_names = True
+
+    def start_afresh(self, offset: int, now_ms: int) -> None:
+        """Drop everything; an empty segment at `offset`."""
+        while self.segments:
+            self.segments[-1].delete_files()
+            self.segments.pop()
+        self.segments.append(LogSegment(self.cache, self.directory, offset, size=0, created_ms=now_ms, fresh=True))
+        if not self.files_exist:
+            self.make_files()
+        self.segments[-1].open_log()
+        self.unsynced_names = True
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, bound: int, end_offset: int, min_one_message: bool) -> FetchData:
+        if not self.files_exist:
+            return EMPTY
+        return read_slices(self.segments, offset, max_bytes, bound, end_offset, min_one_message)
+
+    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`."""
+        return find_timestamp(self.segments, timestamp, start_offset) if self.files_exist else None
+
+    def find_max_timestamp(self, start_offset: int) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the first record with the largest timestamp."""
+        return find_max_timestamp(self.segments, start_offset) if self.files_exist else None
+
+    def aborted_transactions(self, offset: int, bound: int) -> list[AbortedTransaction]:
+        """Those that overlap [offset, bound)."""
+        found: list[AbortedTransaction] = []
+        for segment in self.segments[segment_at(self.segments, offset) :]:
+            if segment.transaction_index.collect(offset, bound, found):
+                break
+        return found
+
+    # Durability
+
+    def files_to_sync(self, start: int, end: int) -> list[OpenFile]:
+        """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind."""
+        opened: list[OpenFile] = []
+        if self.unsynced_names and self.topic_id is not None:
+            opened.append(self.cache.get(self.path(PARTITION_METADATA)))
+        for index in range(segment_at(self.segments, start), len(self.segments)):
+            segment = self.segments[index]
+            if segment.base_offset >= end:
+                break
+            is_closed = index + 1 < len(self.segments) and self.segments[index + 1].base_offset <= end
+            opened += segment.files_to_sync(with_indexes=is_closed)
+        return opened
+
+    def forget_files(self) -> None:
+        """Let go of every open file, before the directory is renamed or when the log is closed."""
+        self.cache.forget_directory(self.directory)
+
+    def rename_directory(self, directory: str) -> None:
+        """Move the whole log to `directory` (in the same log directory)."""
+        self.forget_files()
+        if self.files_exist:
+            self.cache.files.rename(self.directory, directory)
+        self.directory = directory
+        for segment in self.segments:
+            segment.directory_renamed(directory)

@@ -1,0 +1,78 @@
+"""The topic-level configuration that a log obeys, as one value.
+
+Names are Kafka's topic keys with underscores; times are ms, sizes bytes, -1 means no limit where Kafka allows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+INT_MAX = 0x7FFFFFFF
+LONG_MAX = 0x7FFFFFFFFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """Effective values for one topic (topic > broker > default), with Kafka 4.3's defaults. Shared by all partitions of a topic; never changed in place."""
+
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
+    flush_messages: int = LONG_MAX
+    flush_ms: int = LONG_MAX
+    index_interval_bytes: int = 4096
+    max_compaction_lag_ms: int = LONG_MAX
+    max_message_bytes: int = 1_048_588
+    message_timestamp_after_max_ms: int = 3_600_000
+    message_timestamp_before_max_ms: int = LONG_MAX
+    message_timestamp_type: str = "CreateTime"
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    retention_bytes: int = -1
+    retention_ms: int = 604_800_000
+    segment_bytes: int = 1_073_741_824
+    segment_index_bytes: int = 10_485_760
+    segment_jitter_ms: int = 0
+    segment_ms: int = 604_800_000
+    validate_records: bool = False
+    """kraft.produce.validate.records: decode every record of a Produce instead of trusting its header."""
+
+    @property
+    def compact(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def delete(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+    @property
+    def log_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> LogConfig:
+        """From parsed values under Kafka's topic keys (`segment.bytes` ...). Keys that a log does not heed are ignored; missing ones take Kafka's default."""
+        known = {field.name for field in fields(cls)}
+        chosen = {name: value for key, value in values.items() if (name := _field_of(key)) in known}
+        policy = chosen.get("cleanup_policy")
+        if policy is not None:
+            chosen["cleanup_policy"] = _names(policy)
+        return cls(**chosen)
+
+
+def _field_of(key: str) -> str:
+    return "validate_records" if key == "kraft.produce.validate.records" else key.replace(".", "_")
+
+
+def _names(value: str | Sequence[str]) -> tuple[str, ...]:
+    names = value.split(",") if isinstance(value, str) else value
+    return tuple(name.strip() for name in names if name.strip())
+
+
+DEFAULT_LOG_CONFIG = LogConfig()

@@ -1,0 +1,291 @@
+"""Bringing a partition back from its directory, whatever moment the process or the power left it at.
+
+1. Leftovers of interrupted work: `.deleted` and `.cleaned` files go; `.swap` segments are complete replacements, so the segments they cover go and they take
+their names, unless a `.cleaned` file of the same or a lower offset shows that the swap had not been decided.
+2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and indexed anew.
+3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the first bad byte the segment is cut and all
+later ones are dropped: every whole batch before it is kept. Producer state, aborted transactions and leader epochs are rebuilt on the way.
+4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kraft.common.errors import CorruptData
+from kraft.protocol.records.control_record import marker_of
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.storage.batch_walk import read_batch, walk_headers
+from kraft.storage.checkpoints import read_text
+from kraft.storage.file_cache import FileCache
+from kraft.storage.leader_epoch_cache import LeaderEpochCache, parse_leader_epochs
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
+    LOG_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    parse_segment_file,
+)
+from kraft.storage.log_segment import LogSegment
+from kraft.storage.producer_state_manager import ProducerStateManager
+from kraft.storage.transaction_index import AbortedTransaction
+
+TEMPORARY_SUFFIX = ".tmp"
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What loading found and did, for the log of a person: one sentence an event, and bytes cut or dropped."""
+
+    events: list[str] = field(default_factory=list)
+    bytes_cut: int = 0
+    segments_recovered: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadedLog:
+    """A log's state after loading."""
+
+    segments: list[LogSegment]
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: LeaderEpochCache
+    producers: ProducerStateManager
+    report: LoadReport
+
+
+class LogLoader:
+    """Loads one partition directory. Used once."""
+
+    def __init__(
+        self,
+        cache: FileCache,
+        directory: str,
+        config: LogConfig,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean_shutdown: bool,
+        now_ms: int,
+        producer_expiration_ms: int,
+    ) -> None:
+        self._cache = cache
+        self._files = cache.files
+        self._directory = directory
+        self._config = config
+        self._recovery_point = recovery_point
+        self._log_start_offset = log_start_offset
+        self._clean = clean_shutdown
+        self._now_ms = now_ms
+        self._report = LoadReport()
+        self._segments: list[LogSegment] = []
+        self._epochs = LeaderEpochCache()
+        self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
+
+    def load(self) -> LoadedLog:
+        """Raises OSError or StorageError: then the log directory is unusable."""
+        self._finish_swaps()
+        self._open_segments()
+        self._epochs = self._load_epochs()
+        if self._clean:
+            end_offset = self._segments[-1].next_offset() if self._segments else self._log_start_offset
+        else:
+            end_offset = self._recover()
+        if not self._segments or end_offset < self._log_start_offset:
+            end_offset = self._start_afresh(end_offset)
+        start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        self._epochs.truncate_from_end(end_offset)
+        self._epochs.truncate_from_start(start_offset)
+        if self._clean or self._producers.map_end_offset != end_offset:
+            self._load_producers(start_offset, end_offset)
+        return LoadedLog(
+            segments=self._segments,
+            log_start_offset=start_offset,
+            log_end_offset=end_offset,
+            recovery_point=end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset),
+            epochs=self._epochs,
+            producers=self._producers,
+            report=self._report,
+        )
+
+    # Files
+
+    def _path(self, name: str) -> str:
+        return f"{self._directory}/{name}"
+
+    def _remove(self, name: str, why: str) -> None:
+        self._report.events.append(f"removed {name}: {why}")
+        self._cache.forget(self._path(name))
+        self._files.remove(self._path(name))
+
+    def _parsed(self) -> list[tuple[str, int, str, str]]:
+        """(name, offset, kind, suffix) of every file of the log."""
+        return [(name, *parsed) for name in self._files.list_directory(self._directory) if (parsed := parse_segment_file(name)) is not None]
+
+    def _finish_swaps(self) -> None:
+        for name in self._files.list_directory(self._directory):
+            if name.endswith(TEMPORARY_SUFFIX):
+                self._remove(name, "half written")
+        files = self._parsed()
+        cleaned = min((offset for _, offset, _, suffix in files if suffix == CLEANED_SUFFIX), default=None)
+        for name, offset, _, suffix in files:
+            if suffix in (DELETED_SUFFIX, CLEANED_SUFFIX):
+                self._remove(name, "left over")
+            elif suffix == SWAP_SUFFIX and cleaned is not None and offset >= cleaned:
+                self._remove(name, "its cleaning had not finished")
+        self._replace_covered()
+
+    def _replace_covered(self) -> None:
+        files = self._parsed()
+        swaps = [offset for _, offset, kind, suffix in files if suffix == SWAP_SUFFIX and kind == LOG_SUFFIX]
+        if swaps:
+            start, end = min(swaps), max(self._open_segment(offset, SWAP_SUFFIX).next_offset() for offset in swaps)
+            for name, offset, kind, suffix in files:
+                if not suffix and kind != PRODUCER_SNAPSHOT_SUFFIX and start <= offset < end:
+                    self._remove(name, "replaced by a cleaned segment")
+        for name, offset, kind, suffix in files:
+            if suffix == SWAP_SUFFIX:
+                if offset in swaps:
+                    self._cache.forget(self._path(name))
+                    self._files.rename(self._path(name), self._path(name.removesuffix(SWAP_SUFFIX)))
+                else:
+                    self._remove(name, f"a {kind} without its log")
+
+    def _open_segment(self, base_offset: int, suffix: str = "") -> LogSegment:
+        segment = LogSegment(self._cache, self._directory, base_offset, size=0, created_ms=self._now_ms, fresh=False, suffix=suffix)
+        segment.size = self._files.status(segment.path(LOG_SUFFIX)).size
+        return segment
+
+    def _open_segments(self) -> None:
+        files = self._parsed()
+        logs = {offset for _, offset, kind, _ in files if kind == LOG_SUFFIX}
+        snapshots = []
+        for name, offset, kind, _ in files:
+            if kind == LOG_SUFFIX:
+                self._segments.append(self._open_segment(offset))
+            elif kind == PRODUCER_SNAPSHOT_SUFFIX:
+                snapshots.append(offset)
+            elif offset not in logs:
+                self._remove(name, "an index without its log")
+        self._producers.snapshots = snapshots
+        for index, segment in enumerate(self._segments):
+            will_be_recovered = not self._clean and self._end_of(index) > self._recovery_point
+            if not will_be_recovered:
+                self._check_indexes(segment, index)
+
+    def _end_of(self, index: int) -> int:
+        """An offset no record of segment `index` reaches."""
+        return self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 1 << 63
+
+    def _check_indexes(self, segment: LogSegment, index: int) -> None:
+        try:
+            segment.check_indexes()
+        except CorruptData as problem:
+            self._report.events.append(f"indexed segment {segment.base_offset} anew: {problem}")
+            self._recover_segment(segment, with_state=False)
+            if index + 1 == len(self._segments):
+                segment.close_for_appends()
+
+    def _load_epochs(self) -> LeaderEpochCache:
+        path = self._path(LEADER_EPOCH_CHECKPOINT)
+        try:
+            return parse_leader_epochs(path, read_text(self._files, path) or "")
+        except CorruptData as problem:
+            self._report.events.append(f"leader epochs are read back from the log: {problem}")
+            self._recovery_point = 0
+            self._clean = False
+            return LeaderEpochCache()
+
+    # Recovery
+
+    def _recover(self) -> int:
+        """Read what may be torn; the end offset of what is whole."""
+        first = next((index for index in range(len(self._segments)) if self._end_of(index) > self._recovery_point), len(self._segments))
+        if first == len(self._segments):
+            return self._log_start_offset
+        self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
+        for index in range(first, len(self._segments)):
+            if self._recover_segment(self._segments[index], with_state=True):
+                self._drop_from(index + 1)
+                break
+        end_offset = self._segments[-1].next_offset()
+        self._producers.map_end_offset = end_offset
+        return end_offset
+
+    def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> bool:
+        """Read one segment; whether it had to be cut."""
+        before = segment.open_log().file.size()
+
+        def replay(batch: RecordBatch) -> None:
+            self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+            replay_batch(self._producers, batch, segment)
+
+        reason = segment.recover(self._config.index_interval_bytes, replay if with_state else lambda _: None)
+        self._report.segments_recovered += 1
+        if reason is not None:
+            self._report.bytes_cut += before - segment.size
+            self._report.events.append(f"cut {before - segment.size} bytes of segment {segment.base_offset} at position {segment.size}: {reason}")
+        return reason is not None
+
+    def _drop_from(self, index: int) -> None:
+        """Drop the last segments, latest first, so that a crash in between leaves no gap."""
+        while len(self._segments) > index:
+            segment = self._segments.pop()
+            self._report.bytes_cut += segment.size
+            self._report.events.append(f"dropped segment {segment.base_offset} ({segment.size} bytes), which lies behind the cut")
+            segment.delete_files()
+
+    def _start_afresh(self, end_offset: int) -> int:
+        """Nothing (usable) is there: an empty segment at the log start."""
+        if self._segments and end_offset < self._log_start_offset:
+            self._report.events.append(f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied")
+        self._drop_from(0)
+        self._segments.append(LogSegment(self._cache, self._directory, self._log_start_offset, size=0, created_ms=self._now_ms, fresh=True))
+        return self._log_start_offset
+
+    # Producer state
+
+    def _load_producers(self, start_offset: int, end_offset: int) -> None:
+        if self._clean and not self._producers.snapshots:
+            self._producers.map_end_offset = end_offset
+            return
+        rebuild_producers(self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append)
+
+
+def rebuild_producers(
+    producers: ProducerStateManager, segments: list[LogSegment], start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]
+) -> None:
+    """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers."""
+    producers.reload(start_offset, end_offset, now_ms, on_corrupt)
+    for index, segment in enumerate(segments):
+        if segment.base_offset >= end_offset or (index + 1 < len(segments) and segments[index + 1].base_offset <= producers.map_end_offset):
+            continue
+        opened = segment.open_log()
+        start = segment.find(producers.map_end_offset)
+        for position, header in walk_headers(opened.file, segment.size if start is None else start.position, segment.size):
+            if header.base_offset >= end_offset:
+                break
+            if header.has_producer_id:
+                replay_batch(producers, read_batch(opened.file, position, header.size) if header.is_control else header, None)
+    producers.map_end_offset = end_offset
+
+
+def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: LogSegment | None) -> None:
+    """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where one is given."""
+    if not batch.has_producer_id:
+        return
+    if not batch.is_control:
+        producers.apply(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
+        return
+    marker = marker_of(batch)
+    if marker is not None:
+        completed = producers.apply_marker(batch, marker, batch.base_offset, batch.max_timestamp)
+        if completed is not None and completed.aborted and segment is not None:
+            last_stable_offset = producers.last_stable_offset_after(completed)
+            segment.transaction_index.append(AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset))
+

@@ -1,0 +1,107 @@
+"""Reads: from offsets and timestamps to slices of files. Nothing here looks inside a batch, except to find a timestamp's record."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from kraft.storage.file_cache import OpenFile
+from kraft.storage.log_segment import LogSegment
+from kraft.world.ports import File
+
+
+class FileSlice:
+    """`size` bytes of `file` from `position`. Holds the file open for as long as it lives."""
+
+    __slots__ = ("_opened", "file", "position", "size")
+
+    def __init__(self, opened: OpenFile, position: int, size: int) -> None:
+        self._opened = opened
+        self.file: File = opened.file
+        self.position = position
+        self.size = size
+
+    def read(self) -> bytes:
+        return self.file.pread(self.size, self.position)
+
+
+class FetchData:
+    """Batches from the one that contains the offset asked for, as slices to be sent in order. The last batch may be cut off, as Fetch allows."""
+
+    __slots__ = ("size", "slices")
+
+    def __init__(self, slices: Sequence[FileSlice] = (), size: int = 0) -> None:
+        self.slices = slices
+        self.size = size
+
+    def read(self) -> bytes:
+        """All bytes in memory."""
+        return b"".join(piece.read() for piece in self.slices)
+
+
+EMPTY = FetchData()
+
+
+def segment_at(segments: Sequence[LogSegment], offset: int) -> int:
+    """Index of the segment that would hold `offset`; 0 when it lies before all."""
+    return max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+
+
+def _base_offset(segment: LogSegment) -> int:
+    return segment.base_offset
+
+
+def read_slices(segments: Sequence[LogSegment], offset: int, max_bytes: int, bound: int, end_offset: int, min_one_message: bool) -> FetchData:
+    """From the batch that contains `offset` up to `bound` (exclusive) or `max_bytes`, across segments. At least one whole batch with `min_one_message`."""
+    at = segment_at(segments, offset)
+    span = segments[at].find(offset)
+    while span is None:
+        at += 1
+        if at == len(segments):
+            return EMPTY
+        span = segments[at].find(offset)
+    if span.base_offset >= bound:
+        return EMPTY
+    room = max(max_bytes, span.size) if min_one_message else max_bytes
+    if span.size > room:
+        return EMPTY
+    slices: list[FileSlice] = []
+    position, taken = span.position, 0
+    while room > 0:
+        segment = segments[at]
+        end = _end_position(segments, at, bound, end_offset)
+        count = min(end - position, room)
+        if count > 0:
+            slices.append(FileSlice(segment.open_log(), position, count))
+            taken += count
+            room -= count
+        at += 1
+        if end < segment.size or at == len(segments):
+            break
+        position = 0
+    return FetchData(slices, taken)
+
+
+def _end_position(segments: Sequence[LogSegment], at: int, bound: int, end_offset: int) -> int:
+    """Where in segment `at` the batches below `bound` end."""
+    segment = segments[at]
+    if bound >= end_offset or (at + 1 < len(segments) and segments[at + 1].base_offset <= bound):
+        return segment.size
+    span = segment.find(bound)
+    return segment.size if span is None else span.position
+
+
+def find_timestamp(segments: Sequence[LogSegment], timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
+    """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`, from `start_offset` on."""
+    for segment in segments[segment_at(segments, start_offset) :]:
+        if segment.size and segment.largest_timestamp >= timestamp:
+            found = segment.find_timestamp(timestamp, start_offset)
+            if found is not None:
+                return found
+    return None
+
+
+def find_max_timestamp(segments: Sequence[LogSegment], start_offset: int) -> tuple[int, int, int] | None:
+    """(timestamp, offset, leader epoch) of the first record that has the largest timestamp of all."""
+    latest = max((segment.largest_timestamp for segment in segments if segment.size), default=-1)
+    return None if latest < 0 else find_timestamp(segments, latest, start_offset)

@@ -1,0 +1,286 @@
+"""One segment of a log: a `.log` file of batches and the indexes over it, all named by the base offset.
+
+The segment knows its size and largest timestamp in memory; files are opened through the cache when they are needed, index objects are made on first use. What
+a crash may leave behind (a torn batch, an index that lags) is `recover`'s business; nobody else reads beyond `size`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kraft.common.errors import CorruptData, StorageError
+from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, RecordBatch
+from kraft.storage.batch_walk import BatchSpan, find_batch, read_batch, walk_headers
+from kraft.storage.file_cache import FileCache, OpenFile
+from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SEGMENT_SUFFIXES, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, offset_file_name
+from kraft.storage.offset_index import OffsetIndex
+from kraft.storage.time_index import NO_TIMESTAMP, TimeIndex
+from kraft.storage.transaction_index import TransactionIndex
+from kraft.world.ports import Buffer
+
+RELATIVE_OFFSET_MAX = 0x7FFFFFFF
+UNKNOWN = -2
+"""A timestamp that was not read from disk yet."""
+
+
+class LogSegment:
+    """Batches from `base_offset` on. `largest_timestamp` is -1 while no record has one."""
+
+    __slots__ = (
+        "_bytes_since_index", "_cache", "_directory", "_largest_timestamp", "_largest_timestamp_offset", "_log_path", "_offset_index", "_rolling_timestamp",
+        "_time_index", "_transaction_index", "base_offset", "created_ms", "size", "suffix",
+    )  # fmt: skip
+
+    def __init__(self, cache: FileCache, directory: str, base_offset: int, *, size: int, created_ms: int, fresh: bool, suffix: str = "") -> None:
+        """`fresh` segments have no files yet. `suffix` is "" or one of .cleaned, .swap."""
+        self._cache = cache
+        self._directory = directory
+        self.base_offset = base_offset
+        self.size = size
+        self.created_ms = created_ms
+        self.suffix = suffix
+        self._log_path = self.path(LOG_SUFFIX)
+        self._bytes_since_index = 0
+        known = NO_TIMESTAMP if fresh else UNKNOWN
+        self._largest_timestamp = known
+        self._largest_timestamp_offset = base_offset
+        self._rolling_timestamp = known
+        self._offset_index: OffsetIndex | None = None
+        self._time_index: TimeIndex | None = None
+        self._transaction_index: TransactionIndex | None = None
+
+    def path(self, suffix: str) -> str:
+        return f"{self._directory}/{offset_file_name(self.base_offset, suffix)}{self.suffix}"
+
+    @property
+    def offset_index(self) -> OffsetIndex:
+        """Raises CorruptData when the file cannot be the index of this segment."""
+        if self._offset_index is None:
+            index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset)
+            index.check(self.size)
+            self._offset_index = index
+        return self._offset_index
+
+    @property
+    def time_index(self) -> TimeIndex:
+        """Raises CorruptData when the file cannot be the index of this segment."""
+        if self._time_index is None:
+            index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset)
+            index.check()
+            self._time_index = index
+        return self._time_index
+
+    @property
+    def transaction_index(self) -> TransactionIndex:
+        if self._transaction_index is None:
+            self._transaction_index = TransactionIndex(self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset)
+        return self._transaction_index
+
+    @property
+    def largest_timestamp(self) -> int:
+        """Largest timestamp of a record in here, ms; -1 when none has one."""
+        if self._largest_timestamp == UNKNOWN:
+            self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
+        return self._largest_timestamp
+
+    @property
+    def rolling_timestamp(self) -> int:
+        """Max timestamp of the first batch, from which the segment's age is counted; -1 when there is none."""
+        if self._rolling_timestamp == UNKNOWN:
+            first = next(walk_headers(self.open_log().file, 0, self.size), None)
+            self._rolling_timestamp = NO_TIMESTAMP if first is None else first[1].max_timestamp
+        return self._rolling_timestamp
+
+    def open_log(self) -> OpenFile:
+        return self._cache.get(self._log_path)
+
+    def write(self, opened: OpenFile, buffers: Sequence[Buffer]) -> None:
+        """Append bytes to the file, whole or not at all.
+
+        Touches nothing but the file, so it may run in a thread; `appended` follows for each batch. Raises OSError, StorageError.
+        """
+        try:
+            opened.file.append(buffers)
+        except OSError as problem:
+            try:
+                opened.file.truncate(self.size)
+            except OSError as again:
+                raise StorageError(f"{self._log_path}: a failed append could not be undone: {again}") from problem
+            raise
+
+    def appended(self, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """Take note of a batch of `size` bytes now at the end of the file."""
+        position = self.size
+        if max_timestamp > self._largest_timestamp:
+            if self._largest_timestamp == UNKNOWN:
+                self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
+            if max_timestamp > self._largest_timestamp:
+                self._largest_timestamp = max_timestamp
+                self._largest_timestamp_offset = last_offset
+        if position == 0:
+            self._rolling_timestamp = max_timestamp
+        if self._bytes_since_index > index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
+            self._bytes_since_index = 0
+        self._bytes_since_index += size
+        self.size = position + size
+
+    def index_is_full(self, segment_index_bytes: int) -> bool:
+        """Whether one more entry would not fit in segment.index.bytes."""
+        offsets, times = self._offset_index, self._time_index
+        return (offsets is not None and offsets.size + 8 > segment_index_bytes) or (times is not None and times.size + 12 > segment_index_bytes - 12)
+
+    def find(self, offset: int) -> BatchSpan | None:
+        """The first batch whose last offset is at least `offset`."""
+        return find_batch(self.open_log().file, self.offset_index.lookup(offset)[1], self.size, offset)
+
+    def next_offset(self) -> int:
+        """One past the last offset in here; the base offset when it is empty."""
+        position = self.offset_index.last_entry()[1]
+        end = self.base_offset
+        for _, batch in walk_headers(self.open_log().file, position, self.size):
+            end = batch.next_offset
+        return end
+
+    def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than `timestamp`."""
+        position = self.offset_index.lookup(max(self.time_index.lookup(timestamp)[1], start_offset))[1]
+        file = self.open_log().file
+        for at, header in walk_headers(file, position, self.size):
+            if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
+                for record in read_batch(file, at, header.size).records():
+                    if record.timestamp >= timestamp and record.offset >= start_offset:
+                        return record.timestamp, record.offset, header.partition_leader_epoch
+        return None
+
+    def close_for_appends(self) -> None:
+        """The segment is rolled: the time index gets its last word, the indexes go to their files."""
+        if self.size:
+            self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
+        self.spill_indexes()
+
+    def spill_indexes(self) -> None:
+        """Write what the indexes hold in memory; the two sparse ones exist from now on, if only as empty files. Raises OSError."""
+        self.offset_index.open_for_sync()
+        self.time_index.open_for_sync()
+        if self._transaction_index is not None:
+            self._transaction_index.spill()
+
+    def files_to_sync(self, *, with_indexes: bool) -> list[OpenFile]:
+        """What a flush of this segment must sync. The indexes matter once the segment will not be recovered any more, that is when it is closed."""
+        opened = [self.open_log()]
+        if with_indexes:
+            opened += [self.offset_index.open_for_sync(), self.time_index.open_for_sync()]
+            if self._transaction_index is not None and self._transaction_index.count:
+                opened.append(self._transaction_index.open_for_sync())
+        return opened
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that ends at or beyond `offset` (whole batches: one that spans it goes too)."""
+        span = self.find(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
+        if span is not None:
+            self.open_log().file.truncate(span.position)
+            self.size = span.position
+        self._bytes_since_index = 0
+        self._rolling_timestamp = UNKNOWN if self.size else NO_TIMESTAMP
+        self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
+        for _, batch in walk_headers(self.open_log().file, self.offset_index.lookup(self._largest_timestamp_offset)[1], self.size):
+            if batch.max_timestamp > self._largest_timestamp:
+                self._largest_timestamp, self._largest_timestamp_offset = batch.max_timestamp, batch.last_offset
+
+    def recover(self, index_interval_bytes: int, on_batch: Callable[[RecordBatch], None]) -> str | None:
+        """Read every batch, check it whole, rebuild the indexes, cut the file at the first bad byte. `on_batch` sees each good batch.
+
+        Returns why the file was cut; None when all of it was good.
+        """
+        file = self.open_log().file
+        end = file.size()
+        self._reset_indexes()
+        reason = None
+        while self.size < end:
+            try:
+                batch = self._read_checked(file.pread(min(HEADER_SIZE, end - self.size), self.size), end)
+            except CorruptBatch as problem:
+                reason = str(problem)
+                break
+            self.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
+            on_batch(batch)
+        if reason is not None:
+            file.truncate(self.size)
+        return reason
+
+    def _read_checked(self, header: bytes, end: int) -> RecordBatch:
+        size = RecordBatch(header).size
+        if size < HEADER_SIZE or self.size + size > end:
+            raise CorruptBatch(f"a batch of {size} bytes where the file has {end - self.size} left")
+        batch = read_batch(self.open_log().file, self.size, size)
+        batch.verify_crc()
+        if batch.base_offset < self.base_offset or batch.last_offset_delta < 0 or batch.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise CorruptBatch(f"offsets {batch.base_offset}..{batch.last_offset} in the segment at {self.base_offset}")
+        return batch
+
+    def _reset_indexes(self) -> None:
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+            self._remove(self.path(suffix))
+        self._offset_index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
+        self._time_index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
+        self._transaction_index = TransactionIndex(self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
+        self.size = self._bytes_since_index = 0
+        self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = NO_TIMESTAMP, self.base_offset, NO_TIMESTAMP
+
+    def _remove(self, path: str) -> None:
+        self._cache.forget(path)
+        if self._cache.files.exists(path):
+            self._cache.files.remove(path)
+
+    def change_suffix(self, suffix: str) -> list[str]:
+        """Rename every file to end in `suffix` ("" for the plain names), the log first. Returns the new names."""
+        renamed = []
+        for kind in SEGMENT_SUFFIXES:
+            source = self.path(kind)
+            self._cache.forget(source)
+            if self._cache.files.exists(source):
+                target = source.removesuffix(self.suffix) + suffix
+                self._cache.files.rename(source, target)
+                renamed.append(target)
+        self.suffix = suffix
+        self._take_paths()
+        return renamed
+
+    def directory_renamed(self, directory: str) -> None:
+        """The directory has another name now."""
+        self._directory = directory
+        self._take_paths()
+
+    def _take_paths(self) -> None:
+        self._log_path = self.path(LOG_SUFFIX)
+        for index, kind in zip((self._offset_index, self._time_index, self._transaction_index), SEGMENT_SUFFIXES[1:], strict=True):
+            if index is not None:
+                index.path = self.path(kind)
+
+    def delete_files(self) -> None:
+        """Remove every file at once."""
+        for kind in SEGMENT_SUFFIXES:
+            self._remove(self.path(kind))
+
+    def modified_ms(self) -> int:
+        return self._cache.files.status(self._log_path).modified_ms
+
+    def check_indexes(self) -> None:
+        """Raises CorruptData unless both sparse indexes exist and can be true."""
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if not self._cache.files.exists(self.path(suffix)):
+                raise CorruptData(f"{self.path(suffix)} is missing")
+        self.offset_index.check(self.size)
+        self.time_index.check()
+        if self._cache.files.exists(self.path(TRANSACTION_INDEX_SUFFIX)):
+            self.transaction_index.check()
+
+    def __repr__(self) -> str:
+        return f"LogSegment({self._log_path}, size={self.size})"
+
+

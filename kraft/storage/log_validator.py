@@ -1,0 +1,198 @@
+"""May this batch be appended, and in which form? Decisions over bytes; nothing is written here.
+
+The ordinary path looks at the header alone: size, CRC, magic, the count against the offsets, sequence, timestamps by their bounds. Records are decoded only
+where the topic's configuration demands it: compaction needs keys, compression.type may force another codec, `kraft.produce.validate.records` asks for it, or
+the header cannot be right. Error codes are those that Kafka 4.3 gives for the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft.common.errors import ApiError, ProtocolError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import build_batch, with_max_timestamp
+from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, ZSTD
+from kraft.protocol.records.record import Record, RecordCountMismatch
+from kraft.protocol.records.record_batch import (
+    CREATE_TIME,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    Buffer,
+    CorruptBatch,
+    RecordBatch,
+)
+from kraft.storage.log_config import LogConfig
+
+SHOWN_RECORD_ERRORS_MAX = 3
+
+
+class AppendOrigin:
+    """Who appends: it decides what is checked."""
+
+    CLIENT = 0
+    REPLICATION = 1
+    COORDINATOR = 2
+    RAFT_LEADER = 3
+
+
+class RecordsRejected(ApiError):
+    """Single records are at fault. `record_errors` holds (index in the batch, sentence) for the Produce response."""
+
+    def __init__(self, code: int, message: str, record_errors: Sequence[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+def single_batch(records: Buffer | None) -> RecordBatch:
+    """The one batch that a Produce holds for a partition. Raises ApiError as Kafka does for none, several, an old format, or a torn one."""
+    size = 0 if records is None else len(records)
+    if records is None or size < LOG_OVERHEAD:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch for each partition")
+    if size <= 16 or size < HEADER_SIZE:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
+    batch = RecordBatch(records)
+    if batch.size < HEADER_SIZE and batch.magic == MAGIC:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {batch.size} bytes, less than its header")
+    if batch.magic != MAGIC:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"record format {batch.magic}: only 2 is accepted")
+    if batch.size > size:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one whole record batch for each partition")
+    if batch.size < size:
+        raise ApiError(ErrorCode.INVALID_RECORD, "a Produce may hold only one record batch for each partition")
+    return batch
+
+
+def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch:
+    """The batch to append: `batch` itself, or one rewritten as the topic demands. Offsets and epoch are still the producer's. Raises ApiError."""
+    if origin != AppendOrigin.RAFT_LEADER and batch.size > config.max_message_bytes:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {batch.size} bytes, max.message.bytes is {config.max_message_bytes}")
+    try:
+        batch.verify_crc()
+    except CorruptBatch as problem:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+    if origin != AppendOrigin.CLIENT:
+        return _with_log_append_time(batch, config, now_ms)
+    _check_client_header(batch)
+    codec = target_codec(config, batch.codec)
+    if config.validate_records or config.compact or codec != batch.codec or _header_is_suspect(batch):
+        return _validate_records(batch, config, codec, now_ms)
+    _check_timestamp_bounds(batch, config, now_ms)
+    return _with_log_append_time(batch, config, now_ms)
+
+
+def target_codec(config: LogConfig, source: int) -> int:
+    """The codec that compression.type demands of a batch that came in `source`."""
+    wanted = config.compression_type
+    if wanted == "producer":
+        return source
+    return 0 if wanted == "uncompressed" else CODEC_NAMES.index(wanted)
+
+
+def _check_client_header(batch: RecordBatch) -> None:
+    if batch.base_offset != 0:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"the base offset of a produced batch must be 0, it is {batch.base_offset}")
+    if batch.codec >= len(CODEC_NAMES):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {batch.codec}")
+    if batch.last_offset_delta < 0 or batch.count <= 0 or batch.count != batch.last_offset_delta + 1:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"{batch.count} records do not fit a last offset delta of {batch.last_offset_delta}")
+    if batch.is_control:
+        raise ApiError(ErrorCode.INVALID_RECORD, "clients may not write control records")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"the sequence {batch.base_sequence} is invalid for producer {batch.producer_id}")
+
+
+def _header_is_suspect(batch: RecordBatch) -> bool:
+    """A header whose timestamps cannot be what its records say; Kafka would repair it from the records, so these are looked at."""
+    return batch.max_timestamp < batch.base_timestamp
+
+
+def _check_timestamp_bounds(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
+    """First and largest timestamp stand for all: what lies between them is at least not later than the largest."""
+    if config.log_append_time:
+        if batch.timestamp_type == LOG_APPEND_TIME:
+            raise ApiError(ErrorCode.INVALID_TIMESTAMP, "a producer may not set the timestamp type to LogAppendTime")
+        return
+    for timestamp in (batch.base_timestamp, batch.max_timestamp):
+        if not _timestamp_in_bounds(timestamp, config, now_ms):
+            raise ApiError(ErrorCode.INVALID_TIMESTAMP, _out_of_range(timestamp, config, now_ms))
+
+
+def _timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
+    difference = now_ms - timestamp
+    return timestamp == NO_TIMESTAMP or (difference <= config.message_timestamp_before_max_ms and -difference <= config.message_timestamp_after_max_ms)
+
+
+def _out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> str:
+    return f"timestamp {timestamp} is not within [{now_ms - config.message_timestamp_before_max_ms}, {now_ms + config.message_timestamp_after_max_ms}]"
+
+
+def _with_log_append_time(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
+    """Stamp the batch if the topic wants append times; clear a stray append-time mark if it does not."""
+    if config.log_append_time:
+        return RecordBatch(with_max_timestamp(batch, LOG_APPEND_TIME, now_ms))
+    if batch.timestamp_type == LOG_APPEND_TIME:
+        return RecordBatch(with_max_timestamp(batch, CREATE_TIME, batch.max_timestamp))
+    return batch
+
+
+def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> RecordBatch:
+    records = _decode(batch)
+    errors = [(index, code, message) for index, record in enumerate(records) for code, message in _record_errors(batch, record, config, now_ms)]
+    if errors:
+        _reject(errors)
+    consecutive = all(record.offset == batch.base_offset + index for index, record in enumerate(records))
+    if codec != batch.codec or not consecutive:
+        return RecordBatch(_rebuild(batch, records, config, codec, now_ms))
+    max_timestamp = max(record.timestamp for record in records)
+    if config.log_append_time or max_timestamp != batch.max_timestamp or batch.timestamp_type == LOG_APPEND_TIME:
+        timestamp_type, timestamp = (LOG_APPEND_TIME, now_ms) if config.log_append_time else (CREATE_TIME, max_timestamp)
+        return RecordBatch(with_max_timestamp(batch, timestamp_type, timestamp))
+    return batch
+
+
+def _decode(batch: RecordBatch) -> list[Record]:
+    try:
+        return batch.records()
+    except RecordCountMismatch as problem:
+        raise ApiError(ErrorCode.INVALID_RECORD, str(problem)) from problem
+    except ProtocolError as problem:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
+
+
+def _record_errors(batch: RecordBatch, record: Record, config: LogConfig, now_ms: int) -> list[tuple[int, str]]:
+    if config.compact and record.key is None:
+        return [(ErrorCode.INVALID_RECORD, "a compacted topic cannot accept a record without a key")]
+    if not config.log_append_time and record.timestamp != NO_TIMESTAMP:
+        if not _timestamp_in_bounds(record.timestamp, config, now_ms):
+            return [(ErrorCode.INVALID_TIMESTAMP, _out_of_range(record.timestamp, config, now_ms))]
+    elif batch.timestamp_type == LOG_APPEND_TIME:
+        return [(ErrorCode.INVALID_TIMESTAMP, "a producer may not set the timestamp type to LogAppendTime")]
+    return []
+
+
+def _reject(errors: list[tuple[int, int, str]]) -> None:
+    record_errors = [(index, message) for index, _, message in errors]
+    if any(code == ErrorCode.INVALID_TIMESTAMP for _, code, _ in errors):
+        raise RecordsRejected(ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", record_errors)
+    shown = "; ".join(f"record {index}: {message}" for index, message in record_errors[:SHOWN_RECORD_ERRORS_MAX])
+    raise RecordsRejected(ErrorCode.INVALID_RECORD, f"One or more records have been rejected due to {len(errors)} record errors: {shown}", record_errors)
+
+
+def _rebuild(batch: RecordBatch, records: list[Record], config: LogConfig, codec: int, now_ms: int) -> bytes:
+    """The same records in another codec, with consecutive offsets."""
+    renumbered = [Record(batch.base_offset + index, record.timestamp, record.key, record.value, record.headers) for index, record in enumerate(records)]
+    return build_batch(
+        renumbered,
+        codec=codec,
+        level={GZIP: config.compression_gzip_level, LZ4: config.compression_lz4_level, ZSTD: config.compression_zstd_level}.get(codec),
+        timestamp_type=LOG_APPEND_TIME if config.log_append_time else CREATE_TIME,
+        log_append_time_ms=now_ms,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+    )

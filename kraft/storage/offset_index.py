@@ -1,0 +1,49 @@
+"""From offsets to positions in a segment, sparsely: one entry of 8 bytes (relative offset i32, position i32) per index.interval.bytes of log.
+
+An entry names the last offset of a batch and the position where that batch starts. The entry found for a target is the last one not beyond it; the reader
+walks on from there.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+from kraft.common.errors import CorruptData
+from kraft.storage.index_file import IndexFile
+
+
+class OffsetIndex(IndexFile):
+    """`.index` of one segment."""
+
+    ENTRY = Struct(">ii")
+    __slots__ = ()
+
+    def append(self, offset: int, position: int) -> None:
+        """Both must be greater than those of the last entry."""
+        self.append_raw(offset - self.base_offset, position)
+
+    def entry(self, index: int) -> tuple[int, int]:
+        """(offset, position)."""
+        relative, position = self.raw(index)
+        return self.base_offset + relative, position
+
+    def last_entry(self) -> tuple[int, int]:
+        """(offset, position) of the last entry; the start of the segment when there is none."""
+        count = self.count
+        return self.entry(count - 1) if count else (self.base_offset, 0)
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """(offset, position) of the last entry whose offset is at most `offset`; the start of the segment when there is none."""
+        point = self._partition_point(0, self.count, 0, offset - self.base_offset)
+        return self.entry(point - 1) if point else (self.base_offset, 0)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every entry at or beyond `offset`."""
+        self.truncate_to_entries(self._partition_point(0, self.count, 0, offset - self.base_offset - 1))
+
+    def check(self, log_size: int) -> None:
+        """Raises CorruptData unless the last entry can be true of a log of `log_size` bytes."""
+        if self.count:
+            relative, position = self.raw(self.count - 1)
+            if relative < 0 or not 0 <= position < log_size or (self.count > 1 and self.raw(self.count - 2)[0] >= relative):
+                raise CorruptData(f"{self.path}: the last entry ({relative}, {position}) cannot be right for a log of {log_size} bytes")

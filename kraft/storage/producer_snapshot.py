@@ -1,0 +1,64 @@
+"""The `.snapshot` file: producer state as of an offset, so that a restart need not read the log from its start.
+
+Version i16 = 1, CRC-32C u32 of everything from byte 6 on, count i32, then 46 bytes a producer. Only the last batch of each producer is kept, as in Kafka:
+after a restart duplicates of older ones are refused as out of order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+
+from crc32c import crc32c
+
+from kraft.common.errors import CorruptData
+from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
+
+VERSION = 1
+
+_HEAD = Struct(">hI")
+_COUNT = Struct(">i")
+_ENTRY = Struct(">qhiqiqiq")
+_CRC_FROM = _HEAD.size
+
+
+def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
+    """In the order given."""
+    body, count = bytearray(_COUNT.size), 0
+    for entry in entries:
+        transaction = entry.current_transaction_first_offset
+        body += _ENTRY.pack(
+            entry.producer_id, entry.producer_epoch, entry.last_sequence, entry.last_offset, entry.last_offset_delta, entry.last_timestamp,
+            entry.coordinator_epoch, -1 if transaction is None else transaction,
+        )  # fmt: skip
+        count += 1
+    _COUNT.pack_into(body, 0, count)
+    return _HEAD.pack(VERSION, crc32c(bytes(body))) + bytes(body)
+
+
+def decode_snapshot(path: str, content: bytes) -> list[ProducerStateEntry]:
+    """The inverse. Raises CorruptData."""
+    if len(content) < _CRC_FROM + _COUNT.size:
+        raise CorruptData(f"{path}: {len(content)} bytes are no producer snapshot")
+    version, crc = _HEAD.unpack_from(content)
+    if version != VERSION:
+        raise CorruptData(f"{path}: unknown version {version}")
+    if crc32c(content[_CRC_FROM:]) != crc:
+        raise CorruptData(f"{path}: the CRC is wrong")
+    (count,) = _COUNT.unpack_from(content, _CRC_FROM)
+    if len(content) != _CRC_FROM + _COUNT.size + count * _ENTRY.size:
+        raise CorruptData(f"{path}: {len(content)} bytes do not hold {count} producers")
+    return [_entry(*fields) for fields in _ENTRY.iter_unpack(content[_CRC_FROM + _COUNT.size :])]
+
+
+def _entry(
+    producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int, coordinator_epoch: int, transaction: int
+) -> ProducerStateEntry:
+    return ProducerStateEntry(
+        producer_id,
+        producer_epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        last_timestamp=timestamp,
+        current_transaction_first_offset=transaction if transaction >= 0 else None,
+        batches=(BatchMetadata(last_sequence, last_offset, offset_delta, timestamp),) if last_offset >= 0 else (),
+    )

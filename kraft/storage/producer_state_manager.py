@@ -1,0 +1,227 @@
+"""The producers of one partition: idempotence and transactions as the log sees them (KIP-98, KIP-360, KIP-890).
+
+Two steps make an append: `check` decides from the header alone (a duplicate, refused, or what the entry will be), `apply` takes effect once the bytes are
+written. Only then is state changed. A transaction is ongoing from its first batch to its marker, and unreplicated until the marker is below the high
+watermark; the first offset of either bounds what read_committed sees.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
+
+from kraft.common.errors import ApiError, CorruptData
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker
+from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, SEQUENCE_MAX, RecordBatch
+from kraft.storage.checkpoints import read_file, replace_file
+from kraft.storage.log_files import PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
+from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.world.ports import FileSystem
+
+PRODUCER_ID_EXPIRATION_MS = 86_400_000
+
+
+class CompletedTransaction:
+    """A transaction that had data here and has got its marker at `last_offset`."""
+
+    __slots__ = ("aborted", "first_offset", "last_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: int, last_offset: int, aborted: bool) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.aborted = aborted
+
+
+class ProducerStateManager:
+    """Producer state as of `map_end_offset`. `snapshots` are the offsets that have a file, ascending."""
+
+    __slots__ = ("_directory", "_files", "expiration_ms", "map_end_offset", "ongoing", "producers", "snapshots", "unreplicated")
+
+    def __init__(self, files: FileSystem, directory: str, *, snapshots: list[int] | None = None, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
+        self._files = files
+        self._directory = directory
+        self.expiration_ms = expiration_ms
+        self.snapshots = [] if snapshots is None else snapshots
+        self.map_end_offset = 0
+        self.producers: dict[int, ProducerStateEntry] = {}
+        self.ongoing: dict[int, int] = {}
+        """First offset of each open transaction -> producer id, ascending: transactions open in the order of the log."""
+        self.unreplicated: dict[int, int] = {}
+        """First offset of each ended transaction whose marker is not below the high watermark yet -> offset of the marker."""
+
+    # Appends
+
+    def check(self, batch: RecordBatch, first_offset: int, origin: int) -> BatchMetadata | None:
+        """The earlier append of the same batch, if it is one.
+
+        Raises ApiError when the batch does not fit the producer's state. Control batches are checked by `check_marker`.
+        """
+        entry = self.producers.get(batch.producer_id)
+        if entry is not None and origin == AppendOrigin.CLIENT:
+            duplicate = entry.find_duplicate(batch)
+            if duplicate is not None:
+                return duplicate
+        if entry is None or origin == AppendOrigin.REPLICATION:
+            return None  # An unknown producer may start anywhere: its state may have been deleted with its records.
+        if batch.producer_epoch < entry.producer_epoch:
+            raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {entry.producer_epoch}")
+        if origin == AppendOrigin.CLIENT:
+            _check_sequence(entry, batch, first_offset)
+        if entry.current_transaction_first_offset is not None and not batch.is_transactional:
+            raise ApiError(ErrorCode.INVALID_TXN_STATE, f"producer {batch.producer_id} has a transaction open and wrote outside of it")
+        return None
+
+    def check_marker(self, batch: RecordBatch, marker: TransactionMarker, origin: int, transaction_version: int = 0) -> None:
+        """Raises ApiError when the marker comes from the past. From transaction version 2 on its epoch must exceed the producer's (KIP-890)."""
+        entry = self.producers.get(batch.producer_id)
+        if entry is None or origin == AppendOrigin.REPLICATION:
+            return
+        stale = batch.producer_epoch <= entry.producer_epoch if transaction_version >= 2 else batch.producer_epoch < entry.producer_epoch
+        retried = transaction_version >= 2 and batch.producer_epoch == entry.producer_epoch and entry.current_transaction_first_offset is None
+        if stale and not retried:
+            problem = f"producer {batch.producer_id}: marker of epoch {batch.producer_epoch}, the last seen is {entry.producer_epoch}"
+            raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, problem)
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, f"coordinator epoch {marker.coordinator_epoch} is older than {entry.coordinator_epoch}")
+
+    def apply(self, batch: RecordBatch, first_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """A data batch of a producer was appended."""
+        entry = self._entry(batch.producer_id)
+        entry.add_batch(batch.producer_epoch, BatchMetadata(batch.last_sequence, last_offset, last_offset - first_offset, max_timestamp))
+        if batch.is_transactional and entry.current_transaction_first_offset is None:
+            entry.current_transaction_first_offset = first_offset
+            self.ongoing[first_offset] = batch.producer_id
+
+    def apply_marker(self, batch: RecordBatch, marker: TransactionMarker, offset: int, timestamp: int) -> CompletedTransaction | None:
+        """A marker was appended at `offset`; the transaction it ended, if that had data here."""
+        entry = self._entry(batch.producer_id)
+        entry.adopt_epoch(batch.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = timestamp
+        first_offset = entry.current_transaction_first_offset
+        entry.current_transaction_first_offset = None
+        if first_offset is None:
+            return None
+        self.ongoing.pop(first_offset, None)
+        self.unreplicated[first_offset] = offset
+        return CompletedTransaction(batch.producer_id, first_offset, offset, marker.control_type == ControlRecordType.ABORT)
+
+    def _entry(self, producer_id: int) -> ProducerStateEntry:
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerStateEntry(producer_id)
+        return entry
+
+    # Transactions
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """First offset of the oldest transaction that is open, or ended by a marker not yet below the high watermark."""
+        return min((*self.unreplicated, *self.ongoing), default=None) if self.unreplicated or self.ongoing else None
+
+    def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """The LSO once `completed` counts: the start of the next open transaction of another producer, or one past the marker."""
+        return min((first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id), default=completed.last_offset + 1)
+
+    def high_watermark_updated(self, high_watermark: int) -> None:
+        """Ended transactions whose markers are below the high watermark are stable."""
+        if self.unreplicated:
+            self.unreplicated = {first: last for first, last in self.unreplicated.items() if last >= high_watermark}
+
+    # Time and space
+
+    def expire(self, now_ms: int) -> None:
+        """Forget producers that wrote nothing for producer.id.expiration.ms and have no transaction open."""
+        for producer_id in [producer_id for producer_id, entry in self.producers.items() if self._is_expired(entry, now_ms)]:
+            del self.producers[producer_id]
+
+    def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
+        return entry.current_transaction_first_offset is None and now_ms - entry.last_timestamp >= self.expiration_ms
+
+    def log_start_incremented(self, log_start_offset: int) -> None:
+        self.unreplicated = {first: last for first, last in self.unreplicated.items() if last >= log_start_offset}
+        self.map_end_offset = max(self.map_end_offset, log_start_offset)
+
+    # Snapshots
+
+    def path_of(self, offset: int) -> str:
+        return f"{self._directory}/{offset_file_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}"
+
+    def take_snapshot(self, *, durable: bool = False, even_if_empty: bool = True) -> None:
+        """Write the state as of `map_end_offset`, unless there is a file for it."""
+        offset = self.map_end_offset
+        if (self.snapshots and self.snapshots[-1] >= offset) or not (even_if_empty or self.producers or self.snapshots):
+            return
+        replace_file(self._files, self.path_of(offset), encode_snapshot(self.producers.values()), durable=durable)
+        insort(self.snapshots, offset)
+
+    def reload(self, log_start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]) -> None:
+        """Go back to the newest readable snapshot at or before `end_offset`; the caller replays the log from `map_end_offset`.
+
+        Snapshots outside the log are removed.
+        """
+        for offset in [offset for offset in self.snapshots if offset > end_offset or offset < log_start_offset]:
+            self.remove_snapshot(offset)
+        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        while self.snapshots:
+            path = self.path_of(self.snapshots[-1])
+            try:
+                entries = decode_snapshot(path, read_file(self._files, path) or b"")
+            except CorruptData as problem:
+                on_corrupt(str(problem))
+                self.remove_snapshot(self.snapshots[-1])
+                continue
+            self._load(entries, now_ms)
+            self.map_end_offset = self.snapshots[-1]
+            return
+        self.map_end_offset = log_start_offset
+
+    def _load(self, entries: list[ProducerStateEntry], now_ms: int) -> None:
+        transactions = []
+        for entry in entries:
+            first_offset = entry.current_transaction_first_offset
+            if self._is_expired(entry, now_ms):
+                continue
+            self.producers[entry.producer_id] = entry
+            if first_offset is not None:
+                transactions.append((first_offset, entry.producer_id))
+        self.ongoing = dict(sorted(transactions))
+
+    def reset(self, offset: int) -> None:
+        """Forget everything; the log starts afresh at `offset`."""
+        for snapshot in list(self.snapshots):
+            self.remove_snapshot(snapshot)
+        self.producers, self.ongoing, self.unreplicated = {}, {}, {}
+        self.map_end_offset = offset
+
+    def remove_snapshot(self, offset: int) -> None:
+        """Remove the snapshot at `offset`, if there is one."""
+        at = bisect_left(self.snapshots, offset)
+        if at < len(self.snapshots) and self.snapshots[at] == offset:
+            del self.snapshots[at]
+            if self._files.exists(self.path_of(offset)):
+                self._files.remove(self.path_of(offset))
+
+    def snapshot_offsets_up_to(self, offset: int) -> list[int]:
+        return self.snapshots[: bisect_right(self.snapshots, offset)]
+
+
+def _check_sequence(entry: ProducerStateEntry, batch: RecordBatch, first_offset: int) -> None:
+    sequence = batch.base_sequence
+    if batch.producer_epoch != entry.producer_epoch:
+        if sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
+            raise ApiError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"epoch {batch.producer_epoch} of producer {batch.producer_id} must start with sequence 0, not {sequence} (offset {first_offset})",
+            )
+        return
+    last = entry.last_sequence
+    if sequence != last + 1 and not (sequence == 0 and last == SEQUENCE_MAX):
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"sequence {sequence} of producer {batch.producer_id} at offset {first_offset}, the last was {last}",
+        )
