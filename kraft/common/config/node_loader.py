@@ -140,6 +140,8 @@ class _Loader:
         node_id, broker_id = self.values["node.id"], self.values["broker.id"]
         if "broker.id" in self.settings and broker_id != node_id:
             self.problems.append(f"{self.settings['broker.id'].origin}: broker.id {broker_id} and node.id {node_id} differ; node.id is enough")
+        self.values["broker.id"] = node_id
+        self.settings.setdefault("broker.id", Setting("broker.id", str(node_id), "node.id"))
         return node_id if isinstance(node_id, int) else 0
 
     def voters(self) -> tuple[Voter, ...]:

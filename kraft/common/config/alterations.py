@@ -1,0 +1,198 @@
+"""Which changes of configuration are taken, and what comes out of them. Pure; refusals are ApiErrors with Kafka's codes and texts.
+
+A change passes two gates, as in Kafka. `check_request` is the broker's: it sees one resource of a request as it came, and for a broker's own keys knows the
+values in force. `altered` and `check_texts` are the controller's: they turn operations into the new texts of the resource and judge those as a whole. Only
+`None` in an outcome deletes a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kraft.common.config.client_metrics import check_subscription
+from kraft.common.config.definition import ConfigDef, Status, UpdateMode
+from kraft.common.config.group_config import check_group
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.resources import BROKER_KEYS, LOG_LEVELS, RESOURCE_TYPE_NAMES, ResourceType, keys_of
+from kraft.common.config.types import ConfigType, split_list
+from kraft.common.errors import ApiError
+
+INVALID_CONFIG: Final = 40
+INVALID_REQUEST: Final = 42
+
+
+class Operation:
+    """Codes on the wire (AlterConfigOp.OpType)."""
+
+    SET: Final = 0
+    DELETE: Final = 1
+    APPEND: Final = 2
+    SUBTRACT: Final = 3
+
+
+OPERATION_NAMES: Final = ("SET", "DELETE", "APPEND", "SUBTRACT")
+
+
+class Alteration(NamedTuple):
+    name: str
+    operation: int
+    value: str | None
+
+
+_THREAD_KEYS: Final = ("num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
+"""Kafka lets these at most double and at most halve at a time."""
+
+
+def check_request(resource_type: int, resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig) -> None:
+    """The broker's gate for one resource. `broker` is the view with its dynamic values. Raises ApiError."""
+    if resource_type not in RESOURCE_TYPE_NAMES or resource_type == ResourceType.UNKNOWN:
+        raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource_type}")
+    names = [alteration.name for alteration in alterations]
+    if len(dict.fromkeys(names)) != len(names):
+        raise ApiError(INVALID_REQUEST, "Error due to duplicate config keys")
+    null = [alteration.name for alteration in alterations if alteration.value is None and alteration.operation != Operation.DELETE]
+    if null:
+        raise ApiError(INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
+    if resource_type in (ResourceType.TOPIC, ResourceType.GROUP) and not resource_name:
+        raise ApiError(INVALID_REQUEST, f"Default {RESOURCE_TYPE_NAMES[resource_type].lower()} resources are not allowed.")
+    if resource_type == ResourceType.BROKER:
+        _check_broker_id(resource_name, broker.node_id)
+        _check_broker_keys(resource_name, alterations, broker)
+
+
+def _check_broker_id(resource_name: str, node_id: int) -> None:
+    if not resource_name:
+        return
+    try:
+        wanted = int(resource_name)
+    except ValueError:
+        raise ApiError(INVALID_REQUEST, f"Node id must be an integer, but it is: {resource_name}") from None
+    if wanted != node_id:
+        raise ApiError(INVALID_REQUEST, f"Unexpected broker id, expected {node_id}, but received {wanted}")
+
+
+def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig) -> None:
+    names = [alteration.name for alteration in alterations]
+    unknown = [name for name in names if name not in BROKER_KEYS]
+    if unknown:
+        raise ApiError(INVALID_CONFIG, f"Unknown broker config name: {', '.join(unknown)}")
+    fixed = [name for name in names if BROKER_KEYS[name].update_mode == UpdateMode.READ_ONLY]
+    if fixed:
+        raise ApiError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    single = [name for name in names if BROKER_KEYS[name].update_mode == UpdateMode.PER_BROKER]
+    if single and not resource_name:
+        raise ApiError(INVALID_REQUEST, f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]")
+    for alteration in alterations:
+        if alteration.operation == Operation.SET and alteration.value is not None:
+            complaint = BROKER_KEYS[alteration.name].validate(alteration.value)
+            if complaint:
+                raise ApiError(INVALID_REQUEST, complaint)
+            if alteration.name in _THREAD_KEYS:
+                _check_threads(alteration.name, int(alteration.value), broker.integer(alteration.name))
+
+
+def _check_threads(name: str, wanted: int, current: int) -> None:
+    prefix = f"Dynamic thread count update validation failed for {name}={wanted}"
+    if wanted > current * 2:
+        raise ApiError(INVALID_REQUEST, f"{prefix}, value should not be greater than double the current value {current}")
+    if wanted < current // 2:
+        raise ApiError(INVALID_REQUEST, f"{prefix}, value should be at least half the current value {current}")
+
+
+def altered(resource_type: int, current: Mapping[str, str], alterations: Sequence[Alteration]) -> dict[str, str | None]:
+    """What the operations change: the new text of each key, None where it is deleted. Keys whose text stays as it is are left out. Raises ApiError."""
+    changes: dict[str, str | None] = {}
+    for name, operation, value in alterations:
+        before = current.get(name)
+        after = _operate(resource_type, name, operation, value, before)
+        if after != before:
+            changes[name] = after
+    return changes
+
+
+def _operate(resource_type: int, name: str, operation: int, value: str | None, before: str | None) -> str | None:
+    if operation == Operation.SET:
+        return value
+    if operation == Operation.DELETE:
+        return None
+    if operation not in (Operation.APPEND, Operation.SUBTRACT):
+        raise ApiError(INVALID_REQUEST, f"Unknown operation type {operation}")
+    key = keys_of(resource_type).get(name)
+    if key is None or key.type != ConfigType.LIST:
+        raise ApiError(INVALID_CONFIG, f"Can't {OPERATION_NAMES[operation]} to key {name} because its type is not LIST.")
+    elements = list(split_list(before if before is not None else key.default_canonical_text or ""))
+    for element in split_list(value or ""):
+        if operation == Operation.APPEND and element not in elements:
+            elements.append(element)
+        elif operation == Operation.SUBTRACT and element in elements:
+            elements.remove(element)
+    return ",".join(elements)
+
+
+def replaced(current: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str | None]:
+    """AlterConfigs: the given texts, and nothing else, remain. Keys whose text stays as it is are left out."""
+    changes: dict[str, str | None] = {name: text for name, text in replacement.items() if current.get(name) != text}
+    changes.update({name: None for name in current if name not in replacement})
+    return changes
+
+
+def applied(current: Mapping[str, str], changes: Mapping[str, str | None]) -> dict[str, str]:
+    """`current` with `changes` made."""
+    merged: dict[str, str | None] = {**current, **changes}
+    return {name: text for name, text in merged.items() if text is not None}
+
+
+def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str], broker: NodeConfig) -> None:
+    """The controller's gate: whether a resource may have exactly these texts, also when it is created. Raises ApiError."""
+    if resource_type == ResourceType.TOPIC:
+        check_topic_texts(texts)
+    elif resource_type == ResourceType.BROKER:
+        if resource_name:
+            try:
+                int(resource_name)
+            except ValueError:
+                raise ApiError(INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from None
+        _check_each(BROKER_KEYS, texts, "broker")
+    elif resource_type == ResourceType.CLIENT_METRICS:
+        check_subscription(resource_name, texts)
+    elif resource_type == ResourceType.GROUP:
+        _check_each(keys_of(ResourceType.GROUP), texts, "group")
+        check_group(texts, broker)
+    else:
+        raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource_type}")
+
+
+def check_topic_texts(texts: Mapping[str, str]) -> None:
+    """Names, values, and pairs that contradict each other. Raises ApiError with INVALID_CONFIG."""
+    keys = keys_of(ResourceType.TOPIC)
+    _check_each(keys, texts, "topic")
+    low, high = (int(texts.get(name, keys[name].default_canonical_text or "0")) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
+    if low > high:
+        raise ApiError(INVALID_CONFIG, f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
+
+
+def _check_each(keys: ConfigDef, texts: Mapping[str, str], noun: str) -> None:
+    for name, text in texts.items():
+        key = keys.get(name)
+        if key is None:
+            raise ApiError(INVALID_CONFIG, f"Unknown {noun} config name: {name}")
+        complaint = key.validate(text)
+        if complaint:
+            raise ApiError(INVALID_CONFIG, complaint)
+        if key.status == Status.REFUSED and not key.is_default(text):
+            raise ApiError(INVALID_CONFIG, f"{name} is not served yet: {key.documentation}")
+
+
+def check_logger_alterations(alterations: Sequence[Alteration], loggers: Sequence[str]) -> None:
+    """A BROKER_LOGGER resource: levels of existing loggers may be set and deleted. Raises ApiError."""
+    for name, operation, value in alterations:
+        if operation in (Operation.APPEND, Operation.SUBTRACT):
+            raise ApiError(INVALID_REQUEST, f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource")
+        if name not in loggers:
+            raise ApiError(INVALID_CONFIG, f"Logger {name} does not exist!")
+        if operation == Operation.DELETE and name == "root":
+            raise ApiError(INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
+        if operation == Operation.SET and value not in LOG_LEVELS:
+            valid = ", ".join(sorted(LOG_LEVELS))
+            raise ApiError(INVALID_CONFIG, f"Cannot set the log level of {name} to {value} as it is not a supported log level. Valid log levels are {valid}")

@@ -1,0 +1,196 @@
+"""What DescribeConfigs says of a resource: value, source and synonyms of every key, as Kafka 4.3 computes them (ConfigHelper).
+
+The synonyms of a key are all places that could give its value, nearest first; the source is that of the first, or DEFAULT where there is none. Kafka drops the
+synonyms that come before the first one of the key's main name, so that `log.retention.ms` shows `log.retention.hours` only below a value of its own; so do we.
+Pure: the handler checks that the resource exists and may be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kraft.common.config.definition import ConfigKey, UpdateMode
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.resources import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, LOG_LEVELS, TOPIC_KEYS, TOPIC_SYNONYMS
+from kraft.common.config.topic_config import effective_topic_config
+from kraft.common.config.types import text_of
+
+
+class ConfigSource:
+    """Codes on the wire (DescribeConfigsResponse.ConfigSource)."""
+
+    UNKNOWN: Final = 0
+    DYNAMIC_TOPIC: Final = 1
+    DYNAMIC_BROKER: Final = 2
+    DYNAMIC_DEFAULT_BROKER: Final = 3
+    STATIC_BROKER: Final = 4
+    DEFAULT: Final = 5
+    DYNAMIC_BROKER_LOGGER: Final = 6
+    CLIENT_METRICS: Final = 7
+    GROUP: Final = 8
+
+
+SOURCE_NAMES: Final = (
+    "UNKNOWN",
+    "DYNAMIC_TOPIC_CONFIG",
+    "DYNAMIC_BROKER_CONFIG",
+    "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    "STATIC_BROKER_CONFIG",
+    "DEFAULT_CONFIG",
+    "DYNAMIC_BROKER_LOGGER_CONFIG",
+    "DYNAMIC_CLIENT_METRICS_CONFIG",
+    "DYNAMIC_GROUP_CONFIG",
+)
+
+
+class ConfigSynonym(NamedTuple):
+    name: str
+    value: str | None
+    source: int
+
+
+class DescribedConfig(NamedTuple):
+    """One key of an answer; `value` is None for null and for a secret."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: int
+    sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...]
+    type: int
+    documentation: str
+
+
+class BrokerLayers(NamedTuple):
+    """The three places of a broker's configuration: what its process was given, the cluster-wide dynamic values, and the dynamic values of this broker
+    alone."""
+
+    static: NodeConfig
+    cluster: Mapping[str, str]
+    broker: Mapping[str, str]
+
+    def effective(self) -> NodeConfig:
+        return self.static.with_dynamic(self.cluster, self.broker)
+
+
+_FAMILIES: Final = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)
+"""Broker keys that say the same thing, strongest first."""
+
+_MEMBERS: Final = {name: family for family in _FAMILIES for name in family if name != "log.flush.scheduler.interval.ms"}
+
+_DYNAMIC_ONLY: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
+"""Keys that Kafka shows only where somebody set them."""
+
+
+def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
+    """Every topic key, or those of `names` that exist."""
+    values = effective_topic_config(overrides, layers.effective())
+
+    def describe(key: ConfigKey) -> DescribedConfig:
+        synonyms = []
+        if key.name in overrides:
+            synonyms.append(ConfigSynonym(key.name, overrides[key.name], ConfigSource.DYNAMIC_TOPIC))
+        if key.name in TOPIC_SYNONYMS:
+            synonyms += _broker_synonyms(TOPIC_SYNONYMS[key.name][0].name, layers)
+        return _described(key, text_of(key.type, values[key.name]), synonyms, read_only=False)
+
+    return _describe_each(TOPIC_KEYS.public(), names, describe)
+
+
+def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
+    """Every key of this broker, with the values in force."""
+    values = layers.effective()
+    shown = [key for key in BROKER_KEYS.public() if key.name not in _DYNAMIC_ONLY or key.name in layers.cluster or key.name in layers.broker]
+
+    def describe(key: ConfigKey) -> DescribedConfig:
+        return _described(key, text_of(key.type, values[key.name]), _broker_synonyms(key.name, layers), read_only=key.update_mode == UpdateMode.READ_ONLY)
+
+    return _describe_each(shown, names, describe)
+
+
+def describe_cluster_default(cluster: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
+    """The cluster-wide dynamic values (broker resource with an empty name): only what is set."""
+
+    def describe(key: ConfigKey) -> DescribedConfig:
+        synonym = ConfigSynonym(key.name, None if key.sensitive else cluster[key.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        return _described(key, cluster[key.name], [synonym], read_only=key.update_mode == UpdateMode.READ_ONLY)
+
+    return _describe_each((key for key in BROKER_KEYS if key.name in cluster), names, describe)
+
+
+def describe_group(overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
+    """Every group key; also for a group that does not exist yet."""
+    values = layers.effective()
+
+    def describe(key: ConfigKey) -> DescribedConfig:
+        behind = group_synonym(key.name)
+        value = overrides.get(key.name)
+        if value is None:
+            value = text_of(key.type, values[behind]) if behind else key.default_canonical_text
+        synonyms = [ConfigSynonym(key.name, overrides[key.name], ConfigSource.GROUP)] if key.name in overrides else []
+        synonyms += _broker_synonyms(behind, layers) if behind else [ConfigSynonym(key.name, key.default_canonical_text, ConfigSource.DEFAULT)]
+        return _described(key, value, synonyms, read_only=False)
+
+    return _describe_each(GROUP_KEYS, names, describe)
+
+
+def describe_client_metrics(overrides: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
+    """The three keys of a subscription; also for one that does not exist."""
+
+    def describe(key: ConfigKey) -> DescribedConfig:
+        own = overrides.get(key.name)
+        synonyms = [] if own is None else [ConfigSynonym(key.name, own, ConfigSource.CLIENT_METRICS)]
+        return _described(key, key.default_canonical_text if own is None else own, synonyms, read_only=False)
+
+    return _describe_each(CLIENT_METRICS_KEYS, names, describe)
+
+
+def describe_loggers(levels: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
+    """Run-time log levels, in Kafka's words (`LOG_LEVELS`)."""
+    assert all(level in LOG_LEVELS for level in levels.values())
+    return [
+        DescribedConfig(name, levels[name], False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), 0, "")
+        for name in sorted(levels)
+        if names is None or name in names
+    ]  # fmt: skip
+
+
+def group_synonym(name: str) -> str | None:
+    """The broker key that gives a group key its default."""
+    behind = f"group.{name}"
+    return behind if behind in BROKER_KEYS else None
+
+
+def _describe_each(keys: Iterable[ConfigKey], names: Sequence[str] | None, describe: Callable[[ConfigKey], DescribedConfig]) -> list[DescribedConfig]:
+    return [describe(key) for key in keys if names is None or key.name in names]
+
+
+def _described(key: ConfigKey, value: str | None, synonyms: Sequence[ConfigSynonym], *, read_only: bool) -> DescribedConfig:
+    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
+    return DescribedConfig(key.name, None if key.sensitive else value, read_only, source, key.sensitive, tuple(synonyms), key.type, key.documentation)
+
+
+def _broker_synonyms(name: str, layers: BrokerLayers) -> list[ConfigSynonym]:
+    """All places that give the broker key `name` or one of its family a value, nearest place first."""
+    family = _MEMBERS.get(name, (name,))
+    places: tuple[tuple[Mapping[str, str], int], ...] = (
+        (layers.broker, ConfigSource.DYNAMIC_BROKER),
+        (layers.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
+        (layers.static.static_texts(), ConfigSource.STATIC_BROKER),
+        ({key: text for key in family if (text := BROKER_KEYS[key].default_canonical_text) is not None}, ConfigSource.DEFAULT),
+    )
+    found = [
+        ConfigSynonym(member, None if BROKER_KEYS[member].sensitive else texts[member], source)
+        for texts, source in places
+        for member in family
+        if member in texts
+    ]
+    first = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
+    return found[first:]

@@ -1,0 +1,70 @@
+"""DescribeConfigs answers against those of Apache Kafka 4.3.1 with the same static, cluster-wide, per-broker and own values.
+
+Recorded in tests/vectors/config/described.json.gz. Kafka itself sets min.insync.replicas for the cluster when eligible leader replicas are on.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kraft.common.config.describe import (
+    BrokerLayers,
+    ConfigSource,
+    DescribedConfig,
+    describe_broker,
+    describe_client_metrics,
+    describe_cluster_default,
+    describe_group,
+    describe_loggers,
+    describe_topic,
+)
+from kraft.common.config.layers import ConfigFile
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.config.resources import TOPIC_KEYS
+
+RECORDED = json.loads(gzip.decompress((Path(__file__).parents[2] / "vectors" / "config" / "described.json.gz").read_bytes()))
+
+
+def layers() -> BrokerLayers:
+    return BrokerLayers(load_node_config(files=[ConfigFile("server.properties", RECORDED["properties"])]), RECORDED["cluster"], RECORDED["broker"])
+
+
+def ours(case: str) -> list[DescribedConfig]:
+    return {
+        "plain topic": lambda: describe_topic({}, layers()),
+        "own topic": lambda: describe_topic(RECORDED["topic"], layers()),
+        "broker": lambda: describe_broker(layers()),
+        "cluster default": lambda: describe_cluster_default(RECORDED["cluster"]),
+        "plain group": lambda: describe_group({}, layers()),
+        "own group": lambda: describe_group(RECORDED["group"], layers()),
+        "plain metrics": lambda: describe_client_metrics({}),
+        "own metrics": lambda: describe_client_metrics(RECORDED["metrics"]),
+    }[case]()
+
+
+def shape(config: DescribedConfig) -> list[Any]:
+    return [config.name, config.value, config.read_only, config.source, config.sensitive, [list(synonym) for synonym in config.synonyms], config.type]
+
+
+@pytest.mark.parametrize("case", sorted(RECORDED["answers"]))
+def test_value_source_and_synonyms_are_kafkas(case: str) -> None:
+    mine = sorted(shape(config) for config in ours(case) if not config.name.startswith("kraft."))
+    assert mine == RECORDED["answers"][case]
+
+
+def test_only_named_keys_are_described_and_unknown_names_are_left_out() -> None:
+    assert [config.name for config in describe_topic({}, layers(), ["retention.ms", "nonsense"])] == ["retention.ms"]
+
+
+def test_documentation_comes_with_every_key() -> None:
+    assert {config.name: config.documentation for config in describe_topic({}, layers())} == {key.name: key.documentation for key in TOPIC_KEYS.public()}
+
+
+def test_loggers_show_their_level_and_nothing_else() -> None:
+    [root] = describe_loggers({"root": "INFO", "kraft.raft": "DEBUG"}, ["root"])
+    assert (root.name, root.value, root.source, root.synonyms) == ("root", "INFO", ConfigSource.DYNAMIC_BROKER_LOGGER, ())
