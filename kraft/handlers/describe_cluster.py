@@ -48,9 +48,7 @@ async def describe_controllers(request: DescribeClusterRequest, context: Request
     if request.endpoint_type != CONTROLLER_ENDPOINTS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == BROKER_ENDPOINTS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
         raise ApiError(code, "The request was sent to an endpoint of the wrong type.")
-    response = DescribeClusterResponse(
-        cluster_id=node.cluster_id, endpoint_type=CONTROLLER_ENDPOINTS, controller_id=node.raft.leader_and_epoch.leader_id
-    )
+    response = DescribeClusterResponse(cluster_id=node.cluster_id, endpoint_type=CONTROLLER_ENDPOINTS, controller_id=node.raft.leader_and_epoch.leader_id)
     for voter_id, host, port in node.raft.voter_endpoints():
         response.brokers.append(DescribeClusterBroker(broker_id=voter_id, host=host, port=port))
     if request.include_cluster_authorized_operations:

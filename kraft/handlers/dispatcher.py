@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Awaitable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ProtocolError
-from kraft.common.logging import Logger
 from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
@@ -16,6 +15,9 @@ from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import RequestHeader, encode_response
 from kraft.world.ports import Clock
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
 
 _HEAD = struct.Struct(">hhi")
 
@@ -91,16 +93,7 @@ class RequestDispatcher:
             self._log.exception(
                 "request failed", problem, api=api_keys.name_of(context.api_key), version=context.api_version, peer=context.peer.host, client=context.client_id
             )
-        code, message = code_of(problem), message_of(problem)
-        if handler.on_error is not None:
-            return handler.on_error(request, code, message)
-        response = api_keys.response_class(context.api_key)()
-        if not hasattr(response, "error_code"):
-            raise ProtocolError(f"{api_keys.name_of(context.api_key)}: {message or code}") from problem
-        response.error_code = code
-        if hasattr(response, "error_message"):
-            response.error_message = message
-        return response
+        return handler.error_response(request, code_of(problem), message_of(problem))
 
 
 def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:

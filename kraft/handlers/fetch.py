@@ -142,8 +142,8 @@ class _Fetching:
                     now = self._broker.world.clock.now()
                     partition.follower_fetched(self._replica_id, wanted.fetch_offset, wanted.log_start_offset, self._replica_epoch, now)
                 data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
-                result.ranges = [FileRange(part.file, part.position, part.size) for part in data.slices]
-                result.size = sum(part.size for part in data.slices)
+                result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
+                result.size = data.size
                 if self._isolation == READ_COMMITTED:
                     result.aborted = data.aborted_transactions or ()
             log = partition.log

@@ -8,20 +8,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.handlers import alter_configs
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
-from kraft.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
-from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
-from kraft.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse as IncrementalResourceResponse
-from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, ControllerServices
@@ -29,13 +26,11 @@ if TYPE_CHECKING:
 CREATE_TOPICS = Handler(ApiKey.CREATE_TOPICS, between(2, 7), listeners=(BROKER,))
 DELETE_TOPICS = Handler(ApiKey.DELETE_TOPICS, between(1, 6), listeners=(BROKER,))
 CREATE_PARTITIONS = Handler(ApiKey.CREATE_PARTITIONS, between(0, 3), listeners=(BROKER,))
-ALTER_CONFIGS = Handler(ApiKey.ALTER_CONFIGS, between(0, 2), listeners=(BROKER,))
-INCREMENTAL_ALTER_CONFIGS = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), listeners=(BROKER,))
 UPDATE_FEATURES = Handler(ApiKey.UPDATE_FEATURES, between(0, 2), listeners=(BROKER,))
 UNREGISTER_BROKER = Handler(ApiKey.UNREGISTER_BROKER, between(0, 0), listeners=(BROKER,))
 DESCRIBE_QUORUM = Handler(ApiKey.DESCRIBE_QUORUM, between(0, 2), listeners=(BROKER,))
 
-BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, UPDATE_FEATURES, UNREGISTER_BROKER, DESCRIBE_QUORUM)
+BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, UPDATE_FEATURES, UNREGISTER_BROKER, DESCRIBE_QUORUM)
 """Served on brokers by handing on."""
 
 
@@ -76,7 +71,7 @@ async def _hand_on(request: Any, context: RequestContext, broker: BrokerServices
     return await broker.controller.forward(request, context)
 
 
-for _api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, UPDATE_FEATURES, UNREGISTER_BROKER, DESCRIBE_QUORUM):
+for _api in (UPDATE_FEATURES, UNREGISTER_BROKER, DESCRIBE_QUORUM):
     _api.serve(_hand_on)
 
 
@@ -98,25 +93,9 @@ def _create_partitions_failed(request: CreatePartitionsRequest, code: int, messa
     return CreatePartitionsResponse(results=[CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics])
 
 
-@ALTER_CONFIGS.error
-def _alter_configs_failed(request: AlterConfigsRequest, code: int, message: str | None) -> AlterConfigsResponse:
-    failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    return AlterConfigsResponse(
-        responses=[AlterConfigsResourceResponse(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed]
-    )
-
-
-@INCREMENTAL_ALTER_CONFIGS.error
-def _incremental_alter_configs_failed(request: IncrementalAlterConfigsRequest, code: int, message: str | None) -> IncrementalAlterConfigsResponse:
-    failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    return IncrementalAlterConfigsResponse(
-        responses=[IncrementalResourceResponse(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed]
-    )
-
-
 def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
-        return await getattr(node.controller, method)(request, context)
+        return await getattr(node.controller, method)(request, ControllerRequestContext(context.api_version, context.principal))
 
     return serve
 
@@ -141,8 +120,8 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.CREATE_TOPICS, between(2, 7), _delegate("create_topics"), CREATE_TOPICS.on_error),
     _controller_api(ApiKey.DELETE_TOPICS, between(1, 6), _delegate("delete_topics"), DELETE_TOPICS.on_error),
     _controller_api(ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate("create_partitions"), CREATE_PARTITIONS.on_error),
-    _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), ALTER_CONFIGS.on_error),
-    _controller_api(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), _delegate("incremental_alter_configs"), INCREMENTAL_ALTER_CONFIGS.on_error),
+    _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
+    _controller_api(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), _delegate("incremental_alter_configs"), alter_configs.INCREMENTAL.on_error),
     _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _delegate("update_features")),
     _controller_api(ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker")),
     _controller_api(ApiKey.BROKER_REGISTRATION, between(0, 4), _delegate("register_broker")),

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from kraft.common.errors import ProtocolError
 from kraft.network.reply import Peer, Reply
+from kraft.protocol import api_keys
 
 BROKER = "broker"
 CONTROLLER = "controller"
@@ -66,6 +68,18 @@ class Handler:
         """Decorator: (request, code, message) -> a response that says so, where top-level fields do not suffice."""
         self.on_error = function
         return function
+
+    def error_response(self, request: Any, code: int, message: str | None) -> Any:
+        """The response that says that the whole request failed. Raises ProtocolError where this API has no way to say so: the connection then closes."""
+        if self.on_error is not None:
+            return self.on_error(request, code, message)
+        response: Any = api_keys.response_class(self.key)()
+        if not hasattr(response, "error_code"):
+            raise ProtocolError(f"{api_keys.name_of(self.key)}: {message or code}")
+        response.error_code = code
+        if hasattr(response, "error_message"):
+            response.error_message = message
+        return response
 
 
 def between(first: int, last: int) -> tuple[int, int]:

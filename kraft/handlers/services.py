@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kraft.raft.driver import RaftDriver
     from kraft.replication.fetch_session import FetchSessionCache
     from kraft.replication.replica_manager import ReplicaManager
+    from kraft.replication.topic_configs import ConfigView
     from kraft.world.ports import World
 
 
@@ -36,13 +37,26 @@ class ProducerIds(Protocol):
 class BrokerServices:
     """What handlers on the broker's listeners use."""
 
-    __slots__ = ("cluster_id", "config", "controller", "finalized_features", "groups", "log", "metadata", "producer_ids", "registry", "replicas", "sessions", "world")
+    __slots__ = (
+        "cluster_id",
+        "configs",
+        "controller",
+        "finalized_features",
+        "groups",
+        "log",
+        "metadata",
+        "producer_ids",
+        "registry",
+        "replicas",
+        "sessions",
+        "world",
+    )
 
     def __init__(
         self,
         *,
         world: World,
-        config: NodeConfig,
+        configs: ConfigView,
         cluster_id: str,
         finalized_features: Callable[[], dict[str, int]],
         log: Logger,
@@ -55,7 +69,7 @@ class BrokerServices:
         producer_ids: ProducerIds,
     ) -> None:
         self.world = world
-        self.config = config
+        self.configs = configs
         self.cluster_id = cluster_id
         self.finalized_features = finalized_features
         self.log = log
@@ -67,17 +81,22 @@ class BrokerServices:
         self.controller = controller
         self.producer_ids = producer_ids
 
+    @property
+    def config(self) -> NodeConfig:
+        """The node's configuration as it is now, dynamic values included."""
+        return self.configs.effective(self.metadata.image)
+
 
 class ControllerServices:
     """What handlers on the controller's listener use."""
 
-    __slots__ = ("cluster_id", "config", "controller", "finalized_features", "log", "metadata", "raft", "registry", "world")
+    __slots__ = ("cluster_id", "configs", "controller", "finalized_features", "log", "metadata", "raft", "registry", "world")
 
     def __init__(
         self,
         *,
         world: World,
-        config: NodeConfig,
+        configs: ConfigView,
         cluster_id: str,
         finalized_features: Callable[[], dict[str, int]],
         log: Logger,
@@ -87,7 +106,7 @@ class ControllerServices:
         raft: RaftDriver,
     ) -> None:
         self.world = world
-        self.config = config
+        self.configs = configs
         self.cluster_id = cluster_id
         self.finalized_features = finalized_features
         self.log = log
@@ -95,3 +114,8 @@ class ControllerServices:
         self.metadata = metadata
         self.controller = controller
         self.raft = raft
+
+    @property
+    def config(self) -> NodeConfig:
+        """The node's configuration as it is now, dynamic values included."""
+        return self.configs.effective(self.metadata.image)

@@ -9,12 +9,13 @@ from kraft.world.ports import Buffer, File
 
 
 class FileRange:
-    """Bytes that go from a file to the socket without passing through Python."""
+    """Bytes that go from a file to the socket without passing through Python. `owner` is kept alive with it: whoever holds the file open."""
 
-    __slots__ = ("file", "position", "size")
+    __slots__ = ("file", "owner", "position", "size")
 
-    def __init__(self, file: File, position: int, size: int) -> None:
+    def __init__(self, file: File, position: int, size: int, owner: object) -> None:
         self.file = file
+        self.owner = owner
         self.position = position
         self.size = size
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import errno
 import math
+from typing import TYPE_CHECKING
 
 import trio
 
 from kraft.common.errors import ProtocolError
-from kraft.common.logging import Logger
 from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import Dispatcher, Peer
 from kraft.world.ports import Clock, Listener, Stream, World
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
 
 SCRATCH_BYTES = 128 * 1024
 ACCEPT_RETRY_SECONDS = 0.05

@@ -6,24 +6,18 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import ApiError, NotLeader
-from kraft.common.ids import TopicPartition
+from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.partition import Partition
+from kraft.replication.topic_configs import ConfigView, TopicConfig
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
-    from kraft.storage.log_config import LogConfig
     from kraft.storage.log_manager import LogManager
     from kraft.world.ports import Clock
-
-
-class TopicConfigs(Protocol):
-    """Effective topic configurations as of an image: topic over broker over default."""
-
-    def log_config(self, image: MetadataImage, topic: str) -> LogConfig: ...
 
 
 class LeadershipListener(Protocol):
@@ -36,7 +30,7 @@ class LeadershipListener(Protocol):
 class ReplicaManager:
     """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
 
-    def __init__(self, node_id: int, logs: LogManager, configs: TopicConfigs, clock: Clock, log: Logger) -> None:
+    def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, clock: Clock, log: Logger) -> None:
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}
@@ -94,7 +88,7 @@ class ReplicaManager:
                 registration = image.topics.partition(topic_id, index)
                 assert registration is not None
                 if self.node_id in registration.replicas:
-                    config = config or self._configs.log_config(image, name)
+                    config = config or self._configs.topic(image, name)
                     self._apply_partition(name, index, topic_id, registration, config, now)
                 elif (name, index) in self._partitions:
                     self._drop(name, index)
@@ -103,10 +97,10 @@ class ReplicaManager:
                     yield
         yield from self._apply_configs(image, changes)
 
-    def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: LogConfig, now: float) -> None:
+    def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: TopicConfig, now: float) -> None:
         partition = self._partitions.get((name, index))
         if partition is None:
-            log = self.logs.get_or_create(TopicPartition(name, index), topic_id, config)
+            log = self.logs.get_or_create(TopicPartition(name, index), Uuid(topic_id), config.log)
             partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log)
             partition.min_isr = config.min_insync_replicas
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
@@ -124,15 +118,15 @@ class ReplicaManager:
         names = {name for kind, name in changes.configs if kind == 2}
         if any(kind == 4 for kind, _ in changes.configs):
             names.update(self.topic_ids)
-        configs: dict[str, LogConfig] = {}
+        configs: dict[str, TopicConfig] = {}
         if not names:
             return
         for done, partition in enumerate(self):
             if partition.topic in names:
                 if partition.topic not in configs:
-                    configs[partition.topic] = self._configs.log_config(image, partition.topic)
+                    configs[partition.topic] = self._configs.topic(image, partition.topic)
                 config = configs[partition.topic]
-                partition.log.update_config(config)
+                partition.log.config = config.log
                 partition.min_isr = config.min_insync_replicas
                 partition.advance_high_watermark()
             if done % 500 == 499:

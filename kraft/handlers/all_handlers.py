@@ -1,0 +1,60 @@
+"""The two registries of this release: what the broker's listeners serve, and what the controller's listener serves."""
+
+from __future__ import annotations
+
+from kraft.handlers import (
+    alter_configs,
+    api_versions,
+    delete_records,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_producers,
+    describe_topic_partitions,
+    envelope,
+    fetch,
+    find_coordinator,
+    forwarded,
+    groups,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from kraft.handlers.registry import BROKER, CONTROLLER, Handler, Registry
+
+_HANDLERS: tuple[Handler, ...] = (
+    produce.API,
+    fetch.API,
+    list_offsets.API,
+    metadata.API,
+    find_coordinator.API,
+    *groups.APIS,
+    api_versions.API,
+    delete_records.API,
+    init_producer_id.API,
+    offset_for_leader_epoch.API,
+    describe_configs.API,
+    describe_configs.CONTROLLER_API,
+    describe_log_dirs.API,
+    describe_cluster.API,
+    describe_cluster.CONTROLLER_API,
+    describe_producers.API,
+    describe_topic_partitions.API,
+    list_config_resources.API,
+    alter_configs.ALTER,
+    alter_configs.INCREMENTAL,
+    envelope.API,
+    *forwarded.BROKER_APIS,
+    *forwarded.CONTROLLER_APIS,
+)
+
+
+def broker_registry() -> Registry:
+    return Registry(BROKER, _HANDLERS)
+
+
+def controller_registry() -> Registry:
+    return Registry(CONTROLLER, _HANDLERS)

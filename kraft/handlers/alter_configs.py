@@ -1,0 +1,115 @@
+"""AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339, KIP-412): the broker's gate, then the controller's decision.
+
+Each resource answers for itself: what the gate refuses, and what concerns this node's log levels alone, is answered here; the rest goes to the active
+controller.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kraft.common.config.alterations import Alteration, Operation, check_logger_alterations, check_request
+from kraft.common.config.resources import ResourceType
+from kraft.common.errors import ApiError
+from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import alter_configs_response, incremental_alter_configs_response
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
+from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2))
+INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1))
+
+LOGGERS = ("root",)
+
+
+@ALTER.serve
+async def alter_configs(request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices) -> AlterConfigsResponse:
+    """Full replacement of a resource's dynamic configs."""
+    answered: dict[tuple[int, str], ApiError | None] = {}
+    for resource in request.resources:
+        alterations = [Alteration(config.name, Operation.SET, config.value) for config in resource.configs]
+        _gate(resource.resource_type, resource.resource_name, alterations, answered, request, broker)
+    results = await _decide(request, answered, context, broker)
+    respond = alter_configs_response.AlterConfigsResourceResponse
+    return AlterConfigsResponse(
+        responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for (kind, name), (code, message) in results.items()]
+    )
+
+
+@INCREMENTAL.serve
+async def incremental_alter_configs(
+    request: IncrementalAlterConfigsRequest, context: RequestContext, broker: BrokerServices
+) -> IncrementalAlterConfigsResponse:
+    """Set, delete, append and subtract single keys."""
+    answered: dict[tuple[int, str], ApiError | None] = {}
+    for resource in request.resources:
+        alterations = [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]
+        _gate(resource.resource_type, resource.resource_name, alterations, answered, request, broker)
+    results = await _decide(request, answered, context, broker)
+    respond = incremental_alter_configs_response.AlterConfigsResourceResponse
+    return IncrementalAlterConfigsResponse(
+        responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for (kind, name), (code, message) in results.items()]
+    )
+
+
+def _gate(kind: int, name: str, alterations: list[Alteration], answered: dict[tuple[int, str], ApiError | None], request: Any, broker: BrokerServices) -> None:
+    """Put the resource into `answered` if it goes no further: with its error, or None when it is done."""
+    try:
+        check_request(kind, name, alterations, broker.config)
+        if kind == ResourceType.BROKER_LOGGER:
+            _alter_loggers(name, alterations, request, broker)
+            answered[kind, name] = None
+    except EXPECTED as problem:
+        answered[kind, name] = ApiError(code_of(problem), message_of(problem) or "")
+
+
+def _alter_loggers(name: str, alterations: list[Alteration], request: Any, broker: BrokerServices) -> None:
+    if name != str(broker.config.node_id):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.config.node_id}, but received {name}")
+    if isinstance(request, AlterConfigsRequest):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
+    check_logger_alterations(alterations, LOGGERS)
+    if not request.validate_only:
+        for alteration in alterations:
+            if alteration.value is not None:
+                broker.log.set_level_name(alteration.value)
+
+
+async def _decide(
+    request: Any, answered: dict[tuple[int, str], ApiError | None], context: RequestContext, broker: BrokerServices
+) -> dict[tuple[int, str], tuple[int, str | None]]:
+    """Outcome of every resource, those answered here first, as Kafka does."""
+    results: dict[tuple[int, str], tuple[int, str | None]] = {
+        key: (0, None) if problem is None else (problem.code, problem.message) for key, problem in answered.items()
+    }
+    rest = [resource for resource in request.resources if (resource.resource_type, resource.resource_name) not in answered]
+    if rest:
+        onward = type(request)(resources=rest, validate_only=request.validate_only)
+        response = await broker.controller.forward(onward, context)
+        for result in response.responses:
+            results[result.resource_type, result.resource_name] = (result.error_code, result.error_message)
+    return results
+
+
+@ALTER.error
+def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> AlterConfigsResponse:
+    respond = alter_configs_response.AlterConfigsResourceResponse
+    failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    return AlterConfigsResponse(responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed])
+
+
+@INCREMENTAL.error
+def _incremental_failed(request: IncrementalAlterConfigsRequest, code: int, message: str | None) -> IncrementalAlterConfigsResponse:
+    respond = incremental_alter_configs_response.AlterConfigsResourceResponse
+    failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
+    return IncrementalAlterConfigsResponse(
+        responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed]
+    )

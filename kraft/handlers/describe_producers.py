@@ -1,0 +1,48 @@
+"""DescribeProducers (KIP-664): who writes idempotently to a partition, and where they stand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest
+from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0))
+
+
+@API.serve
+async def describe_producers(request: DescribeProducersRequest, context: RequestContext, broker: BrokerServices) -> DescribeProducersResponse:
+    """Each partition answers for itself."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(name=topic.name, partitions=[_describe(topic.name, index, broker) for index in topic.partition_indexes]) for topic in request.topics
+        ]
+    )
+
+
+def _describe(topic: str, index: int, broker: BrokerServices) -> PartitionResponse:
+    answer = PartitionResponse(partition_index=index)
+    try:
+        partition = broker.replicas.partition(topic, index)
+        partition.check_leader()
+        if partition.log.has_producers:
+            answer.active_producers = [
+                ProducerState(
+                    producer_id=producer_id,
+                    producer_epoch=entry.epoch,
+                    last_sequence=entry.last_sequence,
+                    last_timestamp=entry.last_timestamp,
+                    coordinator_epoch=entry.coordinator_epoch,
+                    current_txn_start_offset=-1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
+                )
+                for producer_id, entry in sorted(partition.log.producers.producers.items())
+            ]
+    except EXPECTED as problem:
+        answer.error_code, answer.error_message = code_of(problem), message_of(problem)
+    return answer

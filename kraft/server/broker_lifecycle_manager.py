@@ -1,0 +1,154 @@
+"""A broker's standing with the controller: registered, caught up, unfenced, and on its way out (KIP-631).
+
+Starting -> Registered (fenced) -> Unfenced -> PendingControlledShutdown -> ShuttingDown. Heartbeats go out every broker.heartbeat.interval.ms, at once when
+something waits for the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.features import SUPPORTED_FEATURES
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.world.ports import World
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+REGISTRATION_RETRY_SECONDS = 0.1
+FEATURE_OF_RAFT: Final = "kraft.version"
+
+
+class BrokerState:
+    """Kafka's broker states, as its BrokerState metric numbers them."""
+
+    NOT_RUNNING: Final = 0
+    STARTING: Final = 1
+    RECOVERY: Final = 2
+    RUNNING: Final = 3
+    PENDING_CONTROLLED_SHUTDOWN: Final = 6
+    SHUTTING_DOWN: Final = 7
+
+
+class BrokerLifecycleManager:
+    """One task (`run`) talks to the controller; others read `state` and wait on the events."""
+
+    def __init__(
+        self, world: World, config: NodeConfig, cluster_id: str, channel: NodeToControllerChannel, metadata_offset: Callable[[], int], log: Logger
+    ) -> None:
+        self._world = world
+        self._config = config
+        self._cluster_id = cluster_id
+        self._channel = channel
+        self._metadata_offset = metadata_offset
+        self._log = log
+        self._incarnation_id = world.random.uuid("broker-incarnation")
+        self._wake = trio.Event()
+        self._wants_shutdown = False
+        self.state = BrokerState.STARTING
+        self.epoch = -1
+        self.fenced = True
+        self.offline_directories: list[bytes] = []
+        self.unfenced = trio.Event()
+        self.may_stop = trio.Event()
+
+    async def run(self, listeners: list[Listener], directories: list[bytes], previous_epoch: int) -> None:
+        """Register, then keep the session alive until cancelled. Raises ApiError when the controller refuses this broker for good."""
+        await self._register(listeners, directories, previous_epoch)
+        while True:
+            wake = self._wake
+            delay = await self._heartbeat()
+            with self._world.clock.move_on_after(delay):
+                await wake.wait()
+
+    def begin_controlled_shutdown(self) -> None:
+        """Ask the controller to move leaders away; `may_stop` tells when it has."""
+        self._wants_shutdown = True
+        self.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+        self.poke()
+
+    def poke(self) -> None:
+        """Send the next heartbeat now."""
+        self._wake.set()
+        self._wake = trio.Event()
+
+    async def _register(self, listeners: list[Listener], directories: list[bytes], previous_epoch: int) -> None:
+        clock = self._world.clock
+        request = BrokerRegistrationRequest(
+            broker_id=self._config.node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=self._incarnation_id,
+            listeners=listeners,
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+                if name != FEATURE_OF_RAFT
+            ],
+            rack=self._config.rack,
+            log_dirs=directories,
+            previous_broker_epoch=previous_epoch,
+        )
+        deadline = clock.now() + self._config.seconds("initial.broker.registration.timeout.ms")
+        while True:
+            response = await self._attempt(request, deadline)
+            if isinstance(response, BrokerRegistrationResponse) and not response.error_code:
+                self.epoch = response.broker_epoch
+                self._log.info("broker registered", epoch=self.epoch)
+                return
+            code = response.error_code if isinstance(response, BrokerRegistrationResponse) else ErrorCode.REQUEST_TIMED_OUT
+            if clock.now() >= deadline or code in (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REGISTRATION):
+                raise ApiError(code, f"the controller does not take this broker: {name_of(code)}")
+            await clock.sleep(REGISTRATION_RETRY_SECONDS)
+
+    async def _attempt(self, request: Any, deadline: float) -> Any:
+        try:
+            return await self._channel.send(request, timeout=max(0.1, deadline - self._world.clock.now()))
+        except KraftError as problem:
+            self._log.warning("controller not reached", request=type(request).__name__, reason=str(problem))
+            return None
+
+    async def _heartbeat(self) -> float:
+        """One heartbeat; returns how long to wait before the next."""
+        request = BrokerHeartbeatRequest(
+            broker_id=self._config.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=False,
+            want_shut_down=self._wants_shutdown,
+            offline_log_dirs=self.offline_directories,
+        )
+        interval = self._config.seconds("broker.heartbeat.interval.ms")
+        response: BrokerHeartbeatResponse | None = await self._attempt(request, self._world.clock.now() + self._config.seconds("broker.session.timeout.ms"))
+        if response is None:
+            return REGISTRATION_RETRY_SECONDS
+        if response.error_code:
+            self._log.warning("heartbeat refused", code=name_of(response.error_code))
+            return REGISTRATION_RETRY_SECONDS
+        self._take(response)
+        # Somebody waits for the next answer while we are fenced or leaving: ask again soon.
+        return min(interval, 0.01 if self.fenced else 0.05) if self.fenced or self._wants_shutdown else interval
+
+    def _take(self, response: BrokerHeartbeatResponse) -> None:
+        if response.should_shut_down:
+            self.state = BrokerState.SHUTTING_DOWN
+            self.may_stop.set()
+            return
+        if self.fenced and not response.is_fenced:
+            self._log.info("broker unfenced", epoch=self.epoch)
+            self.fenced = False
+            if not self._wants_shutdown:
+                self.state = BrokerState.RUNNING
+            self.unfenced.set()
+        elif response.is_fenced and not self.fenced:
+            self._log.warning("broker fenced by the controller", epoch=self.epoch)
+            self.fenced = True

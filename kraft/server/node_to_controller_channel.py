@@ -1,0 +1,125 @@
+"""The broker's way to the active controller. Where that is this very process the request is a function call; else it travels, what clients asked for in an
+Envelope (KIP-590).
+
+A request is tried again, at a new leader if there is one, until its deadline: it may thus be carried out twice, which every request sent here tolerates.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
+from kraft.common.errors import ApiError, KraftError, NotLeader
+from kraft.handlers.envelope import encode_principal
+from kraft.handlers.errors import code_of
+from kraft.handlers.registry import CONTROLLER, Registry, RequestContext
+from kraft.handlers.services import ControllerServices
+from kraft.network.reply import Peer
+from kraft.protocol import api_keys
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
+from kraft.protocol.messages.envelope_request import EnvelopeRequest
+from kraft.protocol.messages.envelope_response import EnvelopeResponse
+from kraft.world.ports import World
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+RETRY_SECONDS = 0.05
+TRIES_AGAIN = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+
+LeaderEndpoint = Callable[[], tuple[int, str, int] | None]
+"""The active controller as the quorum knows it now: (id, host, port), or None."""
+
+
+class NodeToControllerChannel:
+    """Owned by the broker's loop; may be used by many tasks."""
+
+    def __init__(self, world: World, node_id: int, leader: LeaderEndpoint, log: Logger, request_timeout: float) -> None:
+        self._world = world
+        self._node_id = node_id
+        self._leader = leader
+        self._log = log
+        self._timeout = request_timeout
+        self._local: tuple[Registry, ControllerServices] | None = None
+        self._connection: ClientConnection | None = None
+        self._connected_to: tuple[int, str, int] | None = None
+        self._own_context = RequestContext(Peer("127.0.0.1", CONTROLLER, ("127.0.0.1", 0)), -1, -1, 0, f"broker-{node_id}")
+
+    def use_local(self, registry: Registry, services: ControllerServices) -> None:
+        """This process has a controller: while it is the active one, requests need no network."""
+        self._local = (registry, services)
+
+    async def send(self, request: Any, *, timeout: float | None = None) -> Any:
+        """A request of the broker itself. Raises ApiError REQUEST_TIMED_OUT when no controller answers in time."""
+        return await self._until_answered(request, self._own_context, False, timeout)
+
+    async def forward(self, request: Any, context: RequestContext) -> Any:
+        """A client's request, carried out as the client's principal. Raises ApiError: what the controller refuses with as a whole, or REQUEST_TIMED_OUT."""
+        return await self._until_answered(request, context, True, None)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def _until_answered(self, request: Any, context: RequestContext, enveloped: bool, timeout: float | None) -> Any:
+        clock = self._world.clock
+        deadline = clock.now() + (self._timeout if timeout is None else timeout)
+        while True:
+            try:
+                return await self._try(request, context, enveloped, deadline - clock.now())
+            except (Disconnected, TimeoutError, UnsupportedApi, NotLeader) as problem:
+                self.close()
+                reason = str(problem)
+            except ApiError as problem:
+                if problem.code not in TRIES_AGAIN:
+                    raise
+                reason = str(problem)
+            if clock.now() + RETRY_SECONDS >= deadline:
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"no active controller answered {api_keys.name_of(request.API_KEY)}: {reason}")
+            await clock.sleep(RETRY_SECONDS)
+
+    async def _try(self, request: Any, context: RequestContext, enveloped: bool, timeout: float) -> Any:
+        leader = self._leader()
+        if leader is None:
+            raise NotLeader("the quorum has no leader now")
+        if leader[0] == self._node_id and self._local is not None:
+            return await self._call_local(*self._local, request, context)
+        connection = await self._connect(leader, timeout)
+        response = await (self._call_enveloped(connection, request, context, timeout) if enveloped else connection.call(request, timeout=timeout))
+        if getattr(response, "error_code", 0) in TRIES_AGAIN:
+            raise ApiError(response.error_code, "the node asked is not the active controller any more")
+        return response
+
+    async def _call_local(self, registry: Registry, services: ControllerServices, request: Any, context: RequestContext) -> Any:
+        handler = registry.get(request.API_KEY)
+        assert handler is not None
+        assert handler.serve_function is not None
+        try:
+            return await handler.serve_function(request, context, services)
+        except KraftError as problem:
+            if isinstance(problem, NotLeader) or code_of(problem) in TRIES_AGAIN:
+                raise
+            return handler.error_response(request, code_of(problem), str(problem))
+
+    async def _connect(self, leader: tuple[int, str, int], timeout: float) -> ClientConnection:
+        if self._connection is None or not self._connection.is_open or self._connected_to != leader:
+            self.close()
+            self._connection = await open_connection(self._world, leader[1], leader[2], client_id=f"broker-{self._node_id}", timeout=timeout)
+            self._connected_to = leader
+        return self._connection
+
+    async def _call_enveloped(self, connection: ClientConnection, request: Any, context: RequestContext, timeout: float) -> Any:
+        inner = encode_request(request.API_KEY, context.api_version, context.correlation_id, context.client_id, request)[SIZE_BYTES:]
+        envelope = EnvelopeRequest(
+            request_data=inner, request_principal=encode_principal(context.principal), client_host_address=ipaddress.ip_address(context.peer.host).packed
+        )
+        answer: EnvelopeResponse = await connection.call(envelope, timeout=timeout)
+        if answer.error_code:
+            raise ApiError(answer.error_code, "the active controller could not carry the request out")
+        assert answer.response_data is not None
+        _, response = decode_response(request.API_KEY, context.api_version, answer.response_data)
+        return response
