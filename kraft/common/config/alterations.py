@@ -113,7 +113,7 @@ def altered(resource_type: int, current: Mapping[str, str], alterations: Sequenc
 
 def _operate(resource_type: int, name: str, operation: int, value: str | None, before: str | None) -> str | None:
     if operation == Operation.SET:
-        return value
+        return None if value is None else value.strip()
     if operation == Operation.DELETE:
         return None
     if operation not in (Operation.APPEND, Operation.SUBTRACT):

@@ -96,7 +96,7 @@ def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers, names: Se
     def describe(key: ConfigKey) -> DescribedConfig:
         synonyms = []
         if key.name in overrides:
-            synonyms.append(ConfigSynonym(key.name, overrides[key.name], ConfigSource.DYNAMIC_TOPIC))
+            synonyms.append(ConfigSynonym(key.name, overrides[key.name].strip(), ConfigSource.DYNAMIC_TOPIC))
         if key.name in TOPIC_SYNONYMS:
             synonyms += _broker_synonyms(TOPIC_SYNONYMS[key.name][0].name, layers)
         return _described(key, text_of(key.type, values[key.name]), synonyms, read_only=False)
