@@ -1,0 +1,157 @@
+"""A world and a log in memory for tests of the runtime: trio's mock clock drives time, and a test says when the log fails, waits or replicates."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.shard import LogRecord
+
+
+class TrioClock:
+    """`world.ports.Clock` over trio's clock, which a test mocks."""
+
+    def now(self) -> float:
+        return trio.current_time()
+
+    def wall_ms(self) -> int:
+        return 1_700_000_000_000 + int(trio.current_time() * 1000)
+
+    async def sleep(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+
+    async def sleep_until(self, deadline: float) -> None:
+        await trio.sleep_until(deadline)
+
+    @contextmanager
+    def move_on_at(self, deadline: float) -> Iterator[trio.CancelScope]:
+        with trio.CancelScope(deadline=deadline) as scope:
+            yield scope
+
+    def move_on_after(self, seconds: float) -> Any:
+        return self.move_on_at(trio.current_time() + seconds)
+
+
+class SeededRandomness:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def stream(self, purpose: str) -> random.Random:
+        return self._random
+
+    def uuid(self, purpose: str) -> bytes:
+        return self._random.randbytes(16)
+
+
+class MemoryWorld:
+    """As much of a world as coordinators use."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.clock = TrioClock()
+        self.random = SeededRandomness(seed)
+        self.notes: list[dict[str, Any]] = []
+
+    def log_sink(self, line: Any) -> None:
+        self.notes.append(dict(line))
+
+
+@dataclass(frozen=True)
+class MemoryRecord:
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True)
+class MemoryBatch:
+    base_offset: int
+    entries: tuple[MemoryRecord, ...]
+    is_control: bool = False
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + len(self.entries)
+
+    def records(self) -> tuple[MemoryRecord, ...]:
+        return self.entries
+
+
+class MemoryLog:
+    """`CoordinatorLog` in memory.
+
+    The next append raises the first of `fail_next`; appends wait while `gate` is closed; the high watermark follows by itself unless `held`.
+    """
+
+    def __init__(self) -> None:
+        self.batches: dict[TopicPartition, list[MemoryBatch]] = {}
+        self.watermarks: dict[TopicPartition, int] = {}
+        self.listeners: dict[TopicPartition, list[Callable[[int], None]]] = {}
+        self.fail_next: list[KraftError] = []
+        self.held = False
+        self.gate: trio.Event | None = None
+        self.read_gate: trio.Event | None = None
+        self.appends = 0
+        self.epochs: list[int] = []
+
+    def end_offset(self, partition: TopicPartition) -> int:
+        batches = self.batches.get(partition)
+        return batches[-1].next_offset if batches else 0
+
+    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.fail_next:
+            raise self.fail_next.pop(0)
+        self.appends += 1
+        self.epochs.append(leader_epoch)
+        batch = MemoryBatch(self.end_offset(partition), tuple(MemoryRecord(key, value) for key, value in records))
+        self.batches.setdefault(partition, []).append(batch)
+        if not self.held:
+            self.replicate(partition)
+        return batch.next_offset - 1
+
+    async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[MemoryBatch]:
+        if self.read_gate is not None:
+            await self.read_gate.wait()
+        await trio.lowlevel.checkpoint()
+        return [batch for batch in self.batches.get(partition, []) if batch.next_offset > from_offset][:2]
+
+    def log_start_offset(self, partition: TopicPartition) -> int:
+        return 0
+
+    def high_watermark(self, partition: TopicPartition) -> int:
+        return self.watermarks.get(partition, 0)
+
+    def on_high_watermark(self, partition: TopicPartition, listener: Callable[[int], None]) -> Callable[[], None]:
+        listeners = self.listeners.setdefault(partition, [])
+        listeners.append(listener)
+        return lambda: listeners.remove(listener)
+
+    def replicate(self, partition: TopicPartition, up_to: float = math.inf) -> None:
+        """Let the high watermark rise."""
+        self.watermarks[partition] = min(self.end_offset(partition), int(min(up_to, 2**62)))
+        for listener in list(self.listeners.get(partition, [])):
+            listener(self.watermarks[partition])
+
+
+class Topics:
+    """A `TopicDirectory` of topics with two partitions each; their ids are their names, padded."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = list(names)
+
+    def topic_id(self, name: str) -> bytes | None:
+        return name.encode().ljust(16, b".") if name in self.names else None
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        return next((name for name in self.names if self.topic_id(name) == bytes(topic_id)), None)
+
+    def partition_count(self, name: str) -> int:
+        return 2 if name in self.names else 0
