@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from kraft.common.config.definition import ConfigKey, UpdateMode
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.resources import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, LOG_LEVELS, TOPIC_KEYS, TOPIC_SYNONYMS
+from kraft.common.config.resources import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, LOG_LEVELS, TOPIC_KEYS, TOPIC_SYNONYMS, broker_family
 from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.config.types import text_of
 
@@ -74,16 +74,6 @@ class BrokerLayers(NamedTuple):
     def effective(self) -> NodeConfig:
         return self.static.with_dynamic(self.cluster, self.broker)
 
-
-_FAMILIES: Final = (
-    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
-    ("log.roll.ms", "log.roll.hours"),
-    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
-    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
-)
-"""Broker keys that say the same thing, strongest first."""
-
-_MEMBERS: Final = {name: family for family in _FAMILIES for name in family if name != "log.flush.scheduler.interval.ms"}
 
 _DYNAMIC_ONLY: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
 """Keys that Kafka shows only where somebody set them."""
@@ -179,7 +169,7 @@ def _described(key: ConfigKey, value: str | None, synonyms: Sequence[ConfigSynon
 
 def _broker_synonyms(name: str, layers: BrokerLayers) -> list[ConfigSynonym]:
     """All places that give the broker key `name` or one of its family a value, nearest place first."""
-    family = _MEMBERS.get(name, (name,))
+    family = (name,) if name == "log.flush.scheduler.interval.ms" else broker_family(name)
     places: tuple[tuple[Mapping[str, str], int], ...] = (
         (layers.broker, ConfigSource.DYNAMIC_BROKER),
         (layers.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import WILDCARD_HOSTS, Address, Endpoint, Voter
 from kraft.common.config.layers import Setting
-from kraft.common.config.resources import BROKER_KEYS
+from kraft.common.config.resources import BROKER_KEYS, broker_family
 from kraft.common.config.types import Value
 
 BROKER = "broker"
@@ -123,6 +123,7 @@ class NodeConfig:
             for name, text in layer.items():
                 key = BROKER_KEYS.get(name)
                 if key is not None and key.update_mode != UpdateMode.READ_ONLY and key.validate(text) is None:
+                    values.update({member: BROKER_KEYS[member].default for member in broker_family(name)})
                     values[name] = key.parse(text)
         return replace(self, values=values)
 

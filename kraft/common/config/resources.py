@@ -109,3 +109,17 @@ TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
     "unclean.leader.election.enable": (Synonym("unclean.leader.election.enable"),),
 }
 """Kafka's ServerTopicConfigSynonyms: the first synonym that is set counts."""
+
+_BROKER_FAMILIES: Final = (
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+)
+
+_FAMILY_OF: Final = {name: family for family in _BROKER_FAMILIES for name in family}
+
+
+def broker_family(name: str) -> tuple[str, ...]:
+    """All broker keys that say the same thing as `name`, strongest first."""
+    return _FAMILY_OF.get(name, (name,))
