@@ -1,0 +1,154 @@
+"""A node's own clock over universal time: it may start skewed, run fast or slow, stand still, and its wall clock may jump."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import TracebackType
+
+import trio
+
+from kraft.world.simulated.node import Node, Parking
+from kraft.world.simulated.time import Event
+
+EPOCH_MS = 1_767_225_600_000  # 2026-01-01, the wall time at which every simulation begins.
+STEP_SECONDS = 1e-6  # How much later to look again when rounding made an alarm ring early.
+
+
+class Alarm:
+    """An action due at a time of the node's clock."""
+
+    __slots__ = ("action", "deadline", "event")
+
+    def __init__(self, deadline: float, action: Callable[[], None]) -> None:
+        self.deadline = deadline
+        self.action = action
+        self.event: Event | None = None
+
+
+class SimulatedClock:
+    """Implements `kraft.world.ports.Clock`. At speed 0 it stands still."""
+
+    __slots__ = ("_alarms", "_at", "_node", "_origin", "_speed", "wall_skew_ms")
+
+    def __init__(self, node: Node, *, started: float, speed: float = 1.0, wall_skew_ms: int = 0) -> None:
+        """`started`: what `now` says at this moment."""
+        self._node = node
+        self._at = node.time.now  # Universal time at which `now` was `_origin`.
+        self._origin = started
+        self._speed = speed
+        self.wall_skew_ms = wall_skew_ms
+        self._alarms: dict[Alarm, None] = {}
+        node.on_death(self._silence)
+
+    def _read(self) -> float:
+        return self._origin + (self._node.time.now - self._at) * self._speed
+
+    def now(self) -> float:
+        self._node.enter("now")
+        return self._read()
+
+    def wall_ms(self) -> int:
+        self._node.enter("wall")
+        return self.read_wall_ms()
+
+    def read_wall_ms(self) -> int:
+        """The wall clock as the disk stamps files with it: no port call, no trace."""
+        return EPOCH_MS + self.wall_skew_ms + int((self._origin + (self._node.time.now - self._at) * self._speed) * 1000)
+
+    def set_speed(self, speed: float) -> None:
+        """From now on the clock makes `speed` seconds a universal second; alarms move accordingly."""
+        self._origin, self._at, self._speed = self._read(), self._node.time.now, speed
+        for alarm in self._alarms:
+            self._arm(alarm)
+
+    @property
+    def speed(self) -> float:
+        return self._speed
+
+    def set_alarm(self, deadline: float, action: Callable[[], None]) -> Alarm:
+        alarm = Alarm(deadline, action)
+        self._alarms[alarm] = None
+        self._arm(alarm)
+        return alarm
+
+    def drop_alarm(self, alarm: Alarm) -> None:
+        self._alarms.pop(alarm, None)
+        if alarm.event:
+            self._node.time.cancel(alarm.event)
+            alarm.event = None
+
+    def _arm(self, alarm: Alarm) -> None:
+        if alarm.event:
+            self._node.time.cancel(alarm.event)
+            alarm.event = None
+        if self._speed > 0 and alarm.deadline < math.inf:
+            alarm.event = self._node.time.call_at(self._at + (alarm.deadline - self._origin) / self._speed, lambda: self._ring(alarm))
+
+    def _ring(self, alarm: Alarm) -> None:
+        if self._read() < alarm.deadline:
+            alarm.event = self._node.time.call_after(STEP_SECONDS, lambda: self._ring(alarm))
+            return
+        alarm.event = None
+        del self._alarms[alarm]
+        self._node.wake(alarm.action)
+
+    def _silence(self) -> None:
+        for alarm in list(self._alarms):
+            self.drop_alarm(alarm)
+
+    async def sleep(self, seconds: float) -> None:
+        self._node.enter("sleep", seconds)
+        await self._sleep_until(self._read() + max(0.0, seconds))
+
+    async def sleep_until(self, deadline: float) -> None:
+        self._node.enter("sleep_until", deadline)
+        await self._sleep_until(deadline)
+
+    async def _sleep_until(self, deadline: float) -> None:
+        if deadline <= self._read():
+            await trio.lowlevel.checkpoint()
+            return
+        parking = Parking(self._node)
+        alarm = self.set_alarm(deadline, parking.wake_all)
+        try:
+            await parking.wait()
+        finally:
+            self.drop_alarm(alarm)
+
+    def move_on_at(self, deadline: float) -> DeadlineScope:
+        self._node.enter("move_on_at", deadline)
+        return DeadlineScope(self, deadline)
+
+    def move_on_after(self, seconds: float) -> DeadlineScope:
+        self._node.enter("move_on_after", seconds)
+        return DeadlineScope(self, self._read() + seconds)
+
+
+class DeadlineScope:
+    """A cancel scope whose deadline counts on the node's own clock."""
+
+    __slots__ = ("_alarm", "_clock", "_deadline", "_scope")
+
+    def __init__(self, clock: SimulatedClock, deadline: float) -> None:
+        self._clock = clock
+        self._deadline = deadline
+        self._scope = trio.CancelScope()
+        self._alarm: Alarm | None = None
+
+    def __enter__(self) -> DeadlineScope:
+        self._alarm = self._clock.set_alarm(self._deadline, self._scope.cancel)
+        self._scope.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None:
+        if self._alarm:
+            self._clock.drop_alarm(self._alarm)
+        return self._scope.__exit__(kind, error, traceback)
+
+    @property
+    def cancelled_caught(self) -> bool:
+        return self._scope.cancelled_caught
+
+    def cancel(self) -> None:
+        self._scope.cancel()

@@ -1,0 +1,132 @@
+"""The disk of one node: it outlives the node's processes, and loses on a power cut what they did not sync.
+
+Paths and handles are the business of `files.py`; here are names and contents, space, faults and time taken. Everything random comes from the disk's own stream.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from dataclasses import dataclass
+
+from kraft.world.simulated.inodes import Directory, Inode
+from kraft.world.simulated.journal import Journal
+from kraft.world.simulated.node import Node
+
+WRITE_BACK_RATE = 0.02  # How often a write is followed by the kernel's own flusher.
+SYNC_SECONDS_MEAN = 500e-6  # A flash disk's fsync.
+CALL_SECONDS_MEAN = 5e-6  # Any other file call.
+GIBIBYTE = 1 << 30
+
+
+@dataclass(slots=True)
+class Fault:
+    """File calls named `operation` on paths that contain `within` fail with `error`, `times` times.
+
+    Operations are those of the trace: pread, append, pwrite, sync, sync_directory, truncate, open, rename, remove ...
+    """
+
+    operation: str
+    error: int = errno.EIO
+    within: str = ""
+    times: float = 1
+
+
+class Disk:
+    """Seen and durable state, with the faults that a test or a fault plan switches on."""
+
+    def __init__(self, chance: random.Random, capacity: int = 64 * GIBIBYTE) -> None:
+        self._random = chance
+        self._numbers = 0
+        self.capacity = capacity
+        self.used = 0
+        self.slowness = 1.0  # Factor on the time that file calls take.
+        self.write_back_rate = WRITE_BACK_RATE
+        self.faults: list[Fault] = []
+        self.journal = Journal()
+        self.root = self.new_directory()
+        self.locks: dict[Inode, Node] = {}
+        self._busy = 0.0
+
+    def new_directory(self) -> Directory:
+        self._numbers += 1
+        return Directory(self._numbers)
+
+    def new_file(self, modified_ms: int) -> Inode:
+        self._numbers += 1
+        return Inode(self._numbers, modified_ms)
+
+    def check_faults(self, operation: str, path: str) -> None:
+        """Count the call's time, and raise the OSError that a fault wants it to."""
+        mean = SYNC_SECONDS_MEAN if operation.startswith("sync") else CALL_SECONDS_MEAN
+        self._busy += self._random.expovariate(1 / mean) * self.slowness
+        for fault in self.faults:
+            if fault.operation == operation and fault.within in path and fault.times > 0:
+                fault.times -= 1
+                raise OSError(fault.error, os.strerror(fault.error), path)
+
+    def take_busy_seconds(self) -> float:
+        """Time that file calls took since the last question."""
+        busy, self._busy = self._busy, 0.0
+        return busy
+
+    def free(self) -> int:
+        return max(0, self.capacity - self.used)
+
+    def write(self, inode: Inode, position: int, data: bytes, modified_ms: int) -> int:
+        """Bytes written: fewer than asked when space runs out, as the kernel does; the next call then fails with ENOSPC."""
+        growth = max(0, position + len(data) - len(inode.content))
+        if growth > self.free():
+            data = data[: len(data) - (growth - self.free())]
+            if not data:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        before = len(inode.content)
+        inode.write(position, data)
+        self.used += len(inode.content) - before
+        inode.modified_ms = modified_ms
+        if self._random.random() < self.write_back_rate:
+            inode.write_back(self._random)
+        return len(data)
+
+    def truncate(self, inode: Inode, size: int, modified_ms: int) -> None:
+        growth = size - len(inode.content)
+        if growth > self.free():
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.used += growth
+        inode.truncate(size)
+        inode.modified_ms = modified_ms
+
+    def sync(self, inode: Inode, path: str) -> None:
+        """A failed sync loses the pages for good: the kernel then calls them clean."""
+        try:
+            self.check_faults("sync", path)
+        except OSError:
+            inode.forget_changes()
+            raise
+        inode.sync()
+
+    def crash(self) -> None:
+        """Power is lost. What remains is chosen from the disk's random stream."""
+        self.journal.crash(self._random)
+        self.locks.clear()
+        self.used = 0
+        seen: dict[Inode, None] = {}
+        waiting = [self.root]
+        while waiting:
+            directory = waiting.pop()
+            directory.names = dict(directory.durable)
+            for _, entry in sorted(directory.names.items()):
+                if isinstance(entry, Directory):
+                    waiting.append(entry)
+                elif entry not in seen:
+                    seen[entry] = None
+                    entry.crash(self._random)
+                    self.used += len(entry.content)
+
+    def corrupt(self, inode: Inode, position: int) -> None:
+        """Flip one bit, seen and durable, as a decaying medium does."""
+        bit = 1 << self._random.randrange(8)
+        for content in (inode.content, inode.durable):
+            if position < len(content):
+                content[position] ^= bit

@@ -1,0 +1,153 @@
+"""The network between simulated nodes: hosts with names and addresses, who may reach whom, and how long it takes.
+
+A packet that may not pass is sent again, with growing pauses, as TCP does: so loss shows as a stall, and a cut as silence that ends when it is healed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kraft.world.simulated.node import Node
+from kraft.world.simulated.time import VirtualTime
+
+if TYPE_CHECKING:
+    from kraft.world.simulated.network import SimulatedListener
+    from kraft.world.simulated.streams import SimulatedStream
+
+LOOPBACK = "127.0.0.1"
+WILDCARD = "0.0.0.0"
+OWN_NAMES = ("localhost", LOOPBACK, "::1", WILDCARD, "::", "")
+EPHEMERAL_PORT = 32_768
+RETRY_SECONDS = 0.2  # Linux's smallest retransmission timeout.
+RETRY_SECONDS_MAX = 2.0  # Far below Linux's 120 s, so that a healed cut is noticed within simulated seconds.
+
+
+@dataclass(slots=True)
+class NetworkFaults:
+    """Rates are probabilities a packet or call."""
+
+    latency_min: float = 30e-6
+    latency_mean: float = 100e-6  # Added to the minimum, exponentially distributed.
+    stall_rate: float = 0.0  # A packet is lost: it comes `RETRY_SECONDS` later, and all behind it too.
+    split_rate: float = 0.05  # A receive or send takes only a part of what it could.
+    reset_rate: float = 0.0  # A send finds its connection reset.
+
+
+class Host:
+    """The machine of one node: it keeps its address, ports and disk through all of the node's lives."""
+
+    __slots__ = ("address", "listeners", "name", "next_port", "node", "powered", "streams")
+
+    def __init__(self, name: str, address: str) -> None:
+        self.name = name
+        self.address = address
+        self.node: Node | None = None
+        self.powered = True
+        self.listeners: dict[int, list[SimulatedListener]] = {}
+        self.streams: dict[SimulatedStream, None] = {}
+        self.next_port = EPHEMERAL_PORT
+
+    def find_listener(self, address: str, port: int) -> SimulatedListener | None:
+        for listener in self.listeners.get(port, []):
+            if listener.host in (WILDCARD, address):
+                return listener
+        return None
+
+    def ephemeral_port(self) -> int:
+        while True:
+            self.next_port = self.next_port + 1 if self.next_port < 65_000 else EPHEMERAL_PORT
+            if self.next_port not in self.listeners:
+                return self.next_port
+
+    def process_died(self) -> None:
+        """The kernel closes what the process had open: peers see FIN or RST, and connects are refused."""
+        self.listeners.clear()
+        for stream in list(self.streams):
+            stream.shut()
+
+    def power_lost(self) -> None:
+        """Nothing leaves any more: peers hang until they hear from the next life of this host."""
+        self.powered = False
+        self.listeners.clear()
+        for stream in list(self.streams):
+            stream.vanish()
+
+
+class Internet:
+    """Hosts, cuts and delays. Cuts are pairs (source, target) of host names; they may be one-way."""
+
+    def __init__(self, time: VirtualTime, chance: random.Random) -> None:
+        self.time = time
+        self.chance = chance
+        self.faults = NetworkFaults()
+        self._hosts: dict[str, Host] = {}
+        self._cuts: dict[tuple[str, str], None] = {}
+        self._connections = 0
+
+    def add_host(self, name: str) -> Host:
+        host = Host(name, f"10.0.{len(self._hosts) // 2 // 250}.{len(self._hosts) // 2 % 250 + 1}")
+        self._hosts[host.name] = self._hosts[host.address] = host
+        return host
+
+    def new_connection(self) -> int:
+        self._connections += 1
+        return self._connections
+
+    def resolve(self, name: str, asking: Host) -> tuple[Host, str]:
+        """The host of that name and the address by which it is meant. Raises OSError as a resolver would."""
+        if name in OWN_NAMES:
+            return asking, LOOPBACK
+        host = self._hosts.get(name)
+        if host is None:
+            raise OSError(errno.EHOSTUNREACH, f"name {name!r} is not known")
+        return host, host.address
+
+    def cut(self, source: str, target: str, *, both_ways: bool = True) -> None:
+        self._cuts[source, target] = None
+        if both_ways:
+            self._cuts[target, source] = None
+
+    def isolate(self, name: str) -> None:
+        for other in [host.name for key, host in self._hosts.items() if key == host.name]:
+            if other != name:
+                self.cut(name, other)
+
+    def heal(self, source: str | None = None, target: str | None = None) -> None:
+        """Undo cuts: all of them, those of one host, or those between two."""
+        for pair in list(self._cuts):
+            if all(name in pair for name in (source, target) if name is not None):
+                del self._cuts[pair]
+
+    def passes(self, source: Host, target: Host) -> bool:
+        """Whether a packet that leaves `source` now reaches `target`."""
+        if source is target:
+            return True
+        return source.powered and target.powered and (source.name, target.name) not in self._cuts
+
+    def latency(self, source: Host, target: Host) -> float:
+        faults = self.faults
+        drawn = faults.latency_min + self.chance.expovariate(1.0) * faults.latency_mean
+        if source is target:
+            return drawn / 4
+        if faults.stall_rate and self.chance.random() < faults.stall_rate:
+            drawn += RETRY_SECONDS
+        return drawn
+
+    def later(self, source: Host, target: Host, action: Callable[[], object]) -> None:
+        self.time.call_after(self.latency(source, target), action)
+
+    def splits(self) -> bool:
+        return self.chance.random() < self.faults.split_rate
+
+    def resets(self) -> bool:
+        return self.faults.reset_rate > 0 and self.chance.random() < self.faults.reset_rate
+
+
+def failure(number: int) -> OSError:
+    """The OSError of that errno, as its subclass where there is one."""
+    return OSError(number, os.strerror(number))

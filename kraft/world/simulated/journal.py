@@ -1,0 +1,78 @@
+"""Which changes of names survive a crash: a file system's journal in small.
+
+A change (create, remove, rename, make directory) touches one or two directories and is atomic. Syncing a directory makes all its changes durable, and with
+them whatever they depend on. A crash keeps, in each directory, a prefix of its changes: after one that is lost, every later change of the same directories is
+lost too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraft.world.simulated.inodes import Directory, Inode
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Names set (or, with None, removed) in directories, all or nothing."""
+
+    edits: Sequence[tuple[Directory, str, Inode | Directory | None]]
+
+    def touches(self, directories: Sequence[Directory]) -> bool:
+        return any(directory in directories for directory, _, _ in self.edits)
+
+    def make_durable(self) -> None:
+        for directory, name, target in self.edits:
+            _set(directory.durable, name, target)
+
+    def make_seen(self) -> None:
+        for directory, name, target in self.edits:
+            _set(directory.names, name, target)
+
+
+def _set(names: dict[str, Inode | Directory], name: str, target: Inode | Directory | None) -> None:
+    if target is None:
+        names.pop(name, None)
+    else:
+        names[name] = target
+
+
+class Journal:
+    """Changes of names that are seen but not durable, oldest first."""
+
+    __slots__ = ("_pending",)
+
+    def __init__(self) -> None:
+        self._pending: list[Change] = []
+
+    def record(self, *edits: tuple[Directory, str, Inode | Directory | None]) -> None:
+        change = Change(edits)
+        change.make_seen()
+        self._pending.append(change)
+
+    def sync(self, directory: Directory) -> None:
+        needed = [directory]
+        durable: list[Change] = []
+        kept: list[Change] = []
+        for change in reversed(self._pending):
+            if change.touches(needed):
+                needed.extend(each for each, _, _ in change.edits if each not in needed)
+                durable.append(change)
+            else:
+                kept.append(change)
+        for change in reversed(durable):
+            change.make_durable()
+        self._pending = kept[::-1]
+
+    def crash(self, chance: random.Random) -> None:
+        """Each change that no lost one precedes is kept with a probability drawn once a crash; 1 and 0 are among them."""
+        keep = chance.choice((0.0, 0.5, 0.9, 1.0))
+        closed: list[Directory] = []
+        for change in self._pending:
+            if not change.touches(closed) and chance.random() < keep:
+                change.make_durable()
+            else:
+                closed.extend(each for each, _, _ in change.edits if each not in closed)
+        self._pending.clear()

@@ -1,0 +1,156 @@
+"""One life of one node: what may touch the world, who waits on it, and what happens when it pauses or dies.
+
+Every port call of the node passes `enter`, which refuses the dead, counts down to a planned death, and writes the trace. Everything that wakes a task of the
+node passes `wake`, so that a paused node hears nothing until it resumes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import outcome
+import trio
+
+if TYPE_CHECKING:
+    from kraft.world.simulated.time import VirtualTime
+    from kraft.world.simulated.trace import Trace
+
+
+class NodeDied(BaseException):
+    """The node is dead: no call of its world does anything any more.
+
+    No Exception, so that no handler in the product mistakes it for a failure that it could answer; nothing outside the simulator may catch it.
+    """
+
+
+class Node:
+    """One incarnation. A restarted node is another `Node` over the same disk; handles of the old one stay dead."""
+
+    __slots__ = (
+        "_countdown", "_deferred", "_on_death", "_parked", "_planned_power_loss",
+        "alive", "incarnation", "name", "paused", "power_lost", "time", "trace",
+    )  # fmt: skip
+
+    def __init__(self, name: str, incarnation: int, time: VirtualTime, trace: Trace) -> None:
+        self.name = name
+        self.incarnation = incarnation
+        self.time = time
+        self.trace = trace
+        self.alive = True
+        self.paused = False
+        self.power_lost = False  # How it died: with its machine, or only its process.
+        self._countdown: float = math.inf  # Port calls left until a planned death.
+        self._planned_power_loss = False
+        self._on_death: list[Callable[[], None]] = []
+        self._parked: dict[trio.lowlevel.Task, Parking] = {}
+        self._deferred: list[Callable[[], None]] = []  # What would have woken the node while it was paused.
+
+    def enter(self, operation: str, *facts: object) -> None:
+        """Called by every port call before it does anything. Raises NodeDied."""
+        if not self.alive:
+            raise NodeDied(self.name)
+        self._countdown -= 1
+        if self._countdown < 0:
+            self.trace.record(self.time.now, self.name, "planned death before", operation)
+            self.die(power_lost=self._planned_power_loss)
+            raise NodeDied(self.name)
+        self.trace.record(self.time.now, self.name, operation, *facts)
+
+    def note(self, operation: str, *facts: object) -> None:
+        """Write a result into the trace."""
+        self.trace.record(self.time.now, self.name, operation, *facts)
+
+    def die_after_calls(self, count: int, *, power_lost: bool) -> None:
+        """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a thread's function."""
+        self._countdown = count
+        self._planned_power_loss = power_lost
+
+    def on_death(self, action: Callable[[], None]) -> None:
+        """`action` runs when the node dies, in order of registration; at once if it is dead."""
+        if self.alive:
+            self._on_death.append(action)
+        else:
+            action()
+
+    def die(self, *, power_lost: bool) -> None:
+        """Ports die first; then whoever waits on one is woken by NodeDied; then what was registered for this moment runs. Idempotent."""
+        if not self.alive:
+            return
+        self.alive = False
+        self.power_lost = power_lost
+        self._deferred.clear()
+        for task, parking in list(self._parked.items()):
+            parking.release(task, outcome.Error(NodeDied(self.name)))
+        actions, self._on_death = self._on_death, []
+        for action in actions:
+            action()
+
+    def pause(self) -> None:
+        self.paused = True
+
+    def resume(self) -> None:
+        self.paused = False
+        deferred, self._deferred = self._deferred, []
+        for action in deferred:
+            self.wake(action)
+
+    def wake(self, action: Callable[[], None]) -> None:
+        """Do what lets tasks of this node run, now or when it resumes; never if it has died."""
+        if not self.alive:
+            return
+        if self.paused:
+            self._deferred.append(action)
+        else:
+            action()
+
+    def parked(self, task: trio.lowlevel.Task, parking: Parking) -> None:
+        self._parked[task] = parking
+
+    def unparked(self, task: trio.lowlevel.Task) -> None:
+        del self._parked[task]
+
+
+class Parking:
+    """Where tasks of one node wait for one thing (readable, writable, a connection, the end of a function)."""
+
+    __slots__ = ("_cancellable", "_node", "_tasks")
+
+    def __init__(self, node: Node, *, cancellable: bool = True) -> None:
+        self._node = node
+        self._cancellable = cancellable
+        self._tasks: dict[trio.lowlevel.Task, None] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._tasks)
+
+    async def wait(self) -> None:
+        """Until `wake_all`, or NodeDied."""
+        task = trio.lowlevel.current_task()
+        self._tasks[task] = None
+        self._node.parked(task, self)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            if not self._cancellable:
+                return trio.lowlevel.Abort.FAILED
+            self._forget(task)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def wake_all(self) -> None:
+        if self._tasks:
+            self._node.wake(self._wake_now)
+
+    def _wake_now(self) -> None:
+        for task in list(self._tasks):
+            self.release(task, outcome.Value(None))
+
+    def release(self, task: trio.lowlevel.Task, result: outcome.Outcome[None]) -> None:
+        self._forget(task)
+        trio.lowlevel.reschedule(task, result)
+
+    def _forget(self, task: trio.lowlevel.Task) -> None:
+        del self._tasks[task]
+        self._node.unparked(task)

@@ -1,0 +1,236 @@
+"""A simulated TCP connection: two ends, and one pipe each way that delays, splits, stalls, resets and forgets as a network does."""
+
+from __future__ import annotations
+
+import errno
+from collections import deque
+from collections.abc import Sequence
+
+import trio
+
+from kraft.world.ports import Buffer, File
+from kraft.world.simulated.internet import RETRY_SECONDS, RETRY_SECONDS_MAX, Host, Internet, failure
+from kraft.world.simulated.node import Node, Parking
+from kraft.world.simulated.trace import digest_of
+
+WINDOW = 256 * 1024  # Bytes that a sender may have under way: in flight, unread, or not yet known to be read.
+YIELD_RATE = 0.1  # How often a send that needs no wait gives up its turn all the same.
+FIN = b""
+RST = None
+Packet = bytes | None
+
+
+class Pipe:
+    """One direction. Packets arrive in order; behind one that is held up, all wait."""
+
+    __slots__ = ("_held", "_internet", "_last_arrival", "_packets", "_pause", "ended", "reader", "source", "target", "unread", "window", "writer")
+
+    def __init__(self, internet: Internet, source: Host, target: Host) -> None:
+        self._internet = internet
+        self.source = source
+        self.target = target
+        self.writer: SimulatedStream
+        self.reader: SimulatedStream
+        self._packets: deque[tuple[float, Packet]] = deque()
+        self._last_arrival = 0.0
+        self._pause = RETRY_SECONDS
+        self._held = 0  # Bytes read, of which the sender does not know because its acknowledgements are cut.
+        self.unread = bytearray()
+        self.ended = False
+        self.window = WINDOW
+
+    def push(self, packet: Packet) -> None:
+        internet = self._internet
+        arrival = max(self._last_arrival, internet.time.now + internet.latency(self.source, self.target))
+        self._last_arrival = arrival
+        self._packets.append((arrival, packet))
+        if len(self._packets) == 1:
+            internet.time.call_at(arrival, self._arrive)
+
+    def _arrive(self) -> None:
+        time = self._internet.time
+        if not self._packets:
+            return  # They were dropped meanwhile.
+        if not self._internet.passes(self.source, self.target):
+            time.call_after(self._pause, self._arrive)
+            self._pause = min(self._pause * 2, RETRY_SECONDS_MAX)
+            return
+        self._pause = RETRY_SECONDS
+        _, packet = self._packets.popleft()
+        if self._packets:
+            time.call_at(self._packets[0][0], self._arrive)
+        self.reader.arrived(packet)
+
+    def drop_packets(self) -> None:
+        self._packets.clear()
+
+    def release(self, count: int) -> None:
+        """The reader took `count` bytes: the sender's window opens, once an acknowledgement gets through."""
+        if count and self._internet.passes(self.target, self.source):
+            self.window += count
+            if self.writer.writable:
+                self._internet.later(self.target, self.source, self.writer.writable.wake_all)
+            return
+        if not self._held:
+            self._internet.time.call_after(RETRY_SECONDS, self._release_held)
+        self._held += count
+
+    def _release_held(self) -> None:
+        held, self._held = self._held, 0
+        self.release(held)
+
+
+class SimulatedStream:
+    """Implements `kraft.world.ports.Stream`: one end of a connection."""
+
+    __slots__ = ("_closed", "_failure", "_gone", "_home", "_internet", "_node", "incoming", "local", "name", "outgoing", "peer", "readable", "writable")
+
+    def __init__(self, internet: Internet, home: Host, node: Node, name: str, local: tuple[str, int], peer: str, incoming: Pipe, outgoing: Pipe) -> None:
+        self._internet = internet
+        self._home = home
+        self._node = node
+        self.name = name
+        self.local = local
+        self.peer = peer
+        self.incoming = incoming
+        self.outgoing = outgoing
+        incoming.reader = outgoing.writer = self
+        self.readable = Parking(node)
+        self.writable = Parking(node)
+        self._closed = False
+        self._gone = False
+        self._failure: int | None = None
+        home.streams[self] = None
+
+    # What the node calls.
+
+    def _enter(self, operation: str, *facts: object) -> None:
+        self._node.enter(operation, self.name, *facts)
+        self._check()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ConnectionAbortedError(errno.ECONNABORTED, "closed on this side")
+        if self._failure is not None:
+            raise failure(self._failure)
+
+    def receive_nowait(self, buffer: memoryview) -> int | None:
+        self._enter("receive", len(buffer))
+        unread = self.incoming.unread
+        if not unread:
+            return 0 if self.incoming.ended or not len(buffer) else None
+        count = min(len(buffer), len(unread))
+        if count > 1 and self._internet.splits():
+            count = self._internet.chance.randint(1, count)
+        data = bytes(unread[:count])
+        buffer[:count] = data
+        del unread[:count]
+        self._node.note("received", self.name, *digest_of([data]))
+        self.incoming.release(count)
+        return count
+
+    async def wait_readable(self) -> None:
+        self._enter("wait_readable")
+        if self.incoming.unread or self.incoming.ended:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self.readable.wait()
+            if self._closed:
+                self._check()
+
+    def send_nowait(self, buffers: Sequence[Buffer]) -> int:
+        self._enter("send", *digest_of(buffers))
+        if self._internet.resets():
+            self.reset()
+            self._check()
+        data = b"".join(buffers)
+        count = min(len(data), self.outgoing.window)
+        if count > 1 and self._internet.splits():
+            count = self._internet.chance.randint(1, count)
+        if count:
+            self.outgoing.window -= count
+            self.outgoing.push(data[:count])
+        self._node.note("sent", self.name, count)
+        return count
+
+    async def wait_writable(self) -> None:
+        self._enter("wait_writable")
+        if self.outgoing.window > 0:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self.writable.wait()
+            if self._closed:
+                self._check()
+
+    async def send_all(self, buffers: Sequence[Buffer]) -> None:
+        rest = memoryview(b"".join(buffers))
+        while rest:
+            sent = self.send_nowait([rest])
+            rest = rest[sent:]
+            if rest:
+                await self.wait_writable()
+        if self._internet.chance.random() < YIELD_RATE:
+            await trio.lowlevel.checkpoint()
+
+    async def send_file(self, file: File, offset: int, count: int) -> None:
+        end = offset + count
+        while offset < end:
+            data = file.pread(min(end - offset, WINDOW // 4), offset)
+            if not data:
+                raise OSError(errno.EIO, f"{file.path} ends before byte {end}")
+            await self.send_all([data])
+            offset += len(data)
+
+    def close(self) -> None:
+        """A dead node's streams are closed already; what is left for its cleanup to do is nothing."""
+        if self._node.alive and not self._closed:
+            self._node.enter("close", self.name)
+            self.shut()
+
+    # What the network and the host do.
+
+    def arrived(self, packet: Packet) -> None:
+        if packet is RST:
+            self._fail(errno.ECONNRESET)
+        elif self._closed or self._gone:
+            if packet != FIN:
+                self.outgoing.push(RST)
+        elif packet == FIN:
+            self.incoming.ended = True
+            self.readable.wake_all()
+        else:
+            self.incoming.unread += packet
+            self.readable.wake_all()
+
+    def _fail(self, number: int) -> None:
+        if self._failure is None and not self._closed:
+            self._failure = number
+            self.incoming.unread.clear()
+            self._leave()
+
+    def _leave(self) -> None:
+        self._home.streams.pop(self, None)
+        self.readable.wake_all()
+        self.writable.wake_all()
+
+    def shut(self) -> None:
+        """Close as the kernel does: unread data or a send half done make the peer see a reset, else the end of the stream after the last byte."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._failure is None:
+            self.outgoing.push(RST if self.incoming.unread else FIN)
+        self.incoming.unread.clear()
+        self._leave()
+
+    def reset(self) -> None:
+        """Both ends find the connection broken."""
+        self.outgoing.drop_packets()
+        self.outgoing.push(RST)
+        self._fail(errno.ECONNRESET)
+
+    def vanish(self) -> None:
+        """The host lost power: this end answers nothing, until the next life of the host resets what still comes for it."""
+        self._gone = True
+        self.outgoing.drop_packets()
+        self._home.streams.pop(self, None)

@@ -1,0 +1,62 @@
+"""Worker threads without threads: a function runs whole at a drawn moment, and its result comes at a later one.
+
+Between the two moments the node may die: then the function's effects are there and nobody learned of them. If it dies before, nothing was done; if a planned
+death strikes inside, the function stops between two of its file calls. Jobs of a dead node never complete.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+import outcome
+
+from kraft.world.simulated.disk import Disk
+from kraft.world.simulated.node import Node, NodeDied, Parking
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+DISPATCH_SECONDS_MEAN = 100e-6  # A hop to a thread and back as measured on a small machine.
+
+
+class SimulatedThreads:
+    """Implements `kraft.world.ports.Threads`. File calls inside a function take the disk's drawn times, added to when its result is known."""
+
+    __slots__ = ("_disk", "_node", "_random", "running")
+
+    def __init__(self, node: Node, disk: Disk, chance: random.Random) -> None:
+        self._node = node
+        self._disk = disk
+        self._random = chance
+        self.running = 0
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        node = self._node
+        node.enter("thread", getattr(function, "__name__", type(function).__name__))
+        done = Parking(node, cancellable=False)
+        result: list[outcome.Outcome[T]] = []
+
+        def work() -> None:
+            self._disk.take_busy_seconds()
+            found = outcome.capture(function, *args)
+            if isinstance(found, outcome.Error) and isinstance(found.error, NodeDied):
+                return  # A planned death struck inside; whoever waited knows already.
+            result.append(found)
+            node.time.call_after(self._disk.take_busy_seconds() + self._delay(), done.wake_all)
+
+        def begin() -> None:
+            node.wake(work)
+
+        node.time.call_after(self._delay(), begin)
+        self.running += 1
+        try:
+            await done.wait()
+        finally:
+            self.running -= 1
+        node.note("thread done", type(result[0]).__name__)
+        return result[0].unwrap()
+
+    def _delay(self) -> float:
+        return self._random.expovariate(1 / DISPATCH_SECONDS_MEAN)

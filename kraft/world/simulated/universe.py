@@ -1,0 +1,219 @@
+"""A universe: many nodes, one seed, one trio run.
+
+Everything that happens follows from the seed: the order of tasks, delays, faults that rates ask for, what a crash leaves, the nodes' own random streams. Real
+time, real files and real sockets have no part in it. A test's body runs inside `Universe.run`, gives worlds to nodes and plays fate with the controls here;
+every control is a plain call that takes effect at once and is itself a line of the trace.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import trio
+
+from kraft.world.randomness import SeededRandomness
+from kraft.world.simulated.clock import SimulatedClock
+from kraft.world.simulated.disk import Disk
+from kraft.world.simulated.files import SimulatedFileSystem
+from kraft.world.simulated.internet import Host, Internet
+from kraft.world.simulated.network import SimulatedNetwork
+from kraft.world.simulated.node import Node
+from kraft.world.simulated.scheduling import seeded_scheduling
+from kraft.world.simulated.threads import SimulatedThreads
+from kraft.world.simulated.time import VirtualTime
+from kraft.world.simulated.trace import Trace
+
+T = TypeVar("T")
+LOG_LINES_MAX = 10_000  # Kept per life of a node.
+SECONDS_MAX = 86_400.0
+
+
+class SimulationTimeout(Exception):
+    """The body did not end within its simulated time."""
+
+
+class SimulatedWorld:
+    """Implements `kraft.world.ports.World` for one life of one node."""
+
+    __slots__ = ("clock", "environment", "files", "log", "network", "node", "process_id", "random", "threads")
+
+    def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:
+        life = f"{universe.seed}/{node.name}/{node.incarnation}"
+        self.node = node
+        self.clock = SimulatedClock(node, started=random.Random(f"{life}/boot").uniform(10.0, 100_000.0))
+        self.random = TracedRandomness(node, life)
+        self.files = SimulatedFileSystem(node, disk, self.clock.read_wall_ms)
+        self.network = SimulatedNetwork(universe.internet, host, node)
+        self.threads = SimulatedThreads(node, disk, random.Random(f"{life}/threads"))
+        self.environment = environment
+        self.process_id = 1000 + node.incarnation
+        self.log: deque[Mapping[str, Any]] = deque(maxlen=LOG_LINES_MAX)
+
+    def log_sink(self, line: Mapping[str, Any]) -> None:
+        self.node.enter("log", str(line.get("event")))
+        self.log.append(line)
+
+
+class TracedRandomness(SeededRandomness):
+    """Streams of one life of a node; asking for one is a port call like any other."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: Node, seed: str) -> None:
+        super().__init__(seed)
+        self._node = node
+
+    def stream(self, purpose: str) -> random.Random:
+        self._node.enter("random", purpose)
+        return super().stream(purpose)
+
+
+class Universe:
+    """Nodes are named by text or number; a node's host is `node-<name>`, with an address of its own."""
+
+    def __init__(self, seed: int | str, *, trace_path: str | None = None, environment: Mapping[str, str] | None = None) -> None:
+        self.seed = str(seed)
+        self.time = VirtualTime()
+        self.trace = Trace(trace_path)
+        self.internet = Internet(self.time, self.stream("network"))
+        self._environment = dict(environment or {})
+        self._hosts: dict[str, Host] = {}
+        self._disks: dict[str, Disk] = {}
+        self._worlds: dict[str, SimulatedWorld] = {}
+        self._lives: dict[str, int] = {}
+
+    def stream(self, purpose: str) -> random.Random:
+        """A fresh random stream for fate itself (fault plans, workloads), apart from every node's."""
+        return random.Random(f"{self.seed}//{purpose}")
+
+    def run(self, body: Callable[[Universe], Awaitable[T]], *, seconds_max: float = SECONDS_MAX) -> T:
+        """Run `body` to its end in simulated time. Raises SimulationTimeout, or what the body raises."""
+        self.time.ended = False
+        with seeded_scheduling(f"{self.seed}//trio"):
+            return trio.run(self._main, body, seconds_max, clock=self.time)
+
+    async def _main(self, body: Callable[[Universe], Awaitable[T]], seconds_max: float) -> T:
+        with trio.CancelScope() as scope:
+            limit = self.time.call_after(seconds_max, scope.cancel)
+            try:
+                return await body(self)
+            finally:
+                self.time.cancel(limit)
+                self.time.ended = True
+        raise SimulationTimeout(f"no end within {seconds_max} simulated seconds")
+
+    async def sleep(self, seconds: float) -> None:
+        """Fate's own waiting, in universal time."""
+        done = trio.Event()
+        event = self.time.call_after(seconds, done.set)
+        try:
+            await done.wait()
+        finally:
+            self.time.cancel(event)
+
+    # Nodes.
+
+    def host(self, name: int | str) -> Host:
+        key = str(name)
+        if key not in self._hosts:
+            self._hosts[key] = self.internet.add_host(f"node-{key}")
+        return self._hosts[key]
+
+    def disk(self, name: int | str) -> Disk:
+        key = str(name)
+        if key not in self._disks:
+            self._disks[key] = Disk(self.stream(f"disk/{key}"))
+        return self._disks[key]
+
+    def world_for(self, name: int | str) -> SimulatedWorld:
+        """The world of the node's present life; a new life, over the surviving disk, if it has none."""
+        key = str(name)
+        world = self._worlds.get(key)
+        if world is None or not world.node.alive:
+            self._lives[key] = self._lives.get(key, 0) + 1
+            node = Node(key, self._lives[key], self.time, self.trace)
+            host = self.host(key)
+            host.node, host.powered = node, True
+            node.on_death(lambda: self._after_death(node))
+            world = self._worlds[key] = SimulatedWorld(self, node, host, self.disk(key), self._environment)
+            self._fate("born", key, self._lives[key])
+        return world
+
+    async def live(self, world: SimulatedWorld, body: Callable[[SimulatedWorld], Awaitable[object]]) -> bool:
+        """Run `body(world)` until it returns (True) or its node dies (False).
+
+        Whatever a dying node raises dies with it; what a living one raises is the caller's.
+        """
+        with trio.CancelScope() as scope:
+            world.node.on_death(scope.cancel)
+            try:
+                await body(world)
+            except BaseException as error:
+                if world.node.alive or isinstance(error, trio.Cancelled | KeyboardInterrupt):
+                    raise
+                self._fate("died with", world.node.name, type(error).__name__)
+        return world.node.alive
+
+    # Fate.
+
+    def _fate(self, what: str, *facts: object) -> None:
+        self.trace.record(self.time.now, "fate", what, *facts)
+
+    def kill(self, name: int | str) -> None:
+        """kill -9: the process is gone, the kernel closes its connections and keeps its page cache."""
+        self._fate("kill", name)
+        self.world_of(name).node.die(power_lost=False)
+
+    def power_off(self, name: int | str) -> None:
+        """The machine is gone without a word, and with it what its disk had not made durable. The next `world_for` switches it on again."""
+        self._fate("power off", name)
+        self.world_of(name).node.die(power_lost=True)
+
+    def _after_death(self, node: Node) -> None:
+        if node.power_lost:
+            self.host(node.name).power_lost()
+            self.disk(node.name).crash()
+        else:
+            self.host(node.name).process_died()
+
+    def kill_after_calls(self, name: int | str, count: int, *, power_lost: bool = False) -> None:
+        """The node dies, as by `kill` or `power_off`, just before its port call number `count` from now: also between two file calls of one function."""
+        self._fate("kill after", name, count, power_lost)
+        self.world_of(name).node.die_after_calls(count, power_lost=power_lost)
+
+    def world_of(self, name: int | str) -> SimulatedWorld:
+        """The world of the node's latest life, dead or alive. Raises KeyError if it never lived."""
+        return self._worlds[str(name)]
+
+    def pause(self, name: int | str) -> None:
+        """SIGSTOP: no task of the node is woken and its alarms ring late; its clock and its kernel (accepting, buffering) go on."""
+        self._fate("pause", name)
+        self.world_of(name).node.pause()
+
+    def resume(self, name: int | str) -> None:
+        self._fate("resume", name)
+        self.world_of(name).node.resume()
+
+    def set_speed(self, name: int | str, speed: float) -> None:
+        """The node's clocks make `speed` seconds a second."""
+        self._fate("speed", name, speed)
+        self.world_of(name).clock.set_speed(speed)
+
+    def jump_wall(self, name: int | str, milliseconds: int) -> None:
+        self._fate("jump wall", name, milliseconds)
+        self.world_of(name).clock.wall_skew_ms += milliseconds
+
+    def cut(self, source: int | str, target: int | str, *, both_ways: bool = True) -> None:
+        self._fate("cut", source, target, both_ways)
+        self.internet.cut(self.host(source).name, self.host(target).name, both_ways=both_ways)
+
+    def isolate(self, name: int | str) -> None:
+        self._fate("isolate", name)
+        self.internet.isolate(self.host(name).name)
+
+    def heal(self) -> None:
+        self._fate("heal")
+        self.internet.heal()
