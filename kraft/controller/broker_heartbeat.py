@@ -1,0 +1,91 @@
+"""BrokerHeartbeat: the life of a broker as the controller sees it.
+
+    FENCED --caught up with its registration, wants to run--> UNFENCED --wants to stop, leads--> CONTROLLED_SHUTDOWN --leads nothing, others know-->
+    SHUTDOWN_NOW
+       ^------------------------- wants to be fenced, or session over -------'------------------------------------------'
+
+A broker in controlled shutdown may only go when it leads nothing and every active broker's metadata has reached the offset at which its shutdown was decided:
+else somebody would still send to it, or fetch from it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from kraft.controller.cluster_control import check_broker_epoch
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.replication_control import leader_and_isr
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+
+
+class BrokerControlState:
+    FENCED: Final = "FENCED"
+    UNFENCED: Final = "UNFENCED"
+    CONTROLLED_SHUTDOWN: Final = "CONTROLLED_SHUTDOWN"
+    SHUTDOWN_NOW: Final = "SHUTDOWN_NOW"
+
+
+class HeartbeatReply(NamedTuple):
+    response: BrokerHeartbeatResponse
+    in_controlled_shutdown: bool
+
+
+def process_heartbeat(
+    view: ControllerView, request: BrokerHeartbeatRequest, heartbeats: BrokerHeartbeatManager, registration_offset: int
+) -> ControllerResult[HeartbeatReply]:
+    """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the log. Raises ApiError(STALE_BROKER_EPOCH)."""
+    check_broker_epoch(view, request.broker_id, request.broker_epoch)
+    current = current_state(view, heartbeats, request.broker_id)
+    following = next_state(view, heartbeats, request, current, registration_offset)
+    records: list[Any] = [] if following == current else _transition(view, request, following)
+    fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
+    heartbeats.touch(request.broker_id, fenced=fenced, metadata_offset=request.current_metadata_offset)
+    records += leader_and_isr.directories_offline(view, request.broker_id, request.broker_epoch, request.offline_log_dirs)
+    records += leader_and_isr.directories_cordoned(view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs)
+    response = BrokerHeartbeatResponse(
+        is_caught_up=request.current_metadata_offset >= registration_offset,
+        is_fenced=fenced,
+        should_shut_down=following == BrokerControlState.SHUTDOWN_NOW,
+    )
+    return ControllerResult(records, HeartbeatReply(response, following == BrokerControlState.CONTROLLED_SHUTDOWN))
+
+
+def current_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, broker_id: int) -> str:
+    if heartbeats.controlled_shutdown_offset(broker_id) is not None:
+        return BrokerControlState.CONTROLLED_SHUTDOWN
+    return BrokerControlState.FENCED if view.image.cluster.brokers[broker_id].fenced else BrokerControlState.UNFENCED
+
+
+def next_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, current: str, registration_offset: int) -> str:
+    broker_id = request.broker_id
+    if current == BrokerControlState.FENCED:
+        if request.want_shut_down:
+            return BrokerControlState.SHUTDOWN_NOW
+        caught_up = request.current_metadata_offset >= registration_offset
+        return BrokerControlState.UNFENCED if not request.want_fence and caught_up else BrokerControlState.FENCED
+    if current == BrokerControlState.UNFENCED:
+        if request.want_fence:
+            return BrokerControlState.SHUTDOWN_NOW if request.want_shut_down else BrokerControlState.FENCED
+        if not request.want_shut_down:
+            return BrokerControlState.UNFENCED
+        return BrokerControlState.CONTROLLED_SHUTDOWN if leader_and_isr.has_leaderships(view, broker_id) else BrokerControlState.SHUTDOWN_NOW
+    decided = heartbeats.controlled_shutdown_offset(broker_id)
+    assert decided is not None
+    if leader_and_isr.has_leaderships(view, broker_id) or decided > heartbeats.lowest_active_offset(_active_brokers(view)):
+        return BrokerControlState.CONTROLLED_SHUTDOWN
+    return BrokerControlState.SHUTDOWN_NOW
+
+
+def _active_brokers(view: ControllerView) -> list[int]:
+    return [broker.id for broker in view.image.cluster.brokers.values() if not broker.fenced]
+
+
+def _transition(view: ControllerView, request: BrokerHeartbeatRequest, following: str) -> list[Any]:
+    if following == BrokerControlState.UNFENCED:
+        return leader_and_isr.broker_unfenced(view, request.broker_id, request.broker_epoch)
+    if following == BrokerControlState.CONTROLLED_SHUTDOWN:
+        return leader_and_isr.broker_in_controlled_shutdown(view, request.broker_id, request.broker_epoch)
+    return leader_and_isr.broker_fenced(view, request.broker_id)

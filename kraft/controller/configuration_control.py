@@ -1,0 +1,207 @@
+"""AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): what the operations make of a resource's texts, and whether they may stand.
+
+Texts are judged as a whole, after the change. A resource that is refused does not stop the others of its request.
+For brokers a record is written even if the text stays as it is: it makes them
+read files again that the text names (keystores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from kraft.common.config.alterations import Alteration, altered, replaced
+from kraft.common.config.resources import RESOURCE_TYPE_NAMES
+from kraft.common.errors import ApiError
+from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
+from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.controller.topic_names import reason_invalid
+from kraft.metadata.image.configs_image import ConfigResource, ResourceType
+from kraft.metadata.records.clear_elr_record import ClearElrRecord
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import alter_configs_response, incremental_alter_configs_response
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+
+VALUE_SIZE_MAX: Final = 32_767
+CORDONED_LOG_DIRS: Final = "cordoned.log.dirs"
+CORDONED_METADATA_VERSION: Final = 30
+
+
+class ResourceOutcome(NamedTuple):
+    resource: ConfigResource
+    code: int
+    message: str | None
+
+
+def incremental_alter_configs(
+    view: ControllerView, request: IncrementalAlterConfigsRequest, context: ControllerRequestContext
+) -> ControllerResult[incremental_alter_configs_response.IncrementalAlterConfigsResponse]:
+    """SET, DELETE, APPEND and SUBTRACT single keys."""
+
+    def change(resource: ConfigResource, configs: Sequence[Any]) -> list[Any]:
+        alterations = [Alteration(config.name, config.config_operation, config.value) for config in configs]
+        return alter_resource(view, resource, alterations, newly_created=False, forwarded=context.forwarded)
+
+    records, outcomes = _each_resource(view, request.resources, change)
+    responses = [
+        incremental_alter_configs_response.AlterConfigsResourceResponse(
+            error_code=outcome.code, error_message=outcome.message, resource_type=outcome.resource.type, resource_name=outcome.resource.name
+        )
+        for outcome in outcomes
+    ]
+    response = incremental_alter_configs_response.IncrementalAlterConfigsResponse(responses=responses)
+    return ControllerResult([] if request.validate_only else records, response, atomic=True)
+
+
+def alter_configs(
+    view: ControllerView, request: AlterConfigsRequest, context: ControllerRequestContext
+) -> ControllerResult[alter_configs_response.AlterConfigsResponse]:
+    """Replace all texts of a resource; what is not given is deleted."""
+
+    def change(resource: ConfigResource, configs: Sequence[Any]) -> list[Any]:
+        current = _current(view, resource)
+        given = {config.name: config.value for config in configs}
+        without_value = [name for name, value in given.items() if value is None]
+        if without_value:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(without_value)}")
+        changes = replaced(current, {name: value for name, value in given.items() if value is not None})
+        if resource.type == ResourceType.BROKER:
+            changes = {**given, **changes}
+        return _records(view, resource, current, changes, newly_created=False, forwarded=context.forwarded)
+
+    records, outcomes = _each_resource(view, request.resources, change)
+    responses = [
+        alter_configs_response.AlterConfigsResourceResponse(
+            error_code=outcome.code, error_message=outcome.message, resource_type=outcome.resource.type, resource_name=outcome.resource.name
+        )
+        for outcome in outcomes
+    ]
+    return ControllerResult([] if request.validate_only else records, alter_configs_response.AlterConfigsResponse(responses=responses), atomic=True)
+
+
+def alter_resource(view: ControllerView, resource: ConfigResource, alterations: Sequence[Alteration], *, newly_created: bool, forwarded: bool) -> list[Any]:
+    """Records of the operations on one resource. Raises ApiError."""
+    without_value = [name for name, operation, value in alterations if value is None and operation != 1]
+    if without_value:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(without_value)}")
+    current = _current(view, resource)
+    changes = altered(resource.type, current, alterations)
+    if resource.type == ResourceType.BROKER:
+        changes = {name: changes.get(name, current.get(name)) for name, _, _ in alterations}
+    return _records(view, resource, current, changes, newly_created=newly_created, forwarded=forwarded)
+
+
+def _each_resource(
+    view: ControllerView, resources: Sequence[Any], change: Callable[[ConfigResource, Sequence[Any]], list[Any]]
+) -> tuple[list[Any], list[ResourceOutcome]]:
+    """Apply `change` to every resource of a request; refusals become outcomes."""
+    counts: dict[ConfigResource, int] = {}
+    for asked in resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
+        counts[resource] = counts.get(resource, 0) + 1
+    records: list[Any] = []
+    outcomes = [ResourceOutcome(resource, ErrorCode.INVALID_REQUEST, "Duplicate resource.") for resource, count in counts.items() if count > 1]
+    for asked in resources:
+        resource = ConfigResource(asked.resource_type, asked.resource_name)
+        if counts[resource] > 1:
+            continue
+        try:
+            if resource.type not in RESOURCE_TYPE_NAMES or resource.type == ResourceType.UNKNOWN:
+                raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"Unknown resource type {resource.type}.")
+            made = change(resource, asked.configs)
+        except ApiError as error:
+            outcomes.append(ResourceOutcome(resource, error.code, message_of_error(error)))
+            continue
+        records += made
+        check_operation_size(records)
+        outcomes.append(ResourceOutcome(resource, ErrorCode.NONE, None))
+    return records + _clear_elr_records(view, records), outcomes
+
+
+def _current(view: ControllerView, resource: ConfigResource) -> dict[str, str]:
+    return dict(view.image.configs.of(resource.type, resource.name).items())
+
+
+def _records(
+    view: ControllerView, resource: ConfigResource, current: Mapping[str, str], changes: Mapping[str, str | None], *, newly_created: bool, forwarded: bool
+) -> list[Any]:
+    after = dict(current)
+    for name, text in changes.items():
+        _check_change(view, resource, name, text, current, forwarded)
+        if text is None:
+            after.pop(name, None)
+        else:
+            after[name] = text
+    if resource.type == ResourceType.TOPIC:
+        _check_topic_name(resource.name)
+    view.schema.check(resource.type, resource.name, after)
+    if not newly_created:
+        _check_exists(view, resource)
+    return [ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text) for name, text in changes.items()]
+
+
+def _check_change(view: ControllerView, resource: ConfigResource, name: str, text: str | None, current: Mapping[str, str], forwarded: bool) -> None:
+    """The rules that concern a single key (ELR, cordoned directories, size)."""
+    if resource.type == ResourceType.BROKER and name == MIN_IN_SYNC_REPLICAS and view.elr_enabled:
+        if resource.name:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Broker-level {name} cannot be altered while ELR is enabled.")
+        if text is None:
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"Cluster-level {name} cannot be removed while ELR is enabled.")
+    if resource.type == ResourceType.BROKER and name == CORDONED_LOG_DIRS:
+        if (view.image.features.metadata_version or 0) < CORDONED_METADATA_VERSION:
+            problem = f"The {name} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
+            raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+        if not forwarded and text is not None and text.strip() and not set(_directories(text)) <= set(_directories(current.get(name, ""))):
+            problem = f"When updating {name} via controllers,  the new value must be a subset of the current configuration value."
+            raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+    if text is not None and len(text) > VALUE_SIZE_MAX:
+        problem = f"The configuration value cannot be added because it exceeds the maximum value size of {VALUE_SIZE_MAX} bytes."
+        raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+
+
+def _directories(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _check_topic_name(name: str) -> None:
+    if not name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+    problem = reason_invalid(name)
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
+    if resource.type == ResourceType.TOPIC and resource.name not in view.image.topics.id_by_name:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
+    if resource.type == ResourceType.BROKER and resource.name:
+        try:
+            node_id = int(resource.name)
+        except ValueError:
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}") from None
+        cluster = view.image.cluster
+        if node_id not in cluster.brokers and node_id not in cluster.controllers and node_id != view.settings.node_id:
+            raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
+
+
+def _clear_elr_records(view: ControllerView, records: Sequence[Any]) -> list[Any]:
+    """A changed min.insync.replicas makes every ELR computed under the old one void (KIP-966)."""
+    if not view.elr_enabled:
+        return []
+    changed = [record for record in records if record.name == MIN_IN_SYNC_REPLICAS]
+    return [ClearElrRecord(topic_name=record.resource_name if record.resource_type == ResourceType.TOPIC else "") for record in changed]
+
+
+def elr_safety_records(view: ControllerView) -> list[Any]:
+    """What must be written before ELR is finalized: min.insync.replicas as one value for the whole cluster, and none for single brokers."""
+    records: list[Any] = []
+    if MIN_IN_SYNC_REPLICAS not in view.image.configs.cluster:
+        value = str(view.schema.static_min_in_sync_replicas())
+        records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=MIN_IN_SYNC_REPLICAS, value=value))
+    for resource, configs in view.image.configs.resources.items():
+        if resource.type == ResourceType.BROKER and resource.name and MIN_IN_SYNC_REPLICAS in configs:
+            records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name=resource.name, name=MIN_IN_SYNC_REPLICAS, value=None))
+    return records

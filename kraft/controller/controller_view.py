@@ -1,0 +1,101 @@
+"""What a control may look at: one image, the node's settings, and the table of configuration keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from kraft.controller.config_schema import ConfigSchema
+from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.image.ordered_map import OrderedMap
+from kraft.metadata.image.partition_registration import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY, PartitionRegistration
+
+MIN_IN_SYNC_REPLICAS: Final = "min.insync.replicas"
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
+
+SUPPORTED_FEATURES: Final = OrderedMap({"metadata.version": FeatureRange(7, 30), "kraft.version": FeatureRange(0, 1)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControllerSettings:
+    """The controller's share of the node's configuration; each field names its Kafka key. Times are milliseconds."""
+
+    node_id: int
+    cluster_id: str
+    supported_features: OrderedMap[str, FeatureRange] = field(default=SUPPORTED_FEATURES)
+    default_replication_factor: int = 1  # default.replication.factor
+    num_partitions: int = 1  # num.partitions
+    delete_topic_enable: bool = True  # delete.topic.enable
+    broker_session_timeout_ms: int = 9_000  # broker.session.timeout.ms
+    metadata_max_idle_interval_ms: int = 500  # metadata.max.idle.interval.ms; 0 writes no no-op records
+    leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds; 0: auto.leader.rebalance.enable is false
+    unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
+    probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
+
+
+class ControllerView:
+    """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
+
+    __slots__ = ("_min_isr", "_unclean", "held_brokers", "image", "schema", "settings")
+
+    def __init__(self, image: MetadataImage, settings: ControllerSettings, schema: ConfigSchema, held_brokers: frozenset[int] = frozenset()) -> None:
+        """`held_brokers` were fenced before their session timed out: until it does, no partition of theirs is given to a replica that may lack records."""
+        self.image = image
+        self.settings = settings
+        self.schema = schema
+        self.held_brokers = held_brokers
+        self._min_isr: dict[bytes, int] = {}
+        self._unclean: dict[bytes, bool] = {}
+
+    @property
+    def elr_enabled(self) -> bool:
+        return self.image.features.elr_enabled
+
+    @property
+    def own_broker_configs(self) -> Mapping[str, str]:
+        return dict(self.image.configs.broker(self.settings.node_id).items())
+
+    @property
+    def cluster_configs(self) -> Mapping[str, str]:
+        return dict(self.image.configs.cluster.items())
+
+    def broker(self, broker_id: int) -> BrokerRegistration | None:
+        return self.image.cluster.brokers.get(broker_id)
+
+    def is_active(self, broker_id: int) -> bool:
+        return self.image.cluster.is_active(broker_id)
+
+    def default_directory(self, broker_id: int) -> bytes:
+        """Where a new replica goes: the broker's only directory, or its own choice when it has several (KIP-858)."""
+        broker = self.broker(broker_id)
+        if broker is None:
+            return UNASSIGNED_DIRECTORY
+        if not broker.directories:
+            return MIGRATING_DIRECTORY
+        return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED_DIRECTORY
+
+    def replica_is_usable(self, partition: PartitionRegistration, broker_id: int) -> bool:
+        """Whether that replica sits on a working directory of a registered broker."""
+        broker = self.broker(broker_id)
+        return broker is not None and broker_id in partition.replicas and broker.has_online_directory(partition.directory(broker_id))
+
+    def min_in_sync_replicas(self, topic_id: bytes) -> int:
+        """The topic's min.insync.replicas, but never more than its replication factor."""
+        known = self._min_isr.get(topic_id)
+        if known is None:
+            topic = self.image.topics.by_id[topic_id]
+            factor = len(topic.partitions[0].replicas)
+            known = self._min_isr[topic_id] = min(int(self._topic_config(topic.name, MIN_IN_SYNC_REPLICAS)), factor)
+        return known
+
+    def unclean_election_enabled(self, topic_id: bytes) -> bool:
+        known = self._unclean.get(topic_id)
+        if known is None:
+            name = self.image.topics.by_id[topic_id].name
+            known = self._unclean[topic_id] = self._topic_config(name, UNCLEAN_LEADER_ELECTION_ENABLE).strip().lower() == "true"
+        return known
+
+    def _topic_config(self, topic: str, key: str) -> str:
+        return self.schema.effective_topic_config(key, dict(self.image.configs.topic(topic).items()), self.own_broker_configs, self.cluster_configs)

@@ -1,0 +1,112 @@
+"""What the active controller remembers of its brokers' heartbeats. None of it is in the log: a new active controller starts afresh.
+
+A session belongs to an incarnation, named by broker id and epoch. A broker that was fenced before its session ran out, because its death was proven, is held
+until it would have: so long,
+nobody may be elected in its place who might lack its records.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+
+class BrokerIdAndEpoch(NamedTuple):
+    id: int
+    epoch: int
+
+
+class BrokerHeartbeatManager:
+    """Owned by the active controller. Times are seconds of `now`."""
+
+    __slots__ = ("_contacts", "_controlled_shutdown_offsets", "_held", "_metadata_offsets", "_now", "_session_seconds")
+
+    def __init__(self, now: Callable[[], float], session_timeout_ms: int) -> None:
+        self._now = now
+        self._session_seconds = session_timeout_ms / 1000
+        self._contacts: dict[BrokerIdAndEpoch, float] = {}
+        self._metadata_offsets: dict[int, int] = {}
+        self._controlled_shutdown_offsets: dict[int, int] = {}
+        self._held: dict[int, float] = {}
+
+    def contact(self, broker_id: int, broker_epoch: int) -> None:
+        """A heartbeat came in, whatever will be made of it."""
+        self._contacts[BrokerIdAndEpoch(broker_id, broker_epoch)] = self._now()
+
+    def last_contact(self, broker_id: int, broker_epoch: int) -> float | None:
+        return self._contacts.get(BrokerIdAndEpoch(broker_id, broker_epoch))
+
+    def session_is_valid(self, broker_id: int, broker_epoch: int) -> bool:
+        contact = self._contacts.get(BrokerIdAndEpoch(broker_id, broker_epoch))
+        return contact is not None and contact + self._session_seconds >= self._now()
+
+    def expired(self) -> BrokerIdAndEpoch | None:
+        """One incarnation whose session ran out, longest silent first. It is forgotten."""
+        deadline = self._now() - self._session_seconds
+        late = [(contact, key) for key, contact in self._contacts.items() if contact < deadline]
+        if not late:
+            return None
+        _, key = min(late)
+        del self._contacts[key]
+        return key
+
+    def next_expiry(self) -> float:
+        """When the next session or hold may run out; infinity without any."""
+        times = [contact + self._session_seconds for contact in self._contacts.values()]
+        return min([*times, *self._held.values()], default=math.inf)
+
+    def registered(self, broker_id: int, broker_epoch: int) -> None:
+        """A new incarnation replaces whatever was known."""
+        self.forget(broker_id)
+        self.contact(broker_id, broker_epoch)
+
+    def forget(self, broker_id: int) -> None:
+        for key in [key for key in self._contacts if key.id == broker_id]:
+            del self._contacts[key]
+        self._metadata_offsets.pop(broker_id, None)
+        self._controlled_shutdown_offsets.pop(broker_id, None)
+        self._held.pop(broker_id, None)
+
+    def touch(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:
+        """What a heartbeat told. A fenced broker is no longer in controlled shutdown."""
+        self._metadata_offsets[broker_id] = metadata_offset
+        if fenced:
+            self._controlled_shutdown_offsets.pop(broker_id, None)
+        else:
+            self._held.pop(broker_id, None)
+
+    def metadata_offset(self, broker_id: int) -> int:
+        return self._metadata_offsets.get(broker_id, -1)
+
+    def controlled_shutdown_offset(self, broker_id: int) -> int | None:
+        """Offset at which the broker's controlled shutdown was last decided upon for the first time; None when it is not in one."""
+        return self._controlled_shutdown_offsets.get(broker_id)
+
+    def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
+        self._controlled_shutdown_offsets.setdefault(broker_id, offset)
+
+    def lowest_active_offset(self, active: list[int]) -> float:
+        """The metadata offset of the active broker that is furthest behind; infinity when no other broker is active."""
+        offsets = [self.metadata_offset(broker_id) for broker_id in active if broker_id not in self._controlled_shutdown_offsets]
+        return min(offsets, default=math.inf)
+
+    def hold(self, broker_id: int, broker_epoch: int) -> None:
+        """The broker is fenced although its session lasts. Its death is proven, so the session no longer keeps a successor out."""
+        contact = self._contacts.pop(BrokerIdAndEpoch(broker_id, broker_epoch), self._now())
+        self._held[broker_id] = contact + self._session_seconds
+
+    def hold_until(self, broker_id: int, deadline: float) -> None:
+        self._held[broker_id] = deadline
+
+    @property
+    def held(self) -> frozenset[int]:
+        return frozenset(self._held)
+
+    def release_holds(self) -> bool:
+        """Drop holds that ran out; tells whether there were any."""
+        now = self._now()
+        over = [broker_id for broker_id, deadline in self._held.items() if deadline < now]
+        for broker_id in over:
+            del self._held[broker_id]
+        return bool(over)

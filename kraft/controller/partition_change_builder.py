@@ -1,0 +1,236 @@
+"""The one place that chooses leaders and writes PartitionChangeRecords.
+
+A leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when
+the ISR is to be empty; the last known
+leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
+nobody. The last two lose records
+that were acknowledged if the old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
+
+With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again.
+With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.partition_reassignment import Reassignment
+from kraft.metadata.image.partition_registration import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, PartitionRegistration
+from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+
+
+class Election:
+    """How to choose."""
+
+    PREFERRED: Final = 0  # The first replica if it may lead, else as ONLINE.
+    ONLINE: Final = 1
+    UNCLEAN: Final = 2
+
+
+class PartitionChangeBuilder:
+    """Set what shall change, then `build`. Made for one partition and one record."""
+
+    __slots__ = (
+        "_acceptable",
+        "_default_directory",
+        "_directories",
+        "_elr_enabled",
+        "_min_isr",
+        "_partition",
+        "_partition_id",
+        "_topic_id",
+        "allow_last_known_leader",
+        "election",
+        "target_adding",
+        "target_elr",
+        "target_isr",
+        "target_recovery_state",
+        "target_removing",
+        "target_replicas",
+        "unclean_shutdown_replica",
+    )
+
+    def __init__(
+        self,
+        partition: PartitionRegistration,
+        topic_id: bytes,
+        partition_id: int,
+        *,
+        acceptable: Callable[[int], bool],
+        min_isr: int,
+        elr_enabled: bool,
+        default_directory: Callable[[int], bytes],
+    ) -> None:
+        """`acceptable` tells whether a broker may lead this partition now; `min_isr` is the effective min.insync.replicas."""
+        self._partition = partition
+        self._topic_id = topic_id
+        self._partition_id = partition_id
+        self._acceptable = acceptable
+        self._min_isr = min_isr
+        self._elr_enabled = elr_enabled
+        self._default_directory = default_directory
+        self._directories = dict(zip(partition.replicas, partition.directories, strict=True))
+        self.target_isr: tuple[int, ...] = partition.isr
+        self.target_replicas: tuple[int, ...] = partition.replicas
+        self.target_removing: tuple[int, ...] = partition.removing_replicas
+        self.target_adding: tuple[int, ...] = partition.adding_replicas
+        self.target_elr: tuple[int, ...] = partition.elr
+        self.target_recovery_state = partition.leader_recovery_state
+        self.unclean_shutdown_replica = NO_LEADER
+        self.election = Election.ONLINE
+        self.allow_last_known_leader = True
+
+    def set_directory(self, broker_id: int, directory: bytes) -> None:
+        self._directories[broker_id] = directory
+
+    def build(self) -> PartitionChangeRecord | None:
+        """The record, or None when nothing would change."""
+        record = PartitionChangeRecord(topic_id=self._topic_id, partition_id=self._partition_id)
+        self._complete_reassignment()
+        self._populate_elr()
+        self._elect(record)
+        self._bump_leader_epoch_if_a_replica_leaves(record)
+        self._record_elr(record)
+        if record.isr is None and (self.target_isr or self._elr_enabled) and self.target_isr != self._partition.isr:
+            record.isr = list(self.target_isr)
+        self._record_last_known_leader(record)
+        self._record_assignment(record)
+        if self.target_recovery_state != self._partition.leader_recovery_state:
+            record.leader_recovery_state = self.target_recovery_state
+        return None if _changes_nothing(record) else record
+
+    def _complete_reassignment(self) -> None:
+        done = Reassignment(self.target_replicas, self.target_adding, self.target_removing).completed(self.target_isr)
+        if done is not None:
+            self.target_replicas, self.target_isr = done
+            self.target_removing = self.target_adding = ()
+
+    def _populate_elr(self) -> None:
+        """Below min ISR, whoever was in ISR or ELR and did not shut down uncleanly stays eligible; at or above it, nobody needs to be."""
+        if not self._elr_enabled:
+            return
+        if len(self.target_isr) >= self._min_isr:
+            self.target_elr = ()
+            return
+        candidates = sorted({*self.target_elr, *self._partition.isr})
+        self.target_elr = tuple(replica for replica in candidates if replica not in self.target_isr and replica != self.unclean_shutdown_replica)
+
+    def _elect(self, record: PartitionChangeRecord) -> None:
+        leader, unclean = self._choose()
+        if leader == self._partition.leader:
+            return
+        if leader in self.target_elr:
+            self.target_isr = (leader,)
+            self.target_elr = tuple(replica for replica in self.target_elr if replica != leader)
+        record.leader = leader
+        if unclean:
+            record.isr = [leader]
+            if self._partition.leader_recovery_state != RECOVERING:
+                record.leader_recovery_state = RECOVERING
+
+    def _choose(self) -> tuple[int, bool]:
+        """(leader, whether the choice is unclean)."""
+        if self.election == Election.PREFERRED and self.target_replicas and self._may_lead(self.target_replicas[0]):
+            return self.target_replicas[0], False
+        if self._may_lead(self._partition.leader):
+            return self._partition.leader, False
+        for replica in self.target_replicas:
+            if self._may_lead(replica):
+                return replica, False
+        if self._last_known_leader_may_lead():
+            return self._partition.last_known_elr[0], True
+        if self.election == Election.UNCLEAN:
+            for replica in self.target_replicas:
+                if self._acceptable(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def _may_lead(self, replica: int) -> bool:
+        in_sync = replica in self.target_isr or (not self.target_isr and replica in self.target_elr)
+        return in_sync and self._acceptable(replica)
+
+    def _last_known_leader_may_lead(self) -> bool:
+        if not self._elr_enabled or not self.allow_last_known_leader or self.target_elr or self.target_isr:
+            return False
+        known = self._partition.last_known_elr
+        return len(known) == 1 and self._acceptable(known[0])
+
+    def _bump_leader_epoch_if_a_replica_leaves(self, record: PartitionChangeRecord) -> None:
+        """A removed replica must be fenced off: the leader epoch rises even if the leader stays."""
+        if record.leader == NO_LEADER_CHANGE and any(replica not in self.target_replicas for replica in self._partition.replicas):
+            record.leader = self._partition.leader
+
+    def _record_elr(self, record: PartitionChangeRecord) -> None:
+        if record.isr is not None or not self._elr_enabled:  # An unclean election, or no ELR at all: nobody else is eligible.
+            self.target_elr = ()
+        if self.target_elr != self._partition.elr:
+            record.eligible_leader_replicas = list(self.target_elr)
+
+    def _record_last_known_leader(self, record: PartitionChangeRecord) -> None:
+        if not self._elr_enabled:
+            return
+        if record.leader == NO_LEADER and not self._partition.last_known_elr:
+            record.last_known_elr = [self._partition.leader]
+        elif record.leader >= 0 and self._partition.last_known_elr:
+            record.last_known_elr = []
+
+    def _record_assignment(self, record: PartitionChangeRecord) -> None:
+        if self.target_replicas:
+            known = self._directories
+            directories = [known[replica] if replica in known else self._default_directory(replica) for replica in self.target_replicas]
+            if tuple(directories) != self._partition.directories:
+                record.directories = directories
+            if self.target_replicas != self._partition.replicas:
+                record.replicas = list(self.target_replicas)
+        if self.target_removing != self._partition.removing_replicas:
+            record.removing_replicas = list(self.target_removing)
+        if self.target_adding != self._partition.adding_replicas:
+            record.adding_replicas = list(self.target_adding)
+
+
+def _changes_nothing(record: PartitionChangeRecord) -> bool:
+    return (
+        record.isr is None
+        and record.eligible_leader_replicas is None
+        and record.last_known_elr is None
+        and record.leader == NO_LEADER_CHANGE
+        and record.replicas is None
+        and record.removing_replicas is None
+        and record.adding_replicas is None
+        and record.leader_recovery_state == NO_RECOVERY_CHANGE
+        and record.directories is None
+    )
+
+
+def change_of(
+    view: ControllerView, topic_id: bytes, partition_id: int, partition: PartitionRegistration, acceptable: Callable[[int], bool] | None = None
+) -> PartitionChangeBuilder:
+    """A builder for one partition of `view`. `acceptable` replaces "is active" where the brokers' states are about to change."""
+    may_lead = view.is_active if acceptable is None else acceptable
+    builder = PartitionChangeBuilder(
+        partition,
+        topic_id,
+        partition_id,
+        acceptable=lambda broker_id: may_lead(broker_id) and view.replica_is_usable(partition, broker_id),
+        min_isr=view.min_in_sync_replicas(topic_id),
+        elr_enabled=view.elr_enabled,
+        default_directory=view.default_directory,
+    )
+    if view.held_brokers and _is_held(partition, view.held_brokers):
+        builder.allow_last_known_leader = False
+    return builder
+
+
+def allow_unclean_by_policy(view: ControllerView, topic_id: bytes, builder: PartitionChangeBuilder, partition: PartitionRegistration) -> None:
+    """Let the topic's unclean.leader.election.enable decide, unless a broker that holds its records may still return within its session."""
+    if not _is_held(partition, view.held_brokers) and view.unclean_election_enabled(topic_id):
+        builder.election = Election.UNCLEAN
+
+
+def _is_held(partition: PartitionRegistration, held: frozenset[int]) -> bool:
+    if not held:
+        return False
+    members: Sequence[int] = (*partition.isr, *partition.elr, *partition.last_known_elr)
+    return any(replica in held for replica in members)

@@ -1,0 +1,55 @@
+"""AssignReplicasToDirs: a broker tells in which of its log directories each replica lives (KIP-858)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft.controller.cluster_control import check_broker_epoch
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.partition_change_builder import change_of
+from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
+from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+
+
+def assign_replicas_to_dirs(view: ControllerView, request: AssignReplicasToDirsRequest) -> ControllerResult[answer.AssignReplicasToDirsResponse]:
+    """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Raises ApiError(STALE_BROKER_EPOCH)."""
+    check_broker_epoch(view, request.broker_id, request.broker_epoch)
+    broker = view.image.cluster.brokers[request.broker_id]
+    records: list[Any] = []
+    offline: dict[TopicIdPartition, None] = {}
+    response = answer.AssignReplicasToDirsResponse()
+    for directory in request.directories:
+        online = broker.has_online_directory(directory.id)
+        topics = []
+        for wanted in directory.topics:
+            topic = view.image.topics.by_id.get(wanted.topic_id)
+            partitions = []
+            for data in wanted.partitions:
+                code = _assign(view, request.broker_id, topic, data.partition_index, directory.id, records)
+                if code == ErrorCode.NONE and not online:
+                    offline[(wanted.topic_id, data.partition_index)] = None
+                partitions.append(answer.PartitionData(partition_index=data.partition_index, error_code=code))
+            topics.append(answer.TopicData(topic_id=wanted.topic_id, partitions=partitions))
+        response.directories.append(answer.DirectoryData(id=directory.id, topics=topics))
+    records += leader_and_isr_updates(view, offline, remove=request.broker_id)
+    return ControllerResult(records, response)
+
+
+def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, index: int, directory: bytes, records: list[Any]) -> int:
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    partition = topic.partitions.get(index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if broker_id not in partition.replicas:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    builder = change_of(view, topic.id, index, partition)
+    builder.set_directory(broker_id, directory)
+    record = builder.build()
+    if record is not None:
+        records.append(record)
+    return ErrorCode.NONE

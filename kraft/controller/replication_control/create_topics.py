@@ -1,0 +1,177 @@
+"""CreateTopics: names, limits, configs, assignments, and the records of the topics that pass.
+
+Topics are judged one by one; a bad one does not stop the others. All records go into one batch. The answer lists the topics of the request in their order,
+then duplicates and forbidden names, as
+Kafka's does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from kraft.common.config.alterations import Alteration, Operation
+from kraft.common.errors import ApiError
+from kraft.common.ids import METADATA_TOPIC
+from kraft.controller.configuration_control import alter_resource
+from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.replica_placer import ReplicaPlacer
+from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.controller.topic_names import collisions, reason_invalid, unified
+from kraft.metadata.image.configs_image import ConfigResource, ResourceType
+from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.records.topic_record import TopicRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+
+
+def create_topics(
+    view: ControllerView, request: CreateTopicsRequest, context: ControllerRequestContext, placer: ReplicaPlacer, new_topic_id: Callable[[], bytes]
+) -> ControllerResult[CreateTopicsResponse]:
+    """Records and answer for CreateTopics. Raises ApiError(POLICY_VIOLATION) when the request as a whole is too large."""
+    topics, refused = _split_duplicates(request.topics)
+    _check_partition_count(view, topics)
+    known_forms = collisions(view.image.topics.id_by_name)
+    records: list[Any] = []
+    results = []
+    for topic in topics:
+        try:
+            _check_name(view, topic.name, known_forms)
+            created, result = _create_topic(view, topic, context, placer, new_topic_id)
+        except ApiError as error:
+            results.append(_refusal(topic.name, error.code, message_of_error(error)))
+            continue
+        records += created
+        check_operation_size(records)
+        results.append(result)
+    response = CreateTopicsResponse(topics=results + refused)
+    return ControllerResult([] if request.validate_only else records, response, atomic=True)
+
+
+def _refusal(name: str, code: int, message: str | None) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _split_duplicates(topics: list[CreatableTopic]) -> tuple[list[CreatableTopic], list[CreatableTopicResult]]:
+    """The topics to judge, and the answers for names given twice and for the metadata topic."""
+    counts: dict[str, int] = {}
+    for topic in topics:
+        counts[topic.name] = counts.get(topic.name, 0) + 1
+    refused = [_refusal(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1]
+    if counts.get(METADATA_TOPIC) == 1:
+        refused.append(_refusal(METADATA_TOPIC, ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."))
+    return [topic for topic in topics if counts[topic.name] == 1 and topic.name != METADATA_TOPIC], refused
+
+
+def _check_partition_count(view: ControllerView, topics: list[CreatableTopic]) -> None:
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == -1:
+            total += view.settings.num_partitions
+        else:
+            total += max(topic.num_partitions, 0)
+    if total > MAX_PARTITIONS_PER_REQUEST:
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+
+
+def _check_name(view: ControllerView, name: str, known_forms: dict[str, str]) -> None:
+    if name in view.image.topics.id_by_name:
+        raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    if ("." in name or "_" in name) and unified(name) in known_forms:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {known_forms[unified(name)]}")
+    problem = reason_invalid(name)
+    if problem is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)
+
+
+def _create_topic(
+    view: ControllerView, topic: CreatableTopic, context: ControllerRequestContext, placer: ReplicaPlacer, new_topic_id: Callable[[], bytes]
+) -> tuple[list[Any], CreatableTopicResult]:
+    config_records = _config_records(view, topic, context)
+    partitions = _manual_partitions(view, topic) if topic.assignments else _placed_partitions(view, topic, placer)
+    context.charge_mutations(len(partitions))
+    topic_id = new_topic_id()
+    result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
+    if context.may_describe_configs(topic.name):
+        _describe(view, topic, partitions, result)
+    else:
+        result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    # Configs come between the topic and its partitions, so that whoever replays knows them before the first partition exists.
+    records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id), *config_records]
+    records += [partition.to_record(topic_id, index) for index, partition in enumerate(partitions)]
+    return records, result
+
+
+def _describe(view: ControllerView, topic: CreatableTopic, partitions: list[PartitionRegistration], result: CreatableTopicResult) -> None:
+    own = {config.name: config.value for config in topic.configs if config.value is not None}
+    result.configs = [
+        CreatableTopicConfigs(
+            name=entry.name, value=None if entry.sensitive else entry.value, read_only=entry.read_only, config_source=entry.source, is_sensitive=entry.sensitive
+        )
+        for entry in view.schema.effective_topic_configs(own, view.own_broker_configs, view.cluster_configs)
+    ]
+    result.num_partitions = len(partitions)
+    result.replication_factor = len(partitions[0].replicas)
+
+
+def _config_records(view: ControllerView, topic: CreatableTopic, context: ControllerRequestContext) -> list[Any]:
+    without_value = [config.name for config in topic.configs if config.value is None]
+    if without_value:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}")
+    changes = [Alteration(config.name, Operation.SET, config.value) for config in topic.configs]
+    if not changes:
+        return []
+    return alter_resource(view, ConfigResource(ResourceType.TOPIC, topic.name), changes, newly_created=True, forwarded=context.forwarded)
+
+
+def _manual_partitions(view: ControllerView, topic: CreatableTopic) -> list[PartitionRegistration]:
+    if topic.replication_factor != -1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was not set to -1.")
+    if topic.num_partitions != -1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1.")
+    by_index: dict[int, PartitionRegistration] = {}
+    replication_factor = None
+    for assignment in topic.assignments:
+        index = assignment.partition_index
+        if index in by_index:
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Found multiple manual partition assignments for partition {index}")
+        check_manual_assignment(view, assignment.broker_ids, replication_factor)
+        replication_factor = len(assignment.broker_ids)
+        partition = new_partition(view, tuple(assignment.broker_ids))
+        if partition is None:
+            problem = f"All brokers specified in the manual partition assignment for partition {index} are fenced or in controlled shutdown."
+            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+        by_index[index] = partition
+    if any(index not in by_index for index in range(len(by_index))):
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
+    return [by_index[index] for index in range(len(by_index))]
+
+
+def _placed_partitions(view: ControllerView, topic: CreatableTopic, placer: ReplicaPlacer) -> list[PartitionRegistration]:
+    if topic.replication_factor < -1 or topic.replication_factor == 0:
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value.")
+    if topic.num_partitions < -1 or topic.num_partitions == 0:
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
+    count = view.settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
+    factor = view.settings.default_replication_factor if topic.replication_factor == -1 else topic.replication_factor
+    try:
+        placements = placer.place(count, factor, usable_brokers(view))
+    except ApiError as error:
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error.message}") from error
+    return [placed_partition(view, replicas, factor) for replicas in placements]
+
+
+def placed_partition(view: ControllerView, replicas: tuple[int, ...], factor: int) -> PartitionRegistration:
+    """The registration of a partition placed by us. Raises ApiError when every chosen broker is fenced or stopping."""
+    partition = new_partition(view, replicas)
+    if partition is None:
+        problem = f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in controlled shutdown."
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
+    return partition

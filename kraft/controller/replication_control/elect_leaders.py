@@ -1,0 +1,95 @@
+"""ElectLeaders, the preferred-leader balance, and the scan for partitions that only an unclean election can help."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kraft.common.errors import ApiError
+from kraft.controller.controller_result import ControllerResult, check_operation_size, generic_error, message_of_error
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.partition_change_builder import Election, allow_unclean_by_policy, change_of
+from kraft.metadata.image.topics_image import TopicImage
+from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+
+PREFERRED: Final = 0
+UNCLEAN: Final = 1
+MAX_ELECTIONS_PER_PASS: Final = 1_000
+
+
+def elect_leaders(view: ControllerView, request: ElectLeadersRequest) -> ControllerResult[ElectLeadersResponse]:
+    """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election are left out of the answer."""
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
+    records: list[Any] = []
+    results = []
+    if request.topic_partitions is None:
+        for topic in view.image.topics.topics_by_name():
+            elected = [_elect(view, topic.name, topic, index, request.election_type, records) for index in topic.partitions]
+            needed = [result for result in elected if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
+            results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
+    else:
+        for named in request.topic_partitions:
+            known = view.image.topics.by_name(named.topic)
+            elected = [_elect(view, named.topic, known, index, request.election_type, records) for index in named.partitions]
+            results.append(ReplicaElectionResult(topic=named.topic, partition_result=elected))
+    check_operation_size(records)
+    return ControllerResult(records, ElectLeadersResponse(replica_election_results=results))
+
+
+def _elect(view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int, records: list[Any]) -> PartitionResult:
+    try:
+        records.append(_election(view, name, topic, index, kind))
+    except ApiError as error:
+        return PartitionResult(partition_id=index, error_code=error.code, error_message=message_of_error(error))
+    return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
+
+
+def _election(view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int) -> PartitionChangeRecord:
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
+    partition = topic.partitions.get(index)
+    if partition is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such partition as {name}-{index}")
+    if partition.has_preferred_leader if kind == PREFERRED else partition.has_leader:
+        raise generic_error(ErrorCode.ELECTION_NOT_NEEDED)
+    builder = change_of(view, topic.id, index, partition)
+    builder.allow_last_known_leader = True  # An operator asks: no waiting for sessions.
+    builder.election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
+    record = builder.build()
+    if record is None:
+        raise generic_error(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+    return record
+
+
+def balance_leaders(view: ControllerView) -> ControllerResult[bool]:
+    """Preferred elections for at most 1,000 partitions. The answer tells whether another pass is due at once."""
+    records: list[Any] = []
+    for topic_id, index in view.image.topics.imbalanced:
+        if len(records) >= MAX_ELECTIONS_PER_PASS:
+            break
+        partition = view.image.topics.by_id[topic_id].partitions[index]
+        builder = change_of(view, topic_id, index, partition)
+        builder.election = Election.PREFERRED
+        record = builder.build()
+        if record is not None:
+            records.append(record)
+    return ControllerResult(records, len(records) >= MAX_ELECTIONS_PER_PASS)
+
+
+def elect_unclean_leaders(view: ControllerView) -> ControllerResult[bool]:
+    """Elections for leaderless partitions of topics that allow unclean ones, at most 1,000; as above."""
+    records: list[Any] = []
+    for topic_id, index in view.image.topics.leaderless:
+        if len(records) >= MAX_ELECTIONS_PER_PASS:
+            break
+        partition = view.image.topics.by_id[topic_id].partitions[index]
+        builder = change_of(view, topic_id, index, partition)
+        allow_unclean_by_policy(view, topic_id, builder, partition)
+        if builder.election == Election.UNCLEAN:
+            record = builder.build()
+            if record is not None:
+                records.append(record)
+    return ControllerResult(records, len(records) >= MAX_ELECTIONS_PER_PASS)

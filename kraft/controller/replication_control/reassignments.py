@@ -1,0 +1,125 @@
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455; KIP-860 forbids changing the replication factor when asked to)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft.common.errors import ApiError
+from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.partition_change_builder import allow_unclean_by_policy, change_of
+from kraft.controller.partition_reassignment import reassignment_to, revert_of
+from kraft.controller.replication_control.assignments import check_manual_assignment
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.image.topics_image import TopicImage
+from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition
+from kraft.protocol.messages.alter_partition_reassignments_response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.protocol.messages.list_partition_reassignments_response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+def alter_partition_reassignments(
+    view: ControllerView, request: AlterPartitionReassignmentsRequest
+) -> ControllerResult[AlterPartitionReassignmentsResponse]:
+    """Start, change or (null replicas) cancel moves. All records go into one batch."""
+    may_change_factor = request.allow_replication_factor_change
+    records: list[Any] = []
+    responses = []
+    for topic in request.topics:
+        results = []
+        for target in topic.partitions:
+            code, message = ErrorCode.NONE, None
+            try:
+                record = _alter(view, topic.name, target, may_change_factor)
+            except ApiError as error:
+                code, message = error.code, message_of_error(error)
+            else:
+                if record is not None:
+                    records.append(record)
+                    check_operation_size(records)
+            results.append(ReassignablePartitionResponse(partition_index=target.partition_index, error_code=code, error_message=message))
+        responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
+    response = AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change_factor, error_message=None, responses=responses)
+    return ControllerResult(records, response, atomic=True)
+
+
+def _alter(view: ControllerView, name: str, target: ReassignablePartition, may_change_factor: bool) -> PartitionChangeRecord | None:
+    topic = view.image.topics.by_name(name)
+    if topic is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
+    partition = topic.partitions.get(target.partition_index)
+    if partition is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{target.partition_index}.")
+    if target.replicas is None:
+        return _cancel(view, topic, target.partition_index, partition)
+    check_manual_assignment(view, target.replicas, None)
+    if not may_change_factor:
+        _check_factor(partition, len(target.replicas))
+    move = reassignment_to(partition.replicas, target.replicas)
+    builder = change_of(view, topic.id, target.partition_index, partition)
+    builder.target_replicas = move.replicas
+    # A change of mind: whoever was being added and still is a target goes on being added; whoever was being removed and is a target again stays.
+    builder.target_adding = tuple(sorted(replica for replica in target.replicas if replica in move.adding or replica in partition.adding_replicas))
+    builder.target_removing = move.removing
+    return builder.build()
+
+
+def _check_factor(partition: PartitionRegistration, wanted: int) -> None:
+    current = len([replica for replica in partition.replicas if replica not in partition.removing_replicas])
+    if current != wanted:
+        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor is changed from {current} to {wanted}")
+
+
+def _cancel(view: ControllerView, topic: TopicImage, index: int, partition: PartitionRegistration) -> PartitionChangeRecord | None:
+    if not partition.is_reassigning:
+        raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
+    revert = revert_of(partition)
+    if revert.unclean and not view.unclean_election_enabled(topic.id):
+        problem = f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean leader election."
+        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    builder = change_of(view, topic.id, index, partition)
+    allow_unclean_by_policy(view, topic.id, builder, partition)
+    builder.target_isr = revert.isr
+    builder.target_replicas = revert.replicas
+    builder.target_removing = builder.target_adding = ()
+    return builder.build()
+
+
+def list_partition_reassignments(image: MetadataImage, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+    """The moves under way, of all topics or of the partitions asked for."""
+    wanted: dict[str, list[int]] = {}
+    if request.topics is None:
+        for topic_id, index in image.topics.reassigning:
+            wanted.setdefault(image.topics.by_id[topic_id].name, []).append(index)
+    else:
+        wanted = {topic.name: topic.partition_indexes for topic in request.topics}
+    response = ListPartitionReassignmentsResponse(error_message=None)
+    for name, indexes in wanted.items():
+        topic = image.topics.by_name(name)
+        if topic is None:
+            continue
+        found = [(index, topic.partitions.get(index)) for index in indexes]
+        ongoing = [_ongoing(index, partition) for index, partition in found if partition is not None and partition.is_reassigning]
+        if ongoing:
+            response.topics.append(OngoingTopicReassignment(name=name, partitions=ongoing))
+    return response
+
+
+def _ongoing(index: int, partition: PartitionRegistration) -> OngoingPartitionReassignment:
+    return OngoingPartitionReassignment(
+        partition_index=index,
+        replicas=list(partition.replicas),
+        adding_replicas=list(partition.adding_replicas),
+        removing_replicas=list(partition.removing_replicas),
+    )
