@@ -145,7 +145,8 @@ class _Fetching:
                 result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
                 result.size = data.size
                 if self._isolation == READ_COMMITTED:
-                    result.aborted = data.aborted_transactions or ()
+                    bound = partition.log.last_stable_offset
+                    result.aborted = [(aborted.producer_id, aborted.first_offset) for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound)]
             log = partition.log
             result.high_watermark = log.high_watermark
             result.last_stable_offset = log.last_stable_offset

@@ -20,7 +20,7 @@ def _group_api(key: int, versions: tuple[int, int], method: str) -> Handler:
 
 def _delegate(method: str) -> Callable[[Any, RequestContext, BrokerServices], Awaitable[Any]]:
     async def serve(request: Any, context: RequestContext, broker: BrokerServices) -> Any:
-        return await getattr(broker.groups, method)(request, context.api_version, context.client_id or "", "/" + context.peer.host)
+        return await getattr(broker.groups, method)(request, context)
 
     return serve
 

@@ -69,6 +69,6 @@ def _look_up(
     elif timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return  # Nothing is tiered: no offset, no epoch, no error.
     else:
-        found = log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_offset_by_timestamp(timestamp)
-        if found is not None and found.offset < partition.fetchable_end(request.isolation_level, request.replica_id):
-            answer.timestamp, answer.offset, answer.leader_epoch = found.timestamp, found.offset, found.leader_epoch
+        found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_offset_by_timestamp(timestamp)
+        if found is not None and found[1] < partition.fetchable_end(request.isolation_level, request.replica_id):
+            answer.timestamp, answer.offset, answer.leader_epoch = found

@@ -31,6 +31,11 @@ class RequestContext:
         self.client_id = client_id
         self.principal = principal
 
+    @property
+    def client_host(self) -> str:
+        """As Kafka shows it: the address with a leading slash."""
+        return "/" + self.peer.host
+
 
 Serve = Callable[[Any, RequestContext, Any], Awaitable[Any]]
 ServeRaw = Callable[[memoryview, int, RequestContext, Any], Reply | Awaitable[Reply]]

@@ -5,6 +5,7 @@ Made by the thousand: slotted, no locks, no paths, no events until somebody wait
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
@@ -15,9 +16,7 @@ from kraft.replication.purgatory import FetchWaiter, ProduceWaiter
 
 if TYPE_CHECKING:
     from kraft.metadata.image.partition_registration import PartitionRegistration
-    from kraft.storage.log_validator import AppendOrigin
     from kraft.storage.unified_log import FetchData, LogAppendInfo, UnifiedLog
-    from kraft.world.ports import Buffer
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
@@ -34,6 +33,7 @@ class Partition:
         "epoch_start_offset",
         "fetch_waiters",
         "followers",
+        "high_watermark_listeners",
         "index",
         "is_leader",
         "isr",
@@ -66,6 +66,7 @@ class Partition:
         self.followers: dict[int, FollowerState] | None = None
         self.produce_waiters: list[ProduceWaiter] | None = None
         self.fetch_waiters: list[FetchWaiter] | None = None
+        self.high_watermark_listeners: list[Callable[[int], None]] | None = None
 
     # --- roles -------------------------------------------------------------------------------------------------------------------------------------------
 
@@ -92,7 +93,7 @@ class Partition:
     def _apply_as_leader(self, new_epoch: bool, now: float) -> None:
         if new_epoch:
             self.epoch_start_offset = self.log.log_end_offset
-            self.log.leader_epoch_cache.assign(self.leader_epoch, self.epoch_start_offset)
+            self.log.assign_epoch(self.leader_epoch)
             self.followers = None
         if len(self.replicas) > 1:
             followers = self.followers or {}
@@ -112,7 +113,7 @@ class Partition:
 
     # --- writing -----------------------------------------------------------------------------------------------------------------------------------------
 
-    def append(self, batch: memoryview, required_acks: int, now_ms: int, origin: AppendOrigin) -> LogAppendInfo:
+    def append(self, batch: memoryview, required_acks: int, now_ms: int, origin: int) -> LogAppendInfo:
         """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation finds), StorageError."""
         if not self.is_leader:
             self.check_leader()
@@ -124,6 +125,8 @@ class Partition:
             end = log.log_end_offset
             if end > log.high_watermark:
                 log.update_high_watermark(end)
+                if self.high_watermark_listeners:
+                    self._tell_high_watermark(end)
         else:
             self.advance_high_watermark()
         if self.fetch_waiters:
@@ -147,6 +150,8 @@ class Partition:
         log.update_high_watermark(reached)
         if self.produce_waiters:
             self._wake_produce(reached)
+        if self.high_watermark_listeners:
+            self._tell_high_watermark(reached)
         if followers is not None and self.fetch_waiters:
             for waiter in self.fetch_waiters:
                 waiter.wake()
@@ -203,6 +208,23 @@ class Partition:
             self.produce_waiters = []
         self.produce_waiters.append(waiter)
 
+    def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call `listener(high watermark)` each time it rises. Returns the function that ends it."""
+        if self.high_watermark_listeners is None:
+            self.high_watermark_listeners = []
+        listeners = self.high_watermark_listeners
+        listeners.append(listener)
+
+        def end() -> None:
+            if listener in listeners:
+                listeners.remove(listener)
+
+        return end
+
+    def _tell_high_watermark(self, high_watermark: int) -> None:
+        for listener in list(self.high_watermark_listeners or ()):
+            listener(high_watermark)
+
     def _wake_produce(self, high_watermark: int) -> None:
         assert self.produce_waiters is not None
         still = []
@@ -223,8 +245,3 @@ class Partition:
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"
-
-
-def records_of(data: FetchData) -> list[Buffer]:
-    """The bytes of a read, copied from their files: for coordinators, which replay them."""
-    return [part.file.pread(part.size, part.position) for part in data.slices]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
     from kraft.storage.log_manager import LogManager
-    from kraft.world.ports import Clock
+    from kraft.world.ports import World
 
 
 class LeadershipListener(Protocol):
@@ -30,14 +30,14 @@ class LeadershipListener(Protocol):
 class ReplicaManager:
     """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
 
-    def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, clock: Clock, log: Logger) -> None:
+    def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, world: World, log: Logger) -> None:
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}
         self.topic_ids: dict[str, bytes] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._configs = configs
-        self._clock = clock
+        self.world = world
         self._log = log
         self._listeners: list[LeadershipListener] = []
         self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
@@ -73,7 +73,7 @@ class ReplicaManager:
 
     def apply(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
         """Bring partitions in line with `image`. A generator: yields now and then so that its driver can let others run."""
-        now = self._clock.now()
+        now = self.world.clock.now()
         for topic_id, topic in changes.topics.deleted.items():
             self._delete_topic(topic_id, topic.name, topic.partitions.keys())
             yield

@@ -1,0 +1,57 @@
+"""The coordinators' log over this broker's replicas: implements `kraft.coordinator.coordinator_log.CoordinatorLog`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kraft.common.errors import NotLeader
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.shard import LogRecord
+from kraft.protocol.records.builder import Record, build_batch
+from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.replication.partition import Partition
+from kraft.replication.replica_manager import ReplicaManager
+from kraft.storage.log_validator import AppendOrigin
+
+ALL_REPLICAS = -1
+READ_BYTES = 1 << 20
+
+
+class PartitionLog:
+    """Appends as leader, reads back what is there, tells of the high watermark."""
+
+    def __init__(self, replicas: ReplicaManager) -> None:
+        self._replicas = replicas
+
+    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
+        """See the port. Raises NotLeader, ApiError, StorageError."""
+        target = self._led(partition)
+        if target.leader_epoch != leader_epoch:
+            raise NotLeader(f"{partition}: led in epoch {target.leader_epoch}, not {leader_epoch}", target.leader_id, target.leader_epoch)
+        batch = build_batch([Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)])
+        info = target.append(memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR)
+        if target.log.flush_is_due(timestamp_ms):
+            await self._replicas.flush(target)
+        return info.last_offset
+
+    async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:
+        """See the port: the file is read in a worker thread."""
+        log = self._led(partition).log
+        if from_offset >= log.log_end_offset:
+            return ()
+        data = log.read(from_offset, READ_BYTES, min_one_message=True)
+        return list(batches(await self._replicas.world.threads.run(data.read), partial_tail=True))
+
+    def log_start_offset(self, partition: TopicPartition) -> int:
+        return self._led(partition).log.log_start_offset
+
+    def high_watermark(self, partition: TopicPartition) -> int:
+        return self._led(partition).log.high_watermark
+
+    def on_high_watermark(self, partition: TopicPartition, listener: Callable[[int], None]) -> Callable[[], None]:
+        return self._led(partition).add_high_watermark_listener(listener)
+
+    def _led(self, partition: TopicPartition) -> Partition:
+        found = self._replicas.partition(partition.topic, partition.partition)
+        found.check_leader()
+        return found
