@@ -126,6 +126,13 @@ class UnifiedLog:
     def topic_id(self) -> Uuid | None:
         return self.local.topic_id
 
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """Give an id to a log whose partition.metadata was lost. A log keeps the id it has. Raises OSError."""
+        if self.local.topic_id is None:
+            self.local.topic_id = topic_id
+            if self.local.files_exist:
+                self.local.make_files()
+
     @property
     def segments(self) -> list[LogSegment]:
         return self.local.segments

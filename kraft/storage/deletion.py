@@ -1,0 +1,56 @@
+"""Files and directories that are out of use and will be removed after a while, so that reads under way can end."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from kraft.common.errors import StorageError
+from kraft.world.ports import FileSystem
+
+
+class DeletionJob:
+    """Paths to remove now. `run` blocks, may run in a thread and raises StorageError."""
+
+    __slots__ = ("_files", "paths")
+
+    def __init__(self, files: FileSystem, paths: Sequence[str]) -> None:
+        self._files = files
+        self.paths = paths
+
+    def run(self) -> None:
+        try:
+            for path in self.paths:
+                if self._files.exists(path):
+                    if self._files.status(path).is_directory:
+                        self._files.remove_tree(path)
+                    else:
+                        self._files.remove(path)
+        except OSError as problem:
+            raise StorageError(f"delayed deletion: {problem}") from problem
+
+
+class DelayedDeletions:
+    """A queue of paths by the time they are due. Paths of one delay come in order; a shorter delay later on waits for those before it."""
+
+    __slots__ = ("_due",)
+
+    def __init__(self) -> None:
+        self._due: deque[tuple[int, str]] = deque()
+
+    def add(self, paths: Sequence[str], due_ms: int) -> None:
+        self._due.extend((due_ms, path) for path in paths)
+
+    def forget_directory(self, directory: str) -> None:
+        """The disk is gone: nothing can be removed there."""
+        self._due = deque(entry for entry in self._due if not entry[1].startswith(directory + "/"))
+
+    def take_due(self, files: FileSystem, now_ms: int) -> DeletionJob | None:
+        """What is due; None when nothing is."""
+        paths = []
+        while self._due and self._due[0][0] <= now_ms:
+            paths.append(self._due.popleft()[1])
+        return DeletionJob(files, paths) if paths else None
+
+    def __len__(self) -> int:
+        return len(self._due)

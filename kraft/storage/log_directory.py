@@ -1,0 +1,124 @@
+"""One log directory (one disk, as a rule): its lock, its identity, its clean-shutdown mark, its checkpoints and the logs in it.
+
+A directory is online until its disk fails once; it never comes back while the process lives, since what it holds may differ from what we believe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from kraft.common.errors import ConfigurationError, CorruptData, StorageError
+from kraft.common.ids import TopicPartition, Uuid
+from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file
+from kraft.storage.log_files import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT, LOCK, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.ports import FileSystem
+
+NO_BROKER_EPOCH = -1
+
+
+class CheckpointJob:
+    """Checkpoint files to be replaced, with their content as of now. `run` blocks, may run in a thread and raises StorageError."""
+
+    __slots__ = ("_files", "contents")
+
+    def __init__(self, files: FileSystem, contents: Sequence[tuple[str, bytes]]) -> None:
+        self._files = files
+        self.contents = contents
+
+    def run(self) -> None:
+        try:
+            for path, content in self.contents:
+                replace_file(self._files, path, content)
+        except OSError as problem:
+            raise StorageError(f"checkpoint: {problem}") from problem
+
+
+class LogDirectory:
+    """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
+
+    __slots__ = ("_files", "_written", "clean_shutdown_epoch", "directory_id", "failure", "logs", "path", "was_clean")
+
+    def __init__(self, files: FileSystem, path: str) -> None:
+        self._files = files
+        self.path = path
+        self.directory_id: Uuid | None = None
+        self.failure: str | None = None
+        self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self.was_clean = False
+        self.clean_shutdown_epoch = NO_BROKER_EPOCH
+        self._written: dict[str, bytes] = {}
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def file(self, name: str) -> str:
+        return f"{self.path}/{name}"
+
+    def lock(self, stack: ExitStack) -> None:
+        """Make the directory if it is missing and hold `.lock` until `stack` closes. Raises ConfigurationError when another process holds it."""
+        self._files.make_directories(self.path)
+        try:
+            stack.enter_context(self._files.lock(self.file(LOCK)))
+        except BlockingIOError:
+            raise ConfigurationError([f"{self.path}: in use by another process, which holds {LOCK}"]) from None
+
+    # Clean shutdown
+
+    def take_clean_shutdown_mark(self) -> None:
+        """See whether the last run ended in good order, and remove the mark durably before anything is written."""
+        path = self.file(CLEAN_SHUTDOWN)
+        text = read_text(self._files, path)
+        if text is None:
+            return
+        self.was_clean = True
+        self.clean_shutdown_epoch = _broker_epoch(text)
+        self._files.remove(path)
+        self._files.sync_directory(self.path)
+
+    def write_clean_shutdown_mark(self, broker_epoch: int) -> None:
+        content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+        replace_file(self._files, self.file(CLEAN_SHUTDOWN), content.encode())
+
+    # Checkpoints
+
+    def read_checkpoint(self, name: str, on_corrupt: Callable[[str], None]) -> dict[TopicPartition, int]:
+        """A damaged checkpoint counts as empty: every log is then recovered from its start."""
+        try:
+            return read_offset_checkpoint(self._files, self.file(name))
+        except CorruptData as problem:
+            on_corrupt(str(problem))
+            return {}
+
+    def recovery_checkpoints(self) -> CheckpointJob:
+        """Recovery points and log starts; only files whose content has changed."""
+        points, starts = {}, {}
+        for topic_partition, log in self.logs.items():
+            if log.local.files_exist:
+                points[topic_partition] = log.recovery_point
+                if log.log_start_offset > log.segments[0].base_offset:
+                    starts[topic_partition] = log.log_start_offset
+        return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})
+
+    def high_watermark_checkpoint(self) -> CheckpointJob:
+        return self._job({HIGH_WATERMARK_CHECKPOINT: {topic_partition: log.high_watermark for topic_partition, log in self.logs.items()}})
+
+    def _job(self, checkpoints: dict[str, dict[TopicPartition, int]]) -> CheckpointJob:
+        contents = []
+        for name, offsets in checkpoints.items():
+            content = offset_checkpoint_text(offsets).encode()
+            if self._written.get(name) != content:
+                self._written[name] = content
+                contents.append((self.file(name), content))
+        return CheckpointJob(self._files, contents)
+
+
+def _broker_epoch(text: str) -> int:
+    """The epoch in the mark; -1 for a mark of an older form or a damaged one."""
+    try:
+        return int(json.loads(text)["brokerEpoch"])
+    except (ValueError, KeyError, TypeError):
+        return NO_BROKER_EPOCH

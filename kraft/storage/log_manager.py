@@ -1,0 +1,305 @@
+"""Every log of one broker: opens, recovers, creates, deletes, checkpoints them, over one or several log directories.
+
+Order of a start: `open` (locks, identity, clean-shutdown marks), then `load` to its end, then the rest. Order of a clean stop: `close_logs` to its end, then
+`finish_shutdown`. A directory whose disk fails is handed to `directory_failed`; its logs are gone for this run, the others go on. Blocking work that recurs is
+returned as jobs for a thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+
+from kraft.common.errors import ConfigurationError, StorageError
+from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
+from kraft.storage.deletion import DelayedDeletions, DeletionJob
+from kraft.storage.file_cache import FileCache
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory
+from kraft.storage.log_files import (
+    DELETE_DIRECTORY_SUFFIX,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    STRAY_DIRECTORY_SUFFIX,
+    directory_name,
+    is_marked_directory,
+    marked_directory_name,
+    parse_directory_name,
+)
+from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
+from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
+from kraft.storage.unified_log import DeletedSegments, UnifiedLog
+from kraft.world.ports import FileSystem
+
+
+class LogManager:
+    """Owns the log directories at `paths` and the logs in them. One task uses it; jobs it returns may run in threads."""
+
+    def __init__(
+        self,
+        files: FileSystem,
+        paths: Sequence[str],
+        *,
+        node_id: int,
+        new_uuid: Callable[[], bytes],
+        config_of: Callable[[str], LogConfig],
+        cache: FileCache | None = None,
+        producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        on_event: Callable[[str, str], None] = lambda place, sentence: None,
+    ) -> None:
+        """`config_of` gives the configuration of a topic by name; `on_event` hears what loading found: (directory, sentence)."""
+        self.files = files
+        self.cache = FileCache(files) if cache is None else cache
+        self.directories = [LogDirectory(files, path) for path in paths]
+        self.deletions = DelayedDeletions()
+        self._node_id = node_id
+        self._new_uuid = new_uuid
+        self._config_of = config_of
+        self._producer_expiration_ms = producer_expiration_ms
+        self._on_event = on_event
+        self._stack = ExitStack()
+        self._logs: dict[TopicPartition, UnifiedLog] = {}
+
+    # Start
+
+    def open(self, cluster_id: str | None) -> str | None:
+        """Lock the directories, check whose they are; the cluster id they have (None: none is formatted yet).
+
+        Raises ConfigurationError when one is in use, or of another cluster or node. A disk that fails takes its directory offline; StorageError when none is
+        left.
+        """
+        found = []
+        for directory in self.directories:
+            try:
+                directory.lock(self._stack)
+                properties = read_meta_properties(self.files, directory.path)
+            except (OSError, StorageError) as problem:
+                self.directory_failed(directory.path, str(problem))
+                continue
+            if properties is not None:
+                found.append((directory.path, properties))
+                directory.directory_id = properties.directory_id
+        self._require_one_online()
+        check_same_node(found, cluster_id, self._node_id)
+        return found[0][1].cluster_id if found else None
+
+    def format_missing(self, cluster_id: str) -> None:
+        """Give every directory without meta.properties an identity, as a broker does once it knows its cluster.
+
+        Raises StorageError when no directory is left.
+        """
+        for directory in self.online():
+            try:
+                properties = read_meta_properties(self.files, directory.path)
+                if properties is None or properties.directory_id is None:
+                    others = {} if properties is None else properties.others
+                    properties = MetaProperties(cluster_id=cluster_id, node_id=self._node_id, directory_id=Uuid(self._new_uuid()), others=others)
+                    write_meta_properties(self.files, directory.path, properties)
+                directory.directory_id = properties.directory_id
+            except OSError as problem:
+                self.directory_failed(directory.path, str(problem))
+        self._require_one_online()
+
+    def _require_one_online(self) -> None:
+        if not self.online():
+            raise StorageError("no log directory is usable: " + "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories))
+
+    def load(self, now_ms: int) -> Iterator[UnifiedLog]:
+        """Load every log, one at each step. A log that cannot be read takes its directory offline."""
+        for directory in self.directories:
+            if directory.is_online:
+                try:
+                    yield from self._load_directory(directory, now_ms)
+                except (OSError, StorageError) as problem:
+                    self.directory_failed(directory.path, str(problem))
+        self._require_one_online()
+
+    def _load_directory(self, directory: LogDirectory, now_ms: int) -> Iterator[UnifiedLog]:
+        def on_corrupt(sentence: str) -> None:
+            self._on_event(directory.path, sentence)
+
+        directory.take_clean_shutdown_mark()
+        recovery_points = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT, on_corrupt)
+        log_starts = directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT, on_corrupt)
+        high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_CHECKPOINT, on_corrupt)
+        for name in self.files.list_directory(directory.path):
+            if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX):
+                self.deletions.add([directory.file(name)], now_ms)
+                continue
+            topic_partition = parse_directory_name(name)
+            if topic_partition is None or topic_partition.topic == METADATA_TOPIC or not self.files.status(directory.file(name)).is_directory:
+                continue
+            if topic_partition in self._logs:
+                raise ConfigurationError([f"{directory.file(name)}: {topic_partition} is also in {self._logs[topic_partition].directory}"])
+            log = UnifiedLog.open(
+                self.files,
+                directory.file(name),
+                topic_partition,
+                self._config_of(topic_partition.topic),
+                now_ms=now_ms,
+                cache=self.cache,
+                recovery_point=recovery_points.get(topic_partition, 0),
+                log_start_offset=log_starts.get(topic_partition, 0),
+                clean_shutdown=directory.was_clean,
+                producer_expiration_ms=self._producer_expiration_ms,
+            )
+            log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
+            for event in log.load_report.events if log.load_report is not None else ():
+                self._on_event(log.directory, event)
+            self._adopt(directory, log)
+            yield log
+
+    @property
+    def clean_shutdown_epoch(self) -> int:
+        """The broker epoch of the last run if it ended cleanly in every directory, for the registration; -1 otherwise."""
+        epochs = {directory.clean_shutdown_epoch for directory in self.directories}
+        return epochs.pop() if len(epochs) == 1 and all(directory.was_clean for directory in self.directories) else NO_BROKER_EPOCH
+
+    # Logs
+
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.is_online]
+
+    def get(self, topic_partition: TopicPartition) -> UnifiedLog | None:
+        return self._logs.get(topic_partition)
+
+    def logs(self) -> list[UnifiedLog]:
+        return list(self._logs.values())
+
+    def directory_of(self, log: UnifiedLog) -> LogDirectory:
+        """The log directory that holds `log`."""
+        parent = log.directory.rpartition("/")[0]
+        return next(directory for directory in self.directories if directory.path == parent)
+
+    def get_or_create(self, topic_partition: TopicPartition, topic_id: Uuid | None, *, now_ms: int, directory_id: Uuid | None = None) -> UnifiedLog:
+        """The log of a partition. A new one goes to `directory_id`, or to the online directory with the fewest logs, and touches the disk only when it is
+        first written.
+
+        Raises StorageError when the directory wanted, or every one, is offline.
+        """
+        found = self._logs.get(topic_partition)
+        if found is not None:
+            return found
+        directory = self._choose_directory(directory_id)
+        path = directory.file(directory_name(topic_partition))
+        log = UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms)
+        self._adopt(directory, log)
+        return log
+
+    def _choose_directory(self, directory_id: Uuid | None) -> LogDirectory:
+        online = self.online()
+        if directory_id is not None:
+            online = [directory for directory in online if directory.directory_id == directory_id] or online
+        if not online:
+            raise StorageError("no log directory is online")
+        return min(online, key=lambda directory: len(directory.logs))
+
+    def _adopt(self, directory: LogDirectory, log: UnifiedLog) -> None:
+        directory.logs[log.topic_partition] = log
+        self._logs[log.topic_partition] = log
+
+    def reconfigure(self, topic: str) -> None:
+        """Give the logs of a topic its configuration anew."""
+        config = self._config_of(topic)
+        for topic_partition, log in self._logs.items():
+            if topic_partition.topic == topic:
+                log.config = config
+
+    def delete(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
+        """Take a log out of use; its directory is renamed to `-delete` and removed after file.delete.delay.ms. Raises StorageError."""
+        self._set_aside(topic_partition, DELETE_DIRECTORY_SUFFIX, now_ms)
+
+    def set_aside_stray(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
+        """A log that the metadata does not give us is kept as `-stray` for a person to look at, never deleted. Raises StorageError."""
+        self._set_aside(topic_partition, STRAY_DIRECTORY_SUFFIX, now_ms)
+
+    def _set_aside(self, topic_partition: TopicPartition, suffix: str, now_ms: int) -> None:
+        log = self._logs.pop(topic_partition, None)
+        if log is None:
+            return
+        directory = self.directory_of(log)
+        del directory.logs[topic_partition]
+        if not log.local.files_exist:
+            return
+        target = directory.file(marked_directory_name(topic_partition, self._new_uuid(), suffix))
+        try:
+            log.local.rename_directory(target)
+            self.files.sync_directory(directory.path)
+        except OSError as problem:
+            raise StorageError(f"{log.directory}: {problem}") from problem
+        if suffix == DELETE_DIRECTORY_SUFFIX:
+            self.deletions.add([target], now_ms + log.config.file_delete_delay_ms)
+
+    # Housekeeping
+
+    def delete_old_segments(self, log: UnifiedLog, *, now_ms: int) -> DeletedSegments:
+        """Apply retention to one log; files go after file.delete.delay.ms. Raises StorageError."""
+        try:
+            deleted = log.delete_old_segments(now_ms)
+        except OSError as problem:
+            raise StorageError(f"{log.directory}: {problem}") from problem
+        self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
+        return deleted
+
+    def due_deletions(self, now_ms: int) -> DeletionJob | None:
+        """What may be removed now; None when nothing."""
+        return self.deletions.take_due(self.files, now_ms)
+
+    def recovery_checkpoints(self) -> list[tuple[LogDirectory, CheckpointJob]]:
+        """A job for each directory; every 60 s, and after a truncation before the next append."""
+        return [(directory, directory.recovery_checkpoints()) for directory in self.online()]
+
+    def high_watermark_checkpoints(self) -> list[tuple[LogDirectory, CheckpointJob]]:
+        """A job for each directory; every 5 s."""
+        return [(directory, directory.high_watermark_checkpoint()) for directory in self.online()]
+
+    def checkpoint_all(self) -> None:
+        """Write every checkpoint now; blocks. A disk that fails takes its directory offline."""
+        for directory, job in (*self.recovery_checkpoints(), *self.high_watermark_checkpoints()):
+            try:
+                job.run()
+            except StorageError as problem:
+                self.directory_failed(directory.path, str(problem))
+
+    def directory_failed(self, path: str, why: str) -> list[TopicPartition]:
+        """Take a log directory offline for the rest of this run; the partitions that went with it."""
+        directory = next(directory for directory in self.directories if directory.path == path)
+        if directory.failure is not None:
+            return []
+        directory.failure = why
+        self._on_event(path, f"offline: {why}")
+        gone = list(directory.logs)
+        for topic_partition in gone:
+            del self._logs[topic_partition]
+        directory.logs = {}
+        self.cache.forget_directory(path)
+        self.deletions.forget_directory(path)
+        return gone
+
+    # Stop
+
+    def close_logs(self) -> Iterator[UnifiedLog]:
+        """Flush and close every log, one at each step. A disk that fails takes its directory offline."""
+        for log in self.logs():
+            try:
+                log.close()
+            except (OSError, StorageError) as problem:
+                self.directory_failed(self.directory_of(log).path, str(problem))
+            yield log
+
+    def finish_shutdown(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
+        """Checkpoint, mark the shutdown as clean in every online directory, let go of the locks."""
+        self.checkpoint_all()
+        for directory in self.online():
+            try:
+                directory.write_clean_shutdown_mark(broker_epoch)
+            except OSError as problem:
+                self.directory_failed(directory.path, str(problem))
+        self.release()
+
+    def release(self) -> None:
+        """Let go of files and locks without any promise about what is on disk."""
+        self._logs.clear()
+        self.cache.clear()
+        self._stack.close()
