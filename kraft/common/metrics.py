@@ -1,0 +1,184 @@
+"""Counters of one node: plain integers in slots, read from outside when somebody scrapes.
+
+A hot path keeps the `Counter` it needs and adds to `.value`; nothing is looked up, locked or timed there. Gauges are functions called at a scrape. Histograms
+count into fixed buckets. A `MetricsRegistry` belongs to a node, never to a module. `render_prometheus` writes the text format in pieces, so that the caller may
+rest between them (a scrape of many series must not hold up the loop).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final
+
+LabelValues = tuple[str, ...]
+
+
+class Counter:
+    """Only rises. `counter.value += n` is the whole interface of the hot path."""
+
+    __slots__ = ("value",)
+
+    def __init__(self) -> None:
+        self.value = 0
+
+    def add(self, amount: int = 1) -> None:
+        self.value += amount
+
+
+class Histogram:
+    """Counts of values at most as large as each bound, with their sum. Bounds are shared by a family."""
+
+    __slots__ = ("_bounds", "buckets", "count", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.count = 0
+        self.sum = 0.0
+
+    def observe(self, value: float) -> None:
+        self.buckets[bisect_left(self._bounds, value)] += 1
+        self.count += 1
+        self.sum += value
+
+    def quantile(self, share: float) -> float:
+        """The bound below which `share` of the values lie; the largest bound for what lies above all."""
+        wanted, seen = share * self.count, 0
+        for bound, bucket in zip(self._bounds, self.buckets, strict=False):
+            seen += bucket
+            if seen >= wanted:
+                return bound if self.count else 0.0
+        return self._bounds[-1]
+
+
+SECONDS_BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+
+class Family:
+    """One metric name with its labelled children."""
+
+    __slots__ = ("bounds", "children", "help", "kind", "labels", "name", "read")
+
+    def __init__(self, name: str, kind: str, help_text: str, labels: tuple[str, ...]) -> None:
+        self.name = name
+        self.kind = kind
+        self.help = help_text
+        self.labels = labels
+        self.children: dict[LabelValues, Counter | Histogram] = {}
+        self.bounds: tuple[float, ...] = SECONDS_BOUNDS
+        self.read: Callable[[], Iterable[tuple[LabelValues, float]]] | None = None
+
+
+class MetricsRegistry:
+    """All metrics of one node, by name. Asking twice for the same name gives the same family; another kind or other labels under it are a mistake of ours."""
+
+    __slots__ = ("_families",)
+
+    def __init__(self) -> None:
+        self._families: dict[str, Family] = {}
+
+    def _family(self, name: str, kind: str, help_text: str, labels: tuple[str, ...]) -> Family:
+        family = self._families.get(name)
+        if family is None:
+            family = self._families[name] = Family(name, kind, help_text, labels)
+        assert (family.kind, family.labels) == (kind, labels), name
+        return family
+
+    def counter(self, name: str, help_text: str, labels: tuple[str, ...] = (), values: LabelValues = ()) -> Counter:
+        """The counter of these label values, made on first use; keep it."""
+        family = self._family(name, "counter", help_text, labels)
+        child = family.children.get(values)
+        if child is None:
+            child = family.children[values] = Counter()
+        assert isinstance(child, Counter)
+        return child
+
+    def histogram(self, name: str, help_text: str, labels: tuple[str, ...] = (), values: LabelValues = ()) -> Histogram:
+        family = self._family(name, "histogram", help_text, labels)
+        child = family.children.get(values)
+        if child is None:
+            child = family.children[values] = Histogram(family.bounds)
+        assert isinstance(child, Histogram)
+        return child
+
+    def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+        """A number that is read at a scrape."""
+        self.gauges(name, help_text, (), lambda: [((), read())])
+
+    def gauges(self, name: str, help_text: str, labels: tuple[str, ...], read: Callable[[], Iterable[tuple[LabelValues, float]]]) -> None:
+        """Numbers with labels that are read at a scrape."""
+        self._family(name, "gauge", help_text, labels).read = read
+
+    def drop(self, name: str, values: LabelValues) -> None:
+        """Forget one child, as of a deleted topic."""
+        family = self._families.get(name)
+        if family is not None:
+            family.children.pop(values, None)
+
+    def families(self) -> list[Family]:
+        return [self._families[name] for name in sorted(self._families)]
+
+    def value(self, name: str, values: LabelValues = ()) -> float:
+        """One number, for tests and the status page. Raises KeyError."""
+        family = self._families[name]
+        if family.read is not None:
+            return dict(family.read())[values]
+        child = family.children[values]
+        return child.value if isinstance(child, Counter) else child.count
+
+
+def render_prometheus(families: Iterable[Family], series_per_piece: int = 50) -> Iterator[str]:
+    """The text exposition format, in pieces of about that many series."""
+    lines: list[str] = []
+    for family in families:
+        lines.append(f"# HELP {family.name} {_escape_help(family.help)}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        for line in _series(family):
+            lines.append(line)
+            if len(lines) >= series_per_piece:
+                yield "\n".join(lines) + "\n"
+                lines = []
+    if lines:
+        yield "\n".join(lines) + "\n"
+
+
+def _series(family: Family) -> Iterator[str]:
+    if family.read is not None:
+        for values, number in family.read():
+            yield f"{family.name}{_labels(family.labels, values)} {_number(number)}"
+    for values in sorted(family.children):
+        child = family.children[values]
+        if isinstance(child, Counter):
+            yield f"{family.name}{_labels(family.labels, values)} {child.value}"
+        else:
+            yield from _histogram_series(family, values, child)
+
+
+def _histogram_series(family: Family, values: LabelValues, histogram: Histogram) -> Iterator[str]:
+    running = 0
+    for bound, bucket in zip((*family.bounds, float("inf")), histogram.buckets, strict=True):
+        running += bucket
+        yield f"{family.name}_bucket{_labels((*family.labels, 'le'), (*values, _number(bound)))} {running}"
+    yield f"{family.name}_sum{_labels(family.labels, values)} {_number(histogram.sum)}"
+    yield f"{family.name}_count{_labels(family.labels, values)} {histogram.count}"
+
+
+def _labels(names: tuple[str, ...], values: LabelValues) -> str:
+    if not names:
+        return ""
+    return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in zip(names, values, strict=True)) + "}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
+
+
+def _escape_help(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    if value == float("inf"):
+        return "+Inf"
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(float(value))
