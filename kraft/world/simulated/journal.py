@@ -42,21 +42,21 @@ def _set(names: dict[str, Inode | Directory], name: str, target: Inode | Directo
 class Journal:
     """Changes of names that are seen but not durable, oldest first."""
 
-    __slots__ = ("_pending",)
+    __slots__ = ("pending",)
 
     def __init__(self) -> None:
-        self._pending: list[Change] = []
+        self.pending: list[Change] = []
 
     def record(self, *edits: tuple[Directory, str, Inode | Directory | None]) -> None:
         change = Change(edits)
         change.make_seen()
-        self._pending.append(change)
+        self.pending.append(change)
 
     def sync(self, directory: Directory) -> None:
         needed = [directory]
         durable: list[Change] = []
         kept: list[Change] = []
-        for change in reversed(self._pending):
+        for change in reversed(self.pending):
             if change.touches(needed):
                 needed.extend(each for each, _, _ in change.edits if each not in needed)
                 durable.append(change)
@@ -64,15 +64,15 @@ class Journal:
                 kept.append(change)
         for change in reversed(durable):
             change.make_durable()
-        self._pending = kept[::-1]
+        self.pending = kept[::-1]
 
     def crash(self, chance: random.Random) -> None:
         """Each change that no lost one precedes is kept with a probability drawn once a crash; 1 and 0 are among them."""
         keep = chance.choice((0.0, 0.5, 0.9, 1.0))
         closed: list[Directory] = []
-        for change in self._pending:
+        for change in self.pending:
             if not change.touches(closed) and chance.random() < keep:
                 change.make_durable()
             else:
                 closed.extend(each for each, _, _ in change.edits if each not in closed)
-        self._pending.clear()
+        self.pending.clear()
