@@ -1,0 +1,244 @@
+"""The log of `__cluster_metadata-0` on disk: segments of record batches in Kafka's format, named by the offset of their first record.
+
+Everything here blocks and belongs to one owner. Appends go to the last segment; `sync` makes them durable; a segment is synced before the next one is begun,
+so only the tail of the last
+one can be torn. A torn tail is cut off when the log is opened. A damaged batch with whole ones after it is no torn tail but a broken disk, and is never cut:
+those records may be committed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from struct import Struct
+
+from kraft.common.errors import CorruptData
+from kraft.common.ids import METADATA_TOPIC_ID, uuid_to_text
+from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, Buffer, CorruptBatch, RecordBatch
+from kraft.storage.checkpoints import replace_file
+from kraft.world.ports import File, FileSystem
+
+INDEX_INTERVAL_BYTES = 4096
+SCAN_BYTES = 1 << 20
+SEGMENT_SUFFIX = ".log"
+
+_OVERHEAD = Struct(">qi")
+
+
+def segment_name(base_offset: int) -> str:
+    return f"{base_offset:020d}{SEGMENT_SUFFIX}"
+
+
+class Segment:
+    """One file of the log, with a sparse index in memory from offsets to positions."""
+
+    __slots__ = ("base_offset", "file", "offsets", "positions", "size")
+
+    def __init__(self, base_offset: int, file: File) -> None:
+        self.base_offset = base_offset
+        self.file = file
+        self.size = 0
+        self.offsets: list[int] = []
+        self.positions: list[int] = []
+
+    def note(self, base_offset: int, size: int) -> None:
+        """A batch of `size` bytes now stands at the end."""
+        if not self.positions or self.size - self.positions[-1] >= INDEX_INTERVAL_BYTES:
+            self.offsets.append(base_offset)
+            self.positions.append(self.size)
+        self.size += size
+
+    def position_before(self, offset: int) -> int:
+        """Position of an indexed batch that begins at or before `offset`."""
+        index = bisect_right(self.offsets, offset)
+        return self.positions[index - 1] if index else 0
+
+    def cut(self, size: int) -> None:
+        self.file.truncate(size)
+        self.size = size
+        while self.positions and self.positions[-1] >= size:
+            self.positions.pop()
+            self.offsets.pop()
+
+
+class MetadataLog:
+    """See the module. `end_offset` is one past the last record written, synced or not."""
+
+    def __init__(self, files: FileSystem, directory: str, segment_bytes: int) -> None:
+        self._files = files
+        self.directory = directory
+        self._segment_bytes = segment_bytes
+        self._segments: list[Segment] = []
+        self._directory_dirty = False
+        self.end_offset = 0
+        self.cut_bytes = 0  # Of a torn tail, at opening.
+
+    @classmethod
+    def open(cls, files: FileSystem, directory: str, *, segment_bytes: int) -> MetadataLog:
+        """Open what is there, or make an empty log. `batches` has not been read yet: iterate `recover` once. Raises CorruptData, OSError."""
+        log = cls(files, directory, segment_bytes)
+        if not files.exists(directory):
+            files.make_directories(directory)
+            files.sync_directory(directory.rpartition("/")[0])
+        if not files.exists(f"{directory}/partition.metadata"):
+            replace_file(files, f"{directory}/partition.metadata", f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}".encode())
+        for name in files.list_directory(directory):
+            if name.endswith(SEGMENT_SUFFIX) and name.removesuffix(SEGMENT_SUFFIX).isdigit():
+                log._segments.append(Segment(int(name.removesuffix(SEGMENT_SUFFIX)), files.open(f"{directory}/{name}")))
+        log._segments.sort(key=lambda segment: segment.base_offset)
+        if not log._segments:
+            log._begin_segment(0)
+        log.end_offset = log._segments[0].base_offset
+        return log
+
+    @property
+    def start_offset(self) -> int:
+        """Of the first record in the files; the log may logically start later."""
+        return self._segments[0].base_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes in all segments."""
+        return sum(segment.size for segment in self._segments)
+
+    def recover(self) -> Iterator[RecordBatch]:
+        """Every batch in order, checked; cuts a torn tail off and syncs, so that what is yielded is durable once the iterator ends."""
+        last = self._segments[-1]
+        for segment in self._segments:
+            if segment.base_offset != self.end_offset:
+                raise CorruptData(f"{segment.file.path} does not continue the log, which ends at offset {self.end_offset}")
+            yield from self._recover_segment(segment, is_last=segment is last)
+        last.file.sync()
+        self._files.sync_directory(self.directory)
+
+    def _recover_segment(self, segment: Segment, *, is_last: bool) -> Iterator[RecordBatch]:
+        length = segment.file.size()
+        while segment.size < length:
+            batch = read_batch(segment.file, segment.size, length)
+            if batch is None or batch.base_offset != self.end_offset:
+                if not is_last or self._whole_batch_follows(segment, length):
+                    where = f"position {segment.size} (offset {self.end_offset})"
+                    raise CorruptData(f"{segment.file.path}: the batch at {where} is damaged, and it is not a torn tail")
+                self.cut_bytes = length - segment.size
+                segment.cut(segment.size)
+                return
+            segment.note(batch.base_offset, batch.size)
+            self.end_offset = batch.next_offset
+            yield batch
+
+    def _whole_batch_follows(self, segment: Segment, length: int) -> bool:
+        """Whether a whole batch stands right behind the damaged one: then the damage was not done by a crash while appending."""
+        head = segment.file.pread(LOG_OVERHEAD, segment.size)
+        if len(head) < LOG_OVERHEAD:
+            return False
+        size = _OVERHEAD.unpack(head)[1] + LOG_OVERHEAD
+        return size >= HEADER_SIZE and segment.size + size < length and read_batch(segment.file, segment.size + size, length) is not None
+
+    def append(self, batches: Sequence[Buffer], end_offset: int) -> None:
+        """Write whole batches that continue the log and end at `end_offset`; one writev. Not durable until `sync`. Raises OSError; the log is then as before.
+        """
+        active = self._segments[-1]
+        if active.size and active.size + sum(map(len, batches)) > self._segment_bytes:
+            active.file.sync()
+            active = self._begin_segment(self.end_offset)
+        before = active.size
+        try:
+            active.file.append(batches)
+        except OSError:
+            active.file.truncate(before)
+            raise
+        for batch in batches:
+            active.note(_OVERHEAD.unpack_from(batch)[0], len(batch))
+        self.end_offset = end_offset
+
+    def sync(self) -> None:
+        """All that was appended or truncated is durable when this returns. Never retried after an error."""
+        self._segments[-1].file.sync()
+        if self._directory_dirty:
+            self._files.sync_directory(self.directory)
+            self._directory_dirty = False
+
+    def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
+        """Whole batches from the one that holds `offset`, none reaching past `end_offset`; at least one if there is one, then at most `max_bytes`."""
+        if offset >= min(end_offset, self.end_offset):
+            return b""
+        segment = self._segments[bisect_right([s.base_offset for s in self._segments], offset) - 1]
+        position = segment.position_before(offset)
+        data = segment.file.pread(min(max_bytes + INDEX_INTERVAL_BYTES, segment.size - position), position)
+        first, last, at = -1, 0, 0
+        while at + HEADER_SIZE <= len(data):
+            batch = RecordBatch(data, at)
+            after = at + batch.size
+            if batch.next_offset > end_offset or (first >= 0 and after - first > max_bytes):
+                break
+            if batch.next_offset > offset:
+                first = at if first < 0 else first
+                if after > len(data):
+                    return segment.file.pread(batch.size, position + at) if first == at else data[first:at]
+                last = after
+            at = after
+        return data[first:last] if first >= 0 and last else b""
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the records from `offset` on, which begins a batch. Durable after `sync`."""
+        while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
+            self._remove_segment(self._segments.pop())
+        active = self._segments[-1]
+        position = active.position_before(offset)
+        while position < active.size:
+            base_offset, length = _OVERHEAD.unpack(active.file.pread(LOG_OVERHEAD, position))
+            if base_offset >= offset:
+                break
+            position += length + LOG_OVERHEAD
+        active.cut(position)
+        self.end_offset = offset
+
+    def start_at(self, offset: int) -> None:
+        """Drop every record; the log starts and ends at `offset`.
+
+        The last segments go first, so that a crash leaves a prefix, which the snapshot at `offset` replaces at the next start.
+        """
+        while self._segments:
+            self._remove_segment(self._segments.pop())
+        self._begin_segment(offset)
+        self.end_offset = offset
+
+    def delete_before(self, offset: int) -> int:
+        """Remove the segments that end at or before `offset`, oldest first. Returns how many."""
+        removed = 0
+        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+            self._remove_segment(self._segments.pop(0))
+            removed += 1
+        return removed
+
+    def close(self) -> None:
+        for segment in self._segments:
+            segment.file.close()
+
+    def _begin_segment(self, base_offset: int) -> Segment:
+        file = self._files.open(f"{self.directory}/{segment_name(base_offset)}", create=True, truncate=True)
+        segment = Segment(base_offset, file)
+        self._segments.append(segment)
+        self._directory_dirty = True
+        return segment
+
+    def _remove_segment(self, segment: Segment) -> None:
+        segment.file.close()
+        self._files.remove(segment.file.path)
+        self._directory_dirty = True
+
+
+def read_batch(file: File, position: int, length: int) -> RecordBatch | None:
+    """The batch at `position` of a file of `length` bytes if it is whole and its CRC holds, else None."""
+    head = file.pread(HEADER_SIZE, position)
+    if len(head) < HEADER_SIZE:
+        return None
+    batch = RecordBatch(head)
+    if batch.magic != MAGIC or batch.size < HEADER_SIZE or position + batch.size > length or batch.last_offset_delta < 0:
+        return None
+    batch = RecordBatch(head + file.pread(batch.size - HEADER_SIZE, position + HEADER_SIZE))
+    try:
+        batch.verify_crc()
+    except CorruptBatch:
+        return None
+    return batch

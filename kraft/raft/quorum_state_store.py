@@ -1,0 +1,63 @@
+"""The file `quorum-state`: one line of JSON with the epoch, the leader and our vote, replaced and synced whenever one of them changes (KIP-595; version 1 adds
+the voted directory, KIP-853).
+"""
+
+from __future__ import annotations
+
+import json
+
+from kraft.common.errors import CorruptData
+from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kraft.raft.core.election_state import ElectionState
+from kraft.raft.core.voter_set import ReplicaKey, VoterSet
+from kraft.storage.checkpoints import read_text, replace_file
+from kraft.world.ports import FileSystem
+
+FILE_NAME = "quorum-state"
+
+
+class QuorumStateStore:
+    """Reads and replaces one quorum-state file. Blocking."""
+
+    def __init__(self, files: FileSystem, directory: str) -> None:
+        self._files = files
+        self._path = f"{directory}/{FILE_NAME}"
+
+    def load(self) -> ElectionState:
+        """What was last saved; epoch 0 without vote or leader if nothing was. Raises CorruptData."""
+        text = read_text(self._files, self._path)
+        if text is None:
+            return ElectionState()
+        try:
+            return decode(json.loads(text.split("\n", 1)[0]))
+        except (ValueError, KeyError, TypeError) as problem:
+            raise CorruptData(f"{self._path} is not a quorum state: {problem}") from problem
+
+    def save(self, election: ElectionState, voters: VoterSet, kraft_version: int) -> None:
+        """Durable when it returns. `kraft_version` decides the version of the file; version 0 names the voters too."""
+        content = json.dumps(encode(election, voters, kraft_version), separators=(",", ":"))
+        replace_file(self._files, self._path, content.encode())
+
+
+def decode(fields: dict[str, object]) -> ElectionState:
+    version = fields["data_version"]
+    if version not in (0, 1):
+        raise ValueError(f"data_version {version!r} is not known")
+    epoch, leader_id, voted_id = (_number(fields[key]) for key in ("leaderEpoch", "leaderId", "votedId"))
+    directory = uuid_from_text(str(fields["votedDirectoryId"])) if version == 1 else ZERO_UUID
+    return ElectionState(epoch, leader_id, ReplicaKey(voted_id, directory) if voted_id >= 0 else None)
+
+
+def _number(value: object) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"{value!r} is not a number")
+    return value
+
+
+def encode(election: ElectionState, voters: VoterSet, kraft_version: int) -> dict[str, object]:
+    voted = election.voted
+    fields: dict[str, object] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id if voted else -1}
+    if kraft_version == 0:
+        named = [{"voterId": node_id} for node_id in voters.ids]
+        return {"clusterId": "", **fields, "appliedOffset": 0, "currentVoters": named, "data_version": 0}
+    return {**fields, "votedDirectoryId": uuid_to_text(voted.directory_id if voted else ZERO_UUID), "data_version": 1}

@@ -1,0 +1,69 @@
+"""Writing a snapshot: batches into a `.part` file, then sync, then its name. It does not exist before `freeze` has returned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import Record
+from kraft.raft.control_batches import snapshot_footer, snapshot_header
+from kraft.raft.core.voter_set import VoterSet
+from kraft.raft.ports import RecordSerde
+from kraft.raft.snapshot.snapshot_path import PART_SUFFIX, snapshot_name
+from kraft.world.ports import FileSystem
+
+BATCH_BYTES_MAX = 8 << 20
+
+
+class SnapshotWriter:
+    """Not shared. `append` any number of times, then `freeze` (blocking: fsync) or `abandon`."""
+
+    def __init__(
+        self, files: FileSystem, directory: str, snapshot: OffsetAndEpoch, serde: RecordSerde, *,
+        voters: VoterSet, kraft_version: int, last_contained_timestamp_ms: int, now_ms: int,
+    ) -> None:  # fmt: skip
+        self.snapshot = snapshot
+        self._files = files
+        self._directory = directory
+        self._serde = serde
+        self._now_ms = now_ms
+        self._part = f"{directory}/{snapshot_name(snapshot).removesuffix('.checkpoint')}-local{PART_SUFFIX}"
+        self._file = files.open(self._part, create=True, truncate=True)
+        header = snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)
+        self._file.append([header])
+        self._next_offset = 3 if kraft_version > 0 else 1
+        self._records: list[Record] = []
+        self._bytes = 0
+
+    def append(self, records: Iterable[Any]) -> None:
+        """Add records; they go to the file in batches of at most 8 MiB. Raises OSError."""
+        for record in records:
+            value = self._serde.encode(record)
+            if self._bytes + len(value) > BATCH_BYTES_MAX:
+                self._write_batch()
+            self._records.append(Record(self._next_offset, self._now_ms, None, value))
+            self._next_offset += 1
+            self._bytes += len(value)
+
+    def _write_batch(self) -> None:
+        if self._records:
+            self._file.append([build_batch(self._records, leader_epoch=self.snapshot.epoch)])
+            self._records, self._bytes = [], 0
+
+    def finish(self) -> None:
+        """Write what is left, and the footer."""
+        self._write_batch()
+        self._file.append([snapshot_footer(self._next_offset, epoch=self.snapshot.epoch, timestamp_ms=self._now_ms)])
+
+    def freeze(self) -> None:
+        """Make it durable under its name. Blocking."""
+        self._file.sync()
+        self._file.close()
+        self._files.rename(self._part, f"{self._directory}/{snapshot_name(self.snapshot)}")
+        self._files.sync_directory(self._directory)
+
+    def abandon(self) -> None:
+        self._file.close()
+        self._files.remove(self._part)
