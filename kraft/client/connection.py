@@ -127,8 +127,9 @@ class ClientConnection:
             try:
                 await self._stream.send_all((frame,))
             except OSError as problem:
-                self._break(Disconnected(f"sending failed: {problem}"))
-                raise self._broken from problem
+                failure = Disconnected(f"sending failed: {problem}")
+                self._break(failure)
+                raise failure from problem
             except trio.Cancelled:
                 self._break(Disconnected("a request was abandoned half sent"))
                 raise

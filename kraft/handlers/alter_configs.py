@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2))
 INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1))
 
-LOGGERS = ("root",)
-
 
 @ALTER.serve
 async def alter_configs(request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices) -> AlterConfigsResponse:
@@ -76,11 +74,10 @@ def _alter_loggers(name: str, alterations: list[Alteration], request: Any, broke
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.config.node_id}, but received {name}")
     if isinstance(request, AlterConfigsRequest):
         raise ApiError(ErrorCode.INVALID_REQUEST, "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
-    check_logger_alterations(alterations, LOGGERS)
+    check_logger_alterations(alterations, list(broker.loggers.kafka_levels()))
     if not request.validate_only:
         for alteration in alterations:
-            if alteration.value is not None:
-                broker.log.set_level_name(alteration.value)
+            broker.loggers.set_level(alteration.name, alteration.value if alteration.operation == Operation.SET else None)
 
 
 async def _decide(

@@ -73,7 +73,7 @@ def _configs(kind: int, name: str, names: list[str] | None, node: BrokerServices
         return _broker_configs(name, names, layers)
     if kind == ResourceType.BROKER_LOGGER:
         _check_own(name, layers)
-        return describe_loggers({"root": node.log.level_name}, names)
+        return describe_loggers(node.loggers.kafka_levels(), names)
     if kind == ResourceType.CLIENT_METRICS:
         if not name:
             raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")

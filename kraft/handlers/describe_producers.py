@@ -35,11 +35,11 @@ def _describe(topic: str, index: int, broker: BrokerServices) -> PartitionRespon
             answer.active_producers = [
                 ProducerState(
                     producer_id=producer_id,
-                    producer_epoch=entry.epoch,
+                    producer_epoch=entry.producer_epoch,
                     last_sequence=entry.last_sequence,
                     last_timestamp=entry.last_timestamp,
                     coordinator_epoch=entry.coordinator_epoch,
-                    current_txn_start_offset=-1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
+                    current_txn_start_offset=-1 if entry.current_transaction_first_offset is None else entry.current_transaction_first_offset,
                 )
                 for producer_id, entry in sorted(partition.log.producers.producers.items())
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import traceback
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +91,13 @@ class RequestDispatcher:
 
     def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):
-            self._log.exception(
-                "request failed", problem, api=api_keys.name_of(context.api_key), version=context.api_version, peer=context.peer.host, client=context.client_id
+            self._log.error(
+                "request failed",
+                api=api_keys.name_of(context.api_key),
+                version=context.api_version,
+                peer=context.peer.host,
+                client=context.client_id,
+                traceback="".join(traceback.format_exception(problem)),
             )
         return handler.error_response(request, code_of(problem), message_of(problem))
 

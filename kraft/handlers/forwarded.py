@@ -82,7 +82,7 @@ def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str 
 
 @DELETE_TOPICS.error
 def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> DeleteTopicsResponse:
-    named = [(name, b"\0" * 16) for name in request.topic_names] or [(topic.name, topic.topic_id) for topic in request.topics]
+    named: list[tuple[str | None, bytes]] = [(name, b"\0" * 16) for name in request.topic_names] or [(topic.name, topic.topic_id) for topic in request.topics]
     return DeleteTopicsResponse(
         responses=[DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message) for name, topic_id in named]
     )

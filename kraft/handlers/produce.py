@@ -40,7 +40,7 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
     refusal = _refusal(request)
     failed = refusal is not None
     now_ms = broker.world.clock.wall_ms()
-    waiting: list[tuple[Partition, PartitionProduceResponse, int]] = []
+    unsettled: list[_Unsettled] = []
     topics = []
     for topic in request.topic_data:
         answers = []
@@ -57,14 +57,18 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
                 answer.base_offset = info.first_offset
                 answer.log_append_time_ms = info.log_append_time_ms
                 answer.log_start_offset = info.log_start_offset
-                if acks == -1 and info.last_offset >= partition.log.high_watermark:
-                    waiting.append((partition, answer, info.last_offset + 1))
+                log = partition.log
+                if info.rolled:
+                    broker.replicas.flusher.flush_later(log)
+                needs_flush = log.flush_is_due(now_ms)
+                if needs_flush or (acks == -1 and info.last_offset >= log.high_watermark):
+                    unsettled.append(_Unsettled(partition, answer, info.last_offset + 1, needs_flush))
             except EXPECTED as problem:
                 failed = True
                 _fail(answer, problem, broker, name, data.index)
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
-    if waiting:
-        return _wait(waiting, topics, request.timeout_ms, context, broker)
+    if unsettled:
+        return _settle(unsettled, topics, request, context, broker)
     if acks == 0:
         return Reply((), close_after=True) if failed else NO_REPLY
     return _reply(topics, failed, context, broker)
@@ -104,30 +108,51 @@ def _fail(answer: PartitionProduceResponse, problem: Exception, broker: BrokerSe
         broker.log.error("append failed", topic=topic, partition=index, reason=str(problem))
 
 
-async def _wait(
-    waiting: list[tuple[Partition, PartitionProduceResponse, int]],
-    topics: list[TopicProduceResponse],
-    timeout_ms: int,
-    context: RequestContext,
-    broker: BrokerServices,
+class _Unsettled:
+    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if `needs_flush`, and below the high watermark if acks=all."""
+
+    __slots__ = ("answer", "needs_flush", "partition", "required_offset")
+
+    def __init__(self, partition: Partition, answer: PartitionProduceResponse, required_offset: int, needs_flush: bool) -> None:
+        self.partition = partition
+        self.answer = answer
+        self.required_offset = required_offset
+        self.needs_flush = needs_flush
+
+
+async def _settle(
+    unsettled: list[_Unsettled], topics: list[TopicProduceResponse], request: ProduceRequest, context: RequestContext, broker: BrokerServices
 ) -> Reply:
-    clock = broker.world.clock
-    deadline = clock.now() + timeout_ms / 1000
+    """The second stage: this replica's disk where flush.messages or flush.ms ask for it, then the high watermark for acks=all."""
+    deadline = broker.world.clock.now() + request.timeout_ms / 1000
     failed = False
-    for partition, answer, required in waiting:
-        epoch = partition.leader_epoch
-        while partition.log.high_watermark < required and partition.leader_epoch == epoch and clock.now() < deadline:
-            waiter = ProduceWaiter(required)
-            partition.add_produce_waiter(waiter)
-            with clock.move_on_at(deadline):
-                await waiter.event.wait()
-        if partition.leader_epoch != epoch:
+    for append in unsettled:
+        try:
+            if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
+                await broker.replicas.flush(append.partition)
+            if request.acks == -1:
+                await _until_committed(append, deadline, broker)
+        except EXPECTED as problem:
             failed = True
-            _fail(answer, NotLeader("", partition.leader_id, partition.leader_epoch), broker, partition.topic, partition.index)
-        elif partition.log.high_watermark < required:
-            failed = True
-            _fail(answer, ApiError(ErrorCode.REQUEST_TIMED_OUT, ""), broker, partition.topic, partition.index)
+            _fail(append.answer, problem, broker, append.partition.topic, append.partition.index)
+    if request.acks == 0:
+        return Reply((), close_after=True) if failed else NO_REPLY
     return _reply(topics, failed, context, broker)
+
+
+async def _until_committed(append: _Unsettled, deadline: float, broker: BrokerServices) -> None:
+    """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline."""
+    clock, partition = broker.world.clock, append.partition
+    epoch = partition.leader_epoch
+    while partition.is_leader and partition.leader_epoch == epoch and partition.log.high_watermark < append.required_offset:
+        if clock.now() >= deadline:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
+        waiter = ProduceWaiter(append.required_offset)
+        partition.add_produce_waiter(waiter)
+        with clock.move_on_at(deadline):
+            await waiter.event.wait()
+    if not partition.is_leader or partition.leader_epoch != epoch:
+        raise NotLeader("", partition.leader_id, partition.leader_epoch)
 
 
 def _reply(topics: list[TopicProduceResponse], failed: bool, context: RequestContext, broker: BrokerServices) -> Reply:

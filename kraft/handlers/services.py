@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from kraft.common.config.node_config import NodeConfig
-    from kraft.common.logging import Logger
+    from kraft.common.logging import Logger, Loggers
     from kraft.controller.quorum_controller import QuorumController
-    from kraft.coordinator.group.group_coordinator import GroupCoordinator
+    from kraft.coordinator.group_coordinator import GroupCoordinator
     from kraft.handlers.metadata_cache import MetadataCache
     from kraft.handlers.registry import Registry, RequestContext
     from kraft.raft.driver import RaftDriver
@@ -44,6 +44,7 @@ class BrokerServices:
         "finalized_features",
         "groups",
         "log",
+        "loggers",
         "metadata",
         "producer_ids",
         "registry",
@@ -60,6 +61,7 @@ class BrokerServices:
         cluster_id: str,
         finalized_features: Callable[[], dict[str, int]],
         log: Logger,
+        loggers: Loggers,
         registry: Registry,
         metadata: MetadataCache,
         replicas: ReplicaManager,
@@ -73,6 +75,7 @@ class BrokerServices:
         self.cluster_id = cluster_id
         self.finalized_features = finalized_features
         self.log = log
+        self.loggers = loggers
         self.registry = registry
         self.metadata = metadata
         self.replicas = replicas
@@ -90,7 +93,7 @@ class BrokerServices:
 class ControllerServices:
     """What handlers on the controller's listener use."""
 
-    __slots__ = ("cluster_id", "configs", "controller", "finalized_features", "log", "metadata", "raft", "registry", "world")
+    __slots__ = ("cluster_id", "configs", "controller", "finalized_features", "log", "loggers", "metadata", "raft", "registry", "world")
 
     def __init__(
         self,
@@ -100,6 +103,7 @@ class ControllerServices:
         cluster_id: str,
         finalized_features: Callable[[], dict[str, int]],
         log: Logger,
+        loggers: Loggers,
         registry: Registry,
         metadata: MetadataCache,
         controller: QuorumController,
@@ -110,6 +114,7 @@ class ControllerServices:
         self.cluster_id = cluster_id
         self.finalized_features = finalized_features
         self.log = log
+        self.loggers = loggers
         self.registry = registry
         self.metadata = metadata
         self.controller = controller

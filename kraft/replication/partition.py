@@ -16,7 +16,9 @@ from kraft.replication.purgatory import FetchWaiter, ProduceWaiter
 
 if TYPE_CHECKING:
     from kraft.metadata.image.partition_registration import PartitionRegistration
-    from kraft.storage.unified_log import FetchData, LogAppendInfo, UnifiedLog
+    from kraft.storage.log_append import LogAppendInfo
+    from kraft.storage.log_reader import FetchData
+    from kraft.storage.unified_log import UnifiedLog
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from kraft.common.errors import ApiError, NotLeader
+from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.partition import Partition
 from kraft.replication.topic_configs import ConfigView, TopicConfig
 
@@ -31,6 +32,7 @@ class ReplicaManager:
     """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
 
     def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, world: World, log: Logger) -> None:
+        self.flusher = LogFlusher(world, [directory.path for directory in logs.directories], self.directory_failed)
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}
@@ -39,7 +41,9 @@ class ReplicaManager:
         self._configs = configs
         self.world = world
         self._log = log
+        self.offline: set[tuple[str, int]] = set()
         self._listeners: list[LeadershipListener] = []
+        self._directory_listeners: list[Callable[[str], None]] = []
         self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
 
     def add_listener(self, listener: LeadershipListener) -> None:
@@ -54,6 +58,8 @@ class ReplicaManager:
         try:
             return self._partitions[topic, index]
         except KeyError:
+            if (topic, index) in self.offline:
+                raise StorageError(f"{topic}-{index} is on a log directory that is offline") from None
             leader = self._elsewhere(topic, index)
             if leader is not None:
                 raise NotLeader(f"{topic}-{index} has no replica on broker {self.node_id}", *leader) from None
@@ -68,6 +74,27 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         """All partitions here, in the order in which they came."""
         return iter(list(self._partitions.values()))
+
+    async def flush(self, partition: Partition) -> None:
+        """Return once everything now in the partition is durable here. Raises StorageError."""
+        await self.flusher.flush(partition.log)
+
+    def directory_failed(self, path: str, why: str) -> None:
+        """A disk failed: its partitions are gone for this run, and the controller must hear of it."""
+        gone = self.logs.directory_failed(path, why)
+        if not gone:
+            return
+        self._log.error("log directory offline", directory=path, reason=why, partitions=len(gone))
+        for topic_partition in gone:
+            partition = self._partitions.pop((topic_partition.topic, topic_partition.partition), None)
+            if partition is not None:
+                self.offline.add((topic_partition.topic, topic_partition.partition))
+                self._retire(partition)
+        for listener in self._directory_listeners:
+            listener(path)
+
+    def on_directory_failure(self, listener: Callable[[str], None]) -> None:
+        self._directory_listeners.append(listener)
 
     # --- metadata ----------------------------------------------------------------------------------------------------------------------------------------
 
@@ -100,7 +127,7 @@ class ReplicaManager:
     def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: TopicConfig, now: float) -> None:
         partition = self._partitions.get((name, index))
         if partition is None:
-            log = self.logs.get_or_create(TopicPartition(name, index), Uuid(topic_id), config.log)
+            log = self.logs.get_or_create(TopicPartition(name, index), Uuid(topic_id), now_ms=self.world.clock.wall_ms())
             partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log)
             partition.min_isr = config.min_insync_replicas
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
@@ -141,13 +168,16 @@ class ReplicaManager:
             del self.topic_ids[name]
 
     def _drop(self, name: str, index: int) -> None:
-        partition = self._partitions.pop((name, index))
+        self._retire(self._partitions.pop((name, index)))
+        self.logs.delete(TopicPartition(name, index), now_ms=self.world.clock.wall_ms())
+        self._log.info("replica deleted", topic=name, partition=index)
+
+    def _retire(self, partition: Partition) -> None:
+        """The replica is not here any more: whoever waits for it finds out."""
         was_leader = partition.is_leader
         partition.is_leader = False
         partition.leader_id = -1
         partition.wake_all()
         if was_leader:
             for listener in self._listeners:
-                listener.resigned(name, index, partition.leader_epoch)
-        self.logs.delete(TopicPartition(name, index))
-        self._log.info("replica deleted", topic=name, partition=index)
+                listener.resigned(partition.topic, partition.index, partition.leader_epoch)

@@ -1,0 +1,45 @@
+"""DescribeLogDirs (KIP-113, KIP-827): every log directory of this broker, its space, and the replicas in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsPartition, DescribeLogDirsResponse, DescribeLogDirsResult, DescribeLogDirsTopic
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+    from kraft.storage.log_directory import LogDirectory
+
+API = Handler(ApiKey.DESCRIBE_LOG_DIRS, between(1, 5))
+
+
+@API.serve
+async def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext, broker: BrokerServices) -> DescribeLogDirsResponse:
+    """All replicas, or those of the partitions named."""
+    wanted = None if request.topics is None else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return DescribeLogDirsResponse(results=[_describe(directory, wanted, broker) for directory in broker.replicas.logs.directories])
+
+
+def _describe(directory: LogDirectory, wanted: set[tuple[str, int]] | None, broker: BrokerServices) -> DescribeLogDirsResult:
+    result = DescribeLogDirsResult(log_dir=directory.path)
+    if not directory.is_online:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return result
+    try:
+        result.total_bytes = broker.world.files.total_bytes(directory.path)
+        result.usable_bytes = broker.world.files.free_bytes(directory.path)
+    except OSError as problem:
+        broker.log.error("log directory cannot be measured", directory=directory.path, reason=str(problem))
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return result
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for topic_partition, log in directory.logs.items():
+        if wanted is None or (topic_partition.topic, topic_partition.partition) in wanted:
+            topic = topics.setdefault(topic_partition.topic, DescribeLogDirsTopic(name=topic_partition.topic))
+            topic.partitions.append(DescribeLogDirsPartition(partition_index=topic_partition.partition, partition_size=log.size))
+    result.topics = list(topics.values())
+    return result

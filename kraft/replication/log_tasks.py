@@ -1,0 +1,114 @@
+"""What a broker's logs need from time to time: retention, delayed deletion, checkpoints, timed flushes, expiry of idle producers.
+
+Each concern is a task with its own period (Kafka's names); the Python part of a pass runs in slices, so that clients are served in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import StorageError
+from kraft.replication.log_flusher import LogFlusher
+from kraft.storage.log_directory import CheckpointJob, LogDirectory
+from kraft.storage.log_manager import LogManager
+from kraft.world.ports import World
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+LOGS_PER_SLICE = 20
+DELETION_PERIOD_SECONDS = 1.0
+PRODUCER_EXPIRY_PERIOD_SECONDS = 600.0
+
+
+class LogTasks:
+    """Owned by the broker's loop."""
+
+    def __init__(
+        self, world: World, logs: LogManager, flusher: LogFlusher, config: Callable[[], NodeConfig], directory_failed: Callable[[str, str], None], log: Logger
+    ) -> None:
+        self._world = world
+        self._logs = logs
+        self._flusher = flusher
+        self._config = config
+        self._directory_failed = directory_failed
+        self._log = log
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with trio.open_nursery() as task_nursery:
+            task_nursery.start_soon(self._every, lambda: self._config().seconds("log.retention.check.interval.ms"), self.apply_retention)
+            task_nursery.start_soon(self._every, lambda: DELETION_PERIOD_SECONDS, self.delete_due)
+            task_nursery.start_soon(self._every, lambda: self._config().seconds("log.flush.offset.checkpoint.interval.ms"), self.checkpoint_recovery_points)
+            task_nursery.start_soon(
+                self._every, lambda: self._config().seconds("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint_high_watermarks
+            )
+            task_nursery.start_soon(self._every, self._flush_period, self.flush_due)
+            task_nursery.start_soon(self._every, lambda: PRODUCER_EXPIRY_PERIOD_SECONDS, self.expire_producers)
+
+    async def _every(self, period: Callable[[], float], task: Callable[[], object]) -> None:
+        while True:
+            await self._world.clock.sleep(period())
+            await task()  # type: ignore[misc]  # Every task of this class is a coroutine function.
+
+    def _flush_period(self) -> float:
+        """log.flush.scheduler.interval.ms; where it is left at "never", flush.ms of a topic is still looked at once a second."""
+        return min(self._config().integer("log.flush.scheduler.interval.ms") / 1000, 1.0)
+
+    async def apply_retention(self) -> None:
+        """Delete segments that retention.ms, retention.bytes or the log start offset give up."""
+        for done, log in enumerate(self._logs.logs()):
+            try:
+                deleted = self._logs.delete_old_segments(log, now_ms=self._world.clock.wall_ms())
+            except StorageError as problem:
+                self._directory_failed(self._logs.directory_of(log).path, str(problem))
+                continue
+            if deleted.count:
+                self._log.info("segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason)
+            if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
+                await trio.lowlevel.checkpoint()
+
+    async def delete_due(self) -> None:
+        """Remove files whose file.delete.delay.ms is over."""
+        job = self._logs.due_deletions(self._world.clock.wall_ms())
+        if job is not None:
+            try:
+                await self._world.threads.run(job.run)
+            except StorageError as problem:
+                self._log.error("delayed deletion failed", reason=str(problem))
+
+    async def checkpoint_recovery_points(self) -> None:
+        await self._write(self._logs.recovery_checkpoints())
+
+    async def checkpoint_high_watermarks(self) -> None:
+        await self._write(self._logs.high_watermark_checkpoints())
+
+    async def _write(self, jobs: list[tuple[LogDirectory, CheckpointJob]]) -> None:
+        for directory, job in jobs:
+            if not job.contents:
+                continue
+            try:
+                await self._world.threads.run(job.run)
+            except StorageError as problem:
+                self._directory_failed(directory.path, str(problem))
+
+    async def flush_due(self) -> None:
+        """Flush logs whose flush.ms has passed."""
+        now_ms = self._world.clock.wall_ms()
+        for done, log in enumerate(self._logs.logs()):
+            if log.flush_is_due(now_ms):
+                self._flusher.flush_later(log)
+            if done % 500 == 499:
+                await trio.lowlevel.checkpoint()
+
+    async def expire_producers(self) -> None:
+        """Forget idempotent producers idle for producer.id.expiration.ms."""
+        now_ms = self._world.clock.wall_ms()
+        for done, log in enumerate(self._logs.logs()):
+            log.maybe_expire_producers(now_ms)
+            if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
+                await trio.lowlevel.checkpoint()
