@@ -148,6 +148,7 @@ class LogLoader:
             for name, offset, kind, suffix in files:
                 if not suffix and kind != PRODUCER_SNAPSHOT_SUFFIX and start <= offset < end:
                     self._remove(name, "replaced by a cleaned segment")
+            self._files.sync_directory(self._directory)  # What is covered must not come back beside its replacement.
         for name, offset, kind, suffix in files:
             if suffix == SWAP_SUFFIX:
                 if offset in swaps:

@@ -51,7 +51,7 @@ class UnifiedLog:
 
     __slots__ = (
         "_epochs_written", "_pending", "_producer_expiration_ms", "_producers", "config", "high_watermark", "last_flush_ms", "leader_epoch_cache",
-        "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition",
+        "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition", "truncations",
     )  # fmt: skip
 
     def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, config: LogConfig, *, topic_id: Uuid | None, now_ms: int) -> None:
@@ -70,6 +70,8 @@ class UnifiedLog:
         self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._pending: PendingAppend | None = None
         self._epochs_written = 0
+        self.truncations = 0
+        """How often the log was truncated in this run: a cleaning that began before gives up."""
 
     @classmethod
     def open(
@@ -383,6 +385,7 @@ class UnifiedLog:
         if offset < self.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset, now_ms)
             return True
+        self.truncations += 1
         self.local.truncate_to(offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self._ends_at(offset)
@@ -395,6 +398,7 @@ class UnifiedLog:
     def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
         """Drop everything; the log is empty and starts (and ends) at `offset`. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
+        self.truncations += 1
         self.local.start_afresh(offset, now_ms)
         self.leader_epoch_cache.clear()
         if self._producers is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from kraft.common.errors import ProtocolError
 from kraft.protocol.records.varint import append_varint, read_varint
 
@@ -46,24 +48,29 @@ class Record:
 
 
 def decode_records(payload: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None = None) -> list[Record]:
-    """The `count` records of a decompressed payload.
+    """All records of a decompressed payload, see `iterate_records`."""
+    return list(iterate_records(payload, count, base_offset, base_timestamp, log_append_time_ms))
 
-    `log_append_time_ms` replaces every timestamp. Raises InvalidRecord; RecordCountMismatch when bytes end early or are left.
+
+def iterate_records(
+    payload: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None = None
+) -> Iterator[Record]:
+    """The `count` records of a decompressed payload, one by one. `log_append_time_ms` replaces every timestamp.
+
+    Raises InvalidRecord where a record is garbage, RecordCountMismatch when the bytes end early or some are left.
     """
     data = payload if isinstance(payload, bytes) else bytes(payload)
-    records: list[Record] = []
     position, end = 0, len(data)
-    try:
-        for _ in range(count):
-            if position == end:
-                raise RecordCountMismatch(f"{len(records)} records where the batch header says {count}")
+    for index in range(count):
+        if position == end:
+            raise RecordCountMismatch(f"{index} records where the batch header says {count}")
+        try:
             record, position = _decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
-            records.append(record)
-    except (IndexError, ValueError) as problem:  # UnicodeDecodeError is a ValueError
-        raise InvalidRecord(f"record {len(records)} of the batch at offset {base_offset}: {problem}") from problem
+        except (IndexError, ValueError) as problem:  # UnicodeDecodeError is a ValueError
+            raise InvalidRecord(f"record {index} of the batch at offset {base_offset}: {problem}") from problem
+        yield record
     if position != end:
         raise RecordCountMismatch(f"{end - position} bytes are left after the {count} records that the batch header says")
-    return records
 
 
 def _decode_record(data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None) -> tuple[Record, int]:

@@ -19,7 +19,7 @@ from kraft.protocol.records.record import CorruptBatch as CorruptBatch
 from kraft.protocol.records.record import InvalidRecord as InvalidRecord
 from kraft.protocol.records.record import Record as Record
 from kraft.protocol.records.record import RecordCountMismatch as RecordCountMismatch
-from kraft.protocol.records.record import decode_records
+from kraft.protocol.records.record import iterate_records
 
 Buffer = bytes | bytearray | memoryview
 
@@ -166,8 +166,12 @@ class RecordBatch:
 
     def records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
         """Every record, decoded and checked: exactly `count`, no bytes left. Raises InvalidRecord or CompressionError."""
+        return list(self.iterate_records(decompressed_bytes_max))
+
+    def iterate_records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
+        """The same, one record at a time, for those who must pause in between."""
         log_append_time_ms = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_FLAG else None
-        return decode_records(self.payload(decompressed_bytes_max), self.count, self.base_offset, self.base_timestamp, log_append_time_ms)
+        return iterate_records(self.payload(decompressed_bytes_max), self.count, self.base_offset, self.base_timestamp, log_append_time_ms)
 
     def __repr__(self) -> str:
         return (

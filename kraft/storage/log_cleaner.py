@@ -1,0 +1,302 @@
+"""Compaction: of a compacted topic's log only the last record of each key is kept (and what later readers need to understand the rest). Offsets never change.
+
+One cleaning of one log: map the keys of its dirty part to their last offsets, then copy the segments up to there, in groups, leaving out every record that the
+map supersedes. A tombstone stays until delete.retention.ms after the first cleaning that saw it: that pass writes the horizon into the batch (KIP-534).
+Aborted data goes at once; a marker goes, after a horizon of its own, when no record of its transaction is left. The last batch of each active producer and the
+batch that ends at the high watermark stay even when they are empty.
+
+Copies are written as `.cleaned`, synced, renamed to `.swap`, and only then do the originals go and the copies take their names: with a directory sync between
+the steps, so that loading finds the originals whole or the copies whole at whatever moment it stopped (`log_loader` step 1).
+
+A cleaning is a generator that yields every few dozen records, so that the caller can pause it; it raises CleaningAborted when the log was truncated, deleted
+or retained away meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+from kraft.common.errors import KraftError, ProtocolError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.records.builder import build_batch, build_empty_batch
+from kraft.protocol.records.record import Record
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.storage.batch_walk import read_batch, walk_headers
+from kraft.storage.cleaned_transactions import CleanedTransactions
+from kraft.storage.log_files import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
+from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
+from kraft.storage.log_to_clean import LogToClean
+from kraft.storage.offset_map import OffsetMap
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.ports import Buffer
+
+RECORDS_PER_STEP = 32
+WRITE_BYTES = 256 * 1024
+DEFAULT_MAP_BYTES = 128 * 1024 * 1024
+
+
+class CleaningAborted(KraftError):
+    """The log changed under the cleaner; nothing was replaced, another cleaning may come."""
+
+
+class Uncleanable(KraftError):
+    """A record in the log cannot be read; cleaning it again would fail again."""
+
+
+@dataclass(slots=True)
+class CleanerStats:
+    """One cleaning. `end_offset`: the log is clean below it. `replaced`: files to remove after file.delete.delay.ms."""
+
+    topic_partition: TopicPartition
+    end_offset: int = 0
+    records_read: int = 0
+    records_kept: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    replaced: tuple[str, ...] = ()
+
+
+class Cleaning:
+    """One cleaning of one log. `run` to its end, once."""
+
+    def __init__(self, candidate: LogToClean, *, now_ms: int, map_bytes_max: int = DEFAULT_MAP_BYTES) -> None:
+        self._log: UnifiedLog = candidate.log
+        self._first_dirty = candidate.first_dirty_offset
+        self._first_uncleanable = candidate.first_uncleanable_offset
+        self._now_ms = now_ms
+        self._map = OffsetMap(map_bytes_max)
+        self._directory = self._log.directory
+        self._truncations = self._log.truncations
+        self._sources: list[LogSegment] = []
+        self._transactions = CleanedTransactions()
+        self.stats = CleanerStats(self._log.topic_partition)
+
+    def run(self) -> Iterator[None]:
+        """Raises CleaningAborted, Uncleanable, OSError, StorageError. What was replaced before an error stays replaced: each group is sound by itself."""
+        try:
+            yield from self._build_map()
+            for group in self._groups():
+                yield from self._clean_group(group)
+        except ProtocolError as problem:
+            raise Uncleanable(f"{self._log.topic_partition}: {problem}") from problem
+        self.stats.end_offset = self._map.latest_offset + 1
+
+    def _check(self) -> None:
+        """The log is still the one whose segments we read."""
+        log = self._log
+        if log.directory != self._directory or log.truncations != self._truncations or any(source not in log.segments for source in self._sources):
+            raise CleaningAborted(f"{log.topic_partition}: the log was truncated, deleted or retained away")
+
+    # The map
+
+    def _build_map(self) -> Iterator[None]:
+        transactions = CleanedTransactions()
+        transactions.add_aborted(self._log.local.aborted_transactions(self._first_dirty, self._first_uncleanable))
+        segments = self._log.segments
+        self._map.latest_offset = self._first_dirty - 1
+        for index, segment in enumerate(segments):
+            end = segments[index + 1].base_offset if index + 1 < len(segments) else self._log.log_end_offset
+            if end <= self._first_dirty or segment.base_offset >= self._first_uncleanable:
+                continue
+            self._sources = [segment]
+            if not (yield from self._map_segment(segment, transactions)):
+                return
+            self._map.latest_offset = min(end, self._first_uncleanable) - 1
+
+    def _map_segment(self, segment: LogSegment, transactions: CleanedTransactions) -> Generator[None, None, bool]:
+        """Whether there was room for every key of the segment."""
+        opened = segment.open_log()
+        for position, header in walk_headers(opened.file, 0, segment.size):
+            if header.last_offset < self._first_dirty:
+                continue
+            if header.base_offset >= self._first_uncleanable:
+                break
+            batch = read_batch(opened.file, position, header.size)
+            if not transactions.discards(batch) and not batch.is_control:
+                for count, record in enumerate(batch.iterate_records()):
+                    if record.key is not None and record.offset >= self._first_dirty and not self._map.put(record.key, record.offset):
+                        return False
+                    if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
+                        yield
+                        self._check()
+            self._map.latest_offset = batch.last_offset
+            yield
+            self._check()
+        return True
+
+    # The copy
+
+    def _groups(self) -> list[list[LogSegment]]:
+        """Neighbouring segments that fit into one, by size, by their indexes and by the reach of relative offsets."""
+        config, log = self._log.config, self._log
+        groups: list[list[LogSegment]] = []
+        size = offsets_size = times_size = 0
+        for index, segment in enumerate(log.segments):
+            if segment.base_offset > self._map.latest_offset or segment.base_offset >= self._first_uncleanable:
+                break
+            end = log.segments[index + 1].base_offset if index + 1 < len(log.segments) else log.log_end_offset
+            size += segment.size
+            offsets_size += segment.offset_index.size
+            times_size += segment.time_index.size
+            fits = size <= config.segment_bytes and max(offsets_size, times_size) <= config.segment_index_bytes
+            if groups and fits and end - 1 - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX:
+                groups[-1].append(segment)
+            else:
+                groups.append([segment])
+                size, offsets_size, times_size = segment.size, segment.offset_index.size, segment.time_index.size
+        return groups
+
+    def _clean_group(self, group: list[LogSegment]) -> Iterator[None]:
+        self._sources = group
+        first = group[0]
+        copy = LogSegment(self._log.local.cache, self._directory, first.base_offset, size=0, created_ms=self._now_ms, fresh=True, suffix=CLEANED_SUFFIX)
+        try:
+            copy.delete_files()
+            modified_ms = group[-1].modified_ms()
+            writer = _Writer(copy, self._log.config.index_interval_bytes)
+            for segment in group:
+                yield from self._copy_segment(segment, writer)
+            writer.flush()
+            for transaction in self._transactions.kept_aborts:
+                copy.transaction_index.append(transaction)
+            self._transactions.kept_aborts.clear()
+            copy.open_log()
+            copy.close_for_appends()
+            self._check()
+        except (KraftError, OSError):
+            copy.delete_files()
+            raise
+        self.stats.bytes_written += copy.size
+        self._swap(group, copy, modified_ms)
+
+    def _copy_segment(self, segment: LogSegment, writer: _Writer) -> Iterator[None]:
+        end = self._end_of(segment)
+        self._transactions.add_aborted(self._log.local.aborted_transactions(segment.base_offset, end))
+        opened = segment.open_log()
+        for position, header in walk_headers(opened.file, 0, segment.size):
+            batch = read_batch(opened.file, position, header.size)
+            self.stats.bytes_read += batch.size
+            kept = yield from self._filter(batch)
+            if kept is not None:
+                writer.add(kept)
+            yield
+            self._check()
+
+    def _end_of(self, segment: LogSegment) -> int:
+        segments = self._log.segments
+        index = segments.index(segment)
+        return segments[index + 1].base_offset if index + 1 < len(segments) else self._log.log_end_offset
+
+    def _filter(self, batch: RecordBatch) -> Generator[None, None, RecordBatch | None]:
+        """What is kept of a batch: all of it, a rebuilt one, an empty one; None for nothing."""
+        discard = self._transactions.discards(batch)
+        ended_marker = discard and batch.is_control
+        horizon = batch.delete_horizon_ms
+        if batch.is_control:
+            discard = discard and horizon is not None and horizon <= self._now_ms
+        must_stay = self._must_stay(batch)
+        if discard:
+            return RecordBatch(build_empty_batch(batch)) if must_stay else None
+        kept: list[Record] = []
+        tombstones = False
+        for count, record in enumerate(batch.iterate_records()):
+            if batch.is_control or self._keeps(record, horizon):
+                kept.append(record)
+                tombstones = tombstones or record.value is None
+            if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
+                yield
+                self._check()
+        self.stats.records_read += batch.count
+        self.stats.records_kept += len(kept)
+        if not kept:
+            return RecordBatch(build_empty_batch(batch)) if must_stay else None
+        sets_horizon = horizon is None and (tombstones or ended_marker)
+        if len(kept) == batch.count and not sets_horizon:
+            return batch
+        return RecordBatch(_rebuild(batch, kept, self._now_ms + self._log.config.delete_retention_ms if sets_horizon else horizon))
+
+    def _keeps(self, record: Record, horizon: int | None) -> bool:
+        if record.offset > self._map.latest_offset:
+            return True
+        if record.key is None:
+            return False
+        if record.offset < self._map.get(record.key):
+            return False
+        return record.value is not None or horizon is None or self._now_ms < horizon
+
+    def _must_stay(self, batch: RecordBatch) -> bool:
+        """Empty or not: the batch holds the last sequence or epoch of a live producer, or ends at the high watermark."""
+        if batch.has_producer_id and self._log.has_producers:
+            entry = self._log.producers.producers.get(batch.producer_id)
+            if entry is not None:
+                if entry.batches:
+                    if batch.last_offset == entry.last_offset:
+                        return True
+                elif batch.is_control and batch.producer_epoch == entry.producer_epoch:
+                    return True
+        return batch.next_offset == self._log.high_watermark
+
+    # The swap
+
+    def _swap(self, group: list[LogSegment], copy: LogSegment, modified_ms: int) -> None:
+        """From here on nothing is paused: the originals go and the copy takes their place."""
+        files = self._log.local.cache.files
+        for opened in copy.files_to_sync(with_indexes=True):
+            opened.file.sync()
+        files.set_modified_ms(copy.path(LOG_SUFFIX), modified_ms)
+        files.sync_directory(self._directory)
+        copy.change_suffix(SWAP_SUFFIX)
+        files.sync_directory(self._directory)
+        self._log.local.replace(group, [copy])
+        for segment in group:
+            self.stats.replaced += tuple(segment.change_suffix(DELETED_SUFFIX))
+        files.sync_directory(self._directory)
+        copy.change_suffix("")
+        files.sync_directory(self._directory)
+
+
+class _Writer:
+    """Collects batches and writes them a quarter of a megabyte at a time."""
+
+    __slots__ = ("_batches", "_bytes", "_interval", "_segment")
+
+    def __init__(self, segment: LogSegment, index_interval_bytes: int) -> None:
+        self._segment = segment
+        self._interval = index_interval_bytes
+        self._batches: list[RecordBatch] = []
+        self._bytes = 0
+
+    def add(self, batch: RecordBatch) -> None:
+        self._batches.append(batch)
+        self._bytes += batch.size
+        if self._bytes >= WRITE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        if self._batches:
+            buffers: list[Buffer] = [batch.view for batch in self._batches]
+            self._segment.write(self._segment.open_log(), buffers)
+            for batch in self._batches:
+                self._segment.appended(batch.size, batch.last_offset, batch.max_timestamp, self._interval)
+            self._batches, self._bytes = [], 0
+
+
+def _rebuild(batch: RecordBatch, records: list[Record], delete_horizon_ms: int | None) -> bytes:
+    """The batch with fewer records or a delete horizon; offsets, sequences, producer and codec stay."""
+    return build_batch(
+        records,
+        base_offset=batch.base_offset,
+        last_offset=batch.last_offset,
+        leader_epoch=batch.partition_leader_epoch,
+        codec=batch.codec,
+        timestamp_type=batch.timestamp_type,
+        log_append_time_ms=batch.max_timestamp,
+        producer_id=batch.producer_id,
+        producer_epoch=batch.producer_epoch,
+        base_sequence=batch.base_sequence,
+        is_transactional=batch.is_transactional,
+        is_control=batch.is_control,
+        delete_horizon_ms=delete_horizon_ms,
+    )
+

@@ -1,0 +1,74 @@
+"""Which log is worth cleaning, and which part of it: decisions over facts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kraft.storage.unified_log import UnifiedLog
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogToClean:
+    """`first_dirty_offset` up to `first_uncleanable_offset` was not cleaned yet and may be. `must` is set once max.compaction.lag.ms has passed."""
+
+    log: UnifiedLog
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    clean_bytes: int
+    cleanable_bytes: int
+    must: bool
+
+    @property
+    def dirty_ratio(self) -> float:
+        total = self.clean_bytes + self.cleanable_bytes
+        return self.cleanable_bytes / total if total else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return self.cleanable_bytes > 0 and (self.must or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio)
+
+
+def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToClean:
+    """What could be cleaned of `log`, which was clean up to `checkpoint` (None: never cleaned)."""
+    first_dirty = log.log_start_offset
+    if checkpoint is not None and log.segments[0].base_offset <= checkpoint <= log.log_end_offset:
+        first_dirty = max(checkpoint, first_dirty)
+    first_uncleanable = max(_first_uncleanable(log, first_dirty, now_ms), first_dirty)
+    clean = cleanable = 0
+    for segment in log.segments:
+        if _end_of(log, segment.base_offset) <= first_dirty:
+            clean += segment.size
+        elif segment.base_offset < first_uncleanable and first_dirty < first_uncleanable:
+            cleanable += segment.size  # A cleaning that filled its map ended inside a segment: that counts as dirty whole.
+    return LogToClean(
+        log=log,
+        first_dirty_offset=first_dirty,
+        first_uncleanable_offset=first_uncleanable,
+        clean_bytes=clean,
+        cleanable_bytes=cleanable,
+        must=_is_overdue(log, first_dirty, first_uncleanable, now_ms),
+    )
+
+
+def _first_uncleanable(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
+    """Never the active segment, nothing undecided, nothing younger than min.compaction.lag.ms."""
+    bound = min(log.last_stable_offset, log.active_segment.base_offset)
+    lag_ms = log.config.min_compaction_lag_ms
+    if lag_ms > 0:
+        for segment in log.segments:
+            if segment.base_offset >= first_dirty and segment.largest_timestamp > now_ms - lag_ms:
+                return min(bound, segment.base_offset)
+    return bound
+
+
+def _is_overdue(log: UnifiedLog, first_dirty: int, first_uncleanable: int, now_ms: int) -> bool:
+    for segment in log.segments[:-1]:
+        if _end_of(log, segment.base_offset) > first_dirty and segment.base_offset < first_uncleanable and segment.size:
+            first_timestamp = segment.rolling_timestamp
+            if 0 < first_timestamp < now_ms - log.config.max_compaction_lag_ms:
+                return True
+    return False
+
+
+def _end_of(log: UnifiedLog, base_offset: int) -> int:
+    return next((segment.base_offset for segment in log.segments if segment.base_offset > base_offset), log.log_end_offset)
