@@ -88,6 +88,7 @@ def replay_group(live: ClassicGroup | None, group_id: str, value: GroupMetadataV
 
 
 def _member(recorded: MemberMetadata, protocol: str, known: ClassicMember | None) -> ClassicMember:
+    recorded_protocol = (protocol, bytes(recorded.subscription))
     member = ClassicMember(
         member_id=recorded.member_id,
         group_instance_id=recorded.group_instance_id,
@@ -95,14 +96,15 @@ def _member(recorded: MemberMetadata, protocol: str, known: ClassicMember | None
         client_host=recorded.client_host,
         rebalance_timeout_ms=recorded.session_timeout if recorded.rebalance_timeout == -1 else recorded.rebalance_timeout,
         session_timeout_ms=recorded.session_timeout,
-        protocols=((protocol, bytes(recorded.subscription)),),
+        protocols=(recorded_protocol,),
         assignment=bytes(recorded.assignment),
     )
     if known is None:
         return member
     return replace(
         member,
-        protocols=known.protocols,
+        # A living member's other protocols are kept; one read from an older record knows only what was selected then.
+        protocols=known.protocols if recorded_protocol in known.protocols else member.protocols,
         awaiting_join=known.awaiting_join,
         awaiting_sync=known.awaiting_sync,
         is_new=known.is_new,
