@@ -173,7 +173,8 @@ def test_losing_a_partition_answers_everybody_who_waits():
         async with serving(config=config) as service, trio.open_nursery() as nursery:
             joining = ask(nursery, service.coordinator.join_group(join_request("g"), TestCaller(3)))
             service.log.held = True
-            committing = ask(nursery, commit(service, 1))
+            neighbour = next(name for name in map(str, range(99)) if service.partition(name) == service.partition("g"))
+            committing = ask(nursery, commit(service, 1, neighbour))
             await trio.testing.wait_all_tasks_blocked()
             service.coordinator.on_resignation(service.partition("g").partition, 2)
             await trio.testing.wait_all_tasks_blocked()

@@ -1,0 +1,369 @@
+"""The service: what each version of each API is told, before and beside what the group decides."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
+from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from tests.unit.coordinator.fakes import Topics
+from tests.unit.coordinator.group_host import TestCaller, commit_request, heartbeat_request, join_request, leaving, sync_request
+from tests.unit.coordinator.service import Service, ask, run, serving
+
+TOPIC_ID = Topics("t").topic_id("t")
+CALLER = TestCaller(9)
+
+
+async def stable_member(service: Service, group: str = "g", instance_id: str | None = None) -> str:
+    """A group of one, with its assignment."""
+    version = 3 if instance_id is None else 5
+    joined = await service.coordinator.join_group(join_request(group, instance_id=instance_id), TestCaller(version))
+    assert joined.error_code == 0
+    request = sync_request(group, joined.member_id, joined.generation_id, {joined.member_id: b"all"}, instance_id)
+    assert (await service.coordinator.sync_group(request, TestCaller(4))).assignment == b"all"
+    return str(joined.member_id)
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_every_version_of_a_join_answer_can_be_written(version):
+    async def scenario():
+        async with serving() as service:
+            refused = await service.coordinator.join_group(join_request("g", protocols=()), TestCaller(version))
+            assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            assert JoinGroupResponse.decode(refused.encode(version), version).protocol_name == ("" if version < 7 else None)
+            joined = await service.coordinator.join_group(join_request("g"), TestCaller(version))
+            if version >= 4:
+                assert joined.error_code == ErrorCode.MEMBER_ID_REQUIRED
+                joined = await service.coordinator.join_group(join_request("g", joined.member_id), TestCaller(version))
+            again = JoinGroupResponse.decode(joined.encode(version), version)
+            assert (again.error_code, again.generation_id, again.protocol_name, again.leader) == (0, 1, "range", joined.member_id)
+            assert [member.member_id for member in again.members] == [joined.member_id]
+
+    run(scenario)
+
+
+def test_member_ids_are_the_client_id_and_a_uuid_or_the_instance_id_and_a_uuid():
+    async def scenario():
+        async with serving() as service:
+            assert [len(part) for part in (await stable_member(service)).split("-")] == [6, 8, 4, 4, 4, 12]
+            assert (await stable_member(service, "h", "one")).startswith("one-")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("group", "session_ms", "code"),
+    [
+        ("", 10_000, ErrorCode.INVALID_GROUP_ID),
+        ("g", 5_999, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ("g", 1_800_001, ErrorCode.INVALID_SESSION_TIMEOUT),
+        ("g", 6_000, ErrorCode.MEMBER_ID_REQUIRED),
+        ("g", 1_800_000, ErrorCode.MEMBER_ID_REQUIRED),
+    ],
+)
+def test_joins_are_checked_before_any_group_is_asked(group, session_ms, code):
+    async def scenario():
+        async with serving() as service:
+            response = await service.coordinator.join_group(join_request(group, session_ms=session_ms), CALLER)
+            assert response.error_code == code
+
+    run(scenario)
+
+
+def test_an_empty_group_id_is_refused_where_membership_is_meant_and_allowed_for_offsets():
+    async def scenario():
+        async with serving() as service:
+            coordinator = service.coordinator
+            assert (await coordinator.sync_group(sync_request("", "m", 1), TestCaller(4))).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (await coordinator.heartbeat(heartbeat_request("", "m", 1), CALLER)).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (await coordinator.leave_group(LeaveGroupRequest(members=[leaving("m")]), TestCaller(5))).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (await coordinator.offset_delete(OffsetDeleteRequest(), CALLER)).error_code == ErrorCode.INVALID_GROUP_ID
+            committed = await coordinator.offset_commit(commit_request("", {("t", 0): 3}), CALLER)
+            assert committed.topics[0].partitions[0].error_code == 0
+
+    run(scenario)
+
+
+def test_from_version_5_a_sync_must_name_its_protocol():
+    async def scenario():
+        async with serving() as service:
+            member_id = await stable_member(service)
+            request = sync_request("g", member_id, 1)
+            assert (await service.coordinator.sync_group(request, TestCaller(5))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            request.protocol_name = "sticky"
+            assert (await service.coordinator.sync_group(request, TestCaller(5))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            request.protocol_name = "range"
+            response = await service.coordinator.sync_group(request, TestCaller(5))
+            assert (response.error_code, response.protocol_type, response.protocol_name, response.assignment) == (0, "consumer", "range", b"all")
+
+    run(scenario)
+
+
+def test_leaving_before_version_3_names_one_member_at_the_top():
+    async def scenario():
+        async with serving() as service:
+            member_id = await stable_member(service)
+            unknown = LeaveGroupRequest(group_id="g", member_id="nobody")
+            assert (await service.coordinator.leave_group(unknown, TestCaller(2))).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            response = await service.coordinator.leave_group(LeaveGroupRequest(group_id="g", member_id=member_id), TestCaller(0))
+            assert response.encode(0) == b"\x00\x00"
+            assert service.coordinator.group_states() == {"g": "Empty"}
+
+    run(scenario)
+
+
+def test_leaving_as_a_batch_answers_each():
+    async def scenario():
+        async with serving() as service:
+            member_id = await stable_member(service, instance_id="one")
+            members = [leaving("nobody"), leaving("nobody", "one"), leaving("", "two"), leaving("", "one")]
+            response = await service.coordinator.leave_group(LeaveGroupRequest(group_id="g", members=members), TestCaller(5))
+            codes = [member.error_code for member in response.members]
+            assert codes == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE]
+            assert response.error_code == 0
+            assert (await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), CALLER)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            gone = await service.coordinator.leave_group(LeaveGroupRequest(group_id="none", members=[leaving("m")]), TestCaller(5))
+            assert (gone.error_code, gone.members[0].error_code) == (0, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    run(scenario)
+
+
+def test_commits_for_what_does_not_exist_are_refused_and_the_rest_is_kept():
+    async def scenario():
+        async with serving() as service:
+            response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1, ("t", 2): 2, ("x", 0): 3}), CALLER)
+            codes = {(topic.name, partition.partition_index): partition.error_code for topic in response.topics for partition in topic.partitions}
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert codes == {("t", 0): 0, ("t", 2): unknown, ("x", 0): unknown}
+            assert [topic.name for topic in response.topics] == ["t", "x"]
+            assert [each.offset for each in service.coordinator.committed_offsets()["g"].values()] == [1]
+
+    run(scenario)
+
+
+def test_version_10_names_topics_by_id():
+    async def scenario():
+        async with serving() as service:
+            coordinator = service.coordinator
+            partitions = [OffsetCommitRequestPartition(partition_index=1, committed_offset=11, committed_leader_epoch=4, committed_metadata=None)]
+            topics = [OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions) for topic_id in (TOPIC_ID, b"?" * 16)]
+            committed = await coordinator.offset_commit(OffsetCommitRequest(group_id="g", topics=topics), TestCaller(10))
+            codes = {topic.topic_id: topic.partitions[0].error_code for topic in committed.topics}
+            assert codes == {TOPIC_ID: 0, b"?" * 16: ErrorCode.UNKNOWN_TOPIC_ID}
+            wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1]) for topic_id in (TOPIC_ID, b"?" * 16)]
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=wanted)])
+            (group,) = (await coordinator.offset_fetch(request, TestCaller(10))).groups
+            known, unknown = group.topics
+            assert [(each.committed_offset, each.committed_leader_epoch, each.metadata) for each in known.partitions] == [(-1, -1, ""), (11, 4, "")]
+            assert {each.error_code for each in unknown.partitions} == {ErrorCode.UNKNOWN_TOPIC_ID}
+            everything = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+            (group,) = (await coordinator.offset_fetch(everything, TestCaller(10))).groups
+            assert [(topic.topic_id, len(topic.partitions)) for topic in group.topics] == [(TOPIC_ID, 1)]
+
+    run(scenario)
+
+
+def test_offsets_of_a_topic_that_was_made_anew_are_not_those_of_the_old_one():
+    async def scenario():
+        async with serving() as service:
+            await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}), CALLER)
+            service.coordinator._topics.topic_name = lambda topic_id: "t"
+            wanted = [OffsetFetchRequestTopics(topic_id=b"new".ljust(16, b"."), partition_indexes=[0])]
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=wanted)])
+            response = await service.coordinator.offset_fetch(request, TestCaller(10))
+            assert response.groups[0].topics[0].partitions[0].committed_offset == -1
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_every_version_of_an_offset_fetch(version):
+    async def scenario():
+        async with serving() as service:
+            await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}, metadata="note"), CALLER)
+            if version < 8:
+                request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])])
+            else:
+                topic = OffsetFetchRequestTopics(name="t", topic_id=TOPIC_ID, partition_indexes=[0, 1])
+                request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topic])])
+            request = OffsetFetchRequest.decode(request.encode(version), version)
+            answer = await service.coordinator.offset_fetch(request, TestCaller(version))
+            response = OffsetFetchResponse.decode(answer.encode(version), version)
+            partitions = (response.topics if version < 8 else response.groups[0].topics)[0].partitions
+            assert [(each.committed_offset, each.metadata, each.error_code) for each in partitions] == [(5, "note", 0), (-1, "", 0)]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("version", range(1, 11))
+def test_an_offset_fetch_from_the_wrong_coordinator_says_so_where_its_version_can(version):
+    async def scenario():
+        async with serving(lead=False) as service:
+            if version < 8:
+                request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
+            else:
+                request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+            response = await service.coordinator.offset_fetch(request, TestCaller(version))
+            code = ErrorCode.NOT_COORDINATOR
+            if version == 1:
+                assert response.topics[0].partitions[0].error_code == code
+            else:
+                assert (response.error_code if version < 8 else response.groups[0].error_code) == code
+            OffsetFetchResponse.decode(response.encode(version), version)
+
+    run(scenario)
+
+
+def test_metadata_beside_an_offset_has_a_limit_counted_as_java_counts():
+    async def scenario():
+        async with serving(config=GroupCoordinatorConfig(offset_metadata_max_bytes=4)) as service:
+            for metadata, code in (("abcd", 0), ("abcde", ErrorCode.OFFSET_METADATA_TOO_LARGE), ("\U0001f600" * 2, 0), ("\U0001f600" * 2 + "a", 12)):
+                response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, metadata=metadata), CALLER)
+                assert response.topics[0].partitions[0].error_code == code
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)])
+def test_a_commit_of_a_generation_in_a_group_that_is_not_there(version, code):
+    async def scenario():
+        async with serving() as service:
+            response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, "m", 3), TestCaller(version))
+            assert response.topics[0].partitions[0].error_code == code
+
+    run(scenario)
+
+
+def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
+    async def scenario():
+        config = GroupCoordinatorConfig(offsets_retention_check_interval_ms=1_000)
+        async with serving(config=config) as service:
+            await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, retention_ms=60_000), TestCaller(4))
+            await service.coordinator.offset_commit(commit_request("g", {("t", 1): 1}), TestCaller(4))
+            await trio.sleep(59)
+            assert len(service.coordinator.committed_offsets()["g"]) == 2
+            await trio.sleep(3)
+            assert [key.partition for key in service.coordinator.committed_offsets()["g"]] == [1]
+
+    run(scenario)
+
+
+def test_offsets_in_use_cannot_be_deleted():
+    async def scenario():
+        async with serving() as service:
+            coordinator = service.coordinator
+
+            def request(*names: str) -> OffsetDeleteRequest:
+                partitions = [OffsetDeleteRequestPartition(partition_index=0)]
+                return OffsetDeleteRequest(group_id="g", topics=[OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in names])
+
+            assert (await coordinator.offset_delete(request("t"), CALLER)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+            member_id = await stable_member(service)
+            await coordinator.offset_commit(commit_request("g", {("t", 0): 1, ("u", 0): 2}, member_id, 1), CALLER)
+            response = await coordinator.offset_delete(request("t", "u", "x"), CALLER)
+            codes = {topic.name: topic.partitions[0].error_code for topic in response.topics}
+            assert codes == {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, "u": 0, "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            assert [key.topic for key in coordinator.committed_offsets()["g"]] == ["t"]
+
+    run(scenario)
+
+
+def test_a_group_that_is_no_consumer_group_keeps_its_offsets_while_it_has_members():
+    async def scenario():
+        async with serving() as service, trio.open_nursery() as nursery:
+            ask(nursery, service.coordinator.join_group(join_request("g", protocol_type="connect"), TestCaller(3)))
+            await trio.testing.wait_all_tasks_blocked()
+            request = OffsetDeleteRequest(group_id="g")
+            assert (await service.coordinator.offset_delete(request, CALLER)).error_code == ErrorCode.NON_EMPTY_GROUP
+
+    run(scenario)
+
+
+def test_describing_groups():
+    async def scenario():
+        async with serving() as service:
+            member_id = await stable_member(service, instance_id="one")
+            await service.coordinator.offset_commit(commit_request("simple", {("t", 0): 1}), CALLER)
+            request = DescribeGroupsRequest(groups=["g", "simple", "none"])
+            described = (await service.coordinator.describe_groups(request, TestCaller(6))).groups
+            summary = [(group.error_code, group.group_state, group.protocol_type, group.protocol_data) for group in described]
+            assert summary == [(0, "Stable", "consumer", "range"), (0, "Empty", "", ""), (ErrorCode.GROUP_ID_NOT_FOUND, "Dead", "", "")]
+            (member,) = described[0].members
+            assert (member.member_id, member.group_instance_id, member.client_id, member.client_host) == (member_id, "one", "client", "/127.0.0.1")
+            assert (bytes(member.member_assignment), bytes(member.member_metadata)[:6]) == (b"all", b"\x00\x00\x00\x00\x00\x01")
+            older = (await service.coordinator.describe_groups(DescribeGroupsRequest(groups=["none"]), TestCaller(5))).groups
+            assert (older[0].error_code, older[0].group_state) == (0, "Dead")
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("states", "types", "expected"),
+    [
+        ([], [], ["g", "simple"]),
+        (["stable"], [], ["g"]),
+        ([" EMPTY "], [], ["simple"]),
+        (["Nonsense"], [], []),
+        ([], ["Classic"], ["g", "simple"]),
+        ([], ["consumer"], []),
+        (["Stable", "Empty"], ["consumer", "classic"], ["g", "simple"]),
+    ],
+)
+def test_listing_groups(states, types, expected):
+    async def scenario():
+        async with serving() as service:
+            await stable_member(service)
+            await service.coordinator.offset_commit(commit_request("simple", {("t", 0): 1}), CALLER)
+            response = await service.coordinator.list_groups(ListGroupsRequest(states_filter=states, types_filter=types), TestCaller(5))
+            assert sorted(group.group_id for group in response.groups) == expected
+            assert {group.group_type for group in response.groups} <= {"classic"}
+
+    run(scenario)
+
+
+def test_deleting_groups_answers_each_once():
+    async def scenario():
+        async with serving() as service:
+            await stable_member(service)
+            await service.coordinator.offset_commit(commit_request("simple", {("t", 0): 1}), CALLER)
+            names = ["g", "simple", "none", "simple"]
+            response = await service.coordinator.delete_groups(DeleteGroupsRequest(groups_names=names), TestCaller(2))
+            codes = {result.group_id: result.error_code for result in response.results}
+            assert codes == {"g": ErrorCode.NON_EMPTY_GROUP, "simple": 0, "none": ErrorCode.GROUP_ID_NOT_FOUND}
+            assert len(response.results) == 3
+            assert service.coordinator.committed_offsets() == {}
+
+    run(scenario)
+
+
+def test_a_silent_member_is_dropped_by_the_clock_of_the_node():
+    async def scenario():
+        async with serving() as service:
+            await stable_member(service)
+            await trio.sleep(9)
+            assert service.coordinator.group_states() == {"g": "Stable"}
+            await trio.sleep(1.1)
+            assert service.coordinator.group_states() == {"g": "Empty"}
+
+    run(scenario)
+
+
+def test_equal_seeds_make_equal_logs():
+    async def scenario():
+        async with serving() as service:
+            for group in ("a", "b", "c"):
+                await stable_member(service, group)
+            return service.log.batches
+
+    assert run(scenario) == run(scenario)
