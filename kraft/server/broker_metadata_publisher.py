@@ -1,0 +1,70 @@
+"""Brings one broker in line with each new metadata image: replicas first, then what handlers see, so that nobody is sent to a partition that is not ready."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import StorageError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.handlers.metadata_cache import MetadataCache
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.publisher import MetadataUpdate
+from kraft.replication.partition import Partition
+from kraft.replication.replica_manager import ReplicaManager
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+
+class BrokerMetadataPublisher:
+    """Called by the metadata loader, one image at a time."""
+
+    def __init__(self, metadata: MetadataCache, replicas: ReplicaManager, groups: GroupCoordinator, published: Callable[[], None], log: Logger) -> None:
+        self._metadata = metadata
+        self._replicas = replicas
+        self._groups = groups
+        self._published = published
+        self._log = log
+        self._first = True
+
+    def publish(self, update: MetadataUpdate) -> Iterator[None]:
+        """See `kraft.metadata.publisher.MetadataPublisher`."""
+        if self._first:
+            self._first = False
+            self._set_strays_aside(update.image)
+        yield from self._replicas.apply(update.image, update.changes)
+        self._metadata.set(update.image, update.offset, update.epoch)
+        if update.changes.topics.deleted:
+            self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()])
+        self._published()
+
+    def _set_strays_aside(self, image: MetadataImage) -> None:
+        """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the same name."""
+        logs = self._replicas.logs
+        for log in logs.logs():
+            topic = image.topics.by_name(log.topic_partition.topic)
+            partition = None if topic is None else topic.partitions.get(log.topic_partition.partition)
+            known = partition is not None and self._replicas.node_id in partition.replicas and log.topic_id in (None, topic.id if topic else None)
+            if not known:
+                self._log.warning("stray log set aside", partition=str(log.topic_partition), directory=log.directory)
+                try:
+                    logs.set_aside_stray(TopicPartition(*log.topic_partition), now_ms=self._replicas.world.clock.wall_ms())
+                except StorageError as problem:
+                    self._replicas.directory_failed(logs.directory_of(log).path, str(problem))
+
+
+class GroupLeadership:
+    """The group coordinator follows the leadership of `__consumer_offsets`."""
+
+    def __init__(self, groups: GroupCoordinator) -> None:
+        self._groups = groups
+
+    def became_leader(self, partition: Partition) -> None:
+        if partition.topic == OFFSETS_TOPIC:
+            self._groups.on_election(partition.index, partition.leader_epoch)
+
+    def resigned(self, topic: str, index: int, leader_epoch: int) -> None:
+        if topic == OFFSETS_TOPIC:
+            self._groups.on_resignation(index)

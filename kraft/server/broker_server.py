@@ -1,0 +1,195 @@
+"""The broker of a node: its logs and replicas, coordinators, listeners, and its standing with the controller.
+
+Start: logs recovered, listeners bound, metadata caught up, registered, unfenced. Stop: leaders moved away, coordinators and listeners ended, logs closed in
+good order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.logging import Loggers
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.handlers.all_handlers import broker_registry
+from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.metadata_cache import MetadataCache
+from kraft.handlers.services import BrokerServices
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.socket_server import SocketServer
+from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
+from kraft.replication.fetch_session import FetchSessionCache
+from kraft.replication.log_tasks import LogTasks
+from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.topic_configs import ConfigView
+from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
+from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher, GroupLeadership
+from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.server.partition_log import PartitionLog
+from kraft.server.producer_id_manager import ProducerIdManager
+from kraft.storage.log_manager import LogManager
+from kraft.world.ports import Listener, World
+
+if TYPE_CHECKING:
+    from kraft.metadata.image.topics_image import TopicImage
+
+
+SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+class TopicLookup:
+    """What coordinators ask of the image (`kraft.coordinator.topic_directory.TopicDirectory`)."""
+
+    def __init__(self, metadata: MetadataCache) -> None:
+        self._metadata = metadata
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        topic = self._metadata.image.topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def topic_id(self, name: str) -> bytes | None:
+        topic = self._topic(name)
+        return None if topic is None else topic.id
+
+    def partition_count(self, name: str) -> int:
+        topic = self._topic(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    def _topic(self, name: str) -> TopicImage | None:
+        return self._metadata.image.topics.by_name(name)
+
+
+class BrokerServer:
+    """Built once by `kraft.server.node`; `run` serves until cancelled."""
+
+    def __init__(
+        self,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        logs: LogManager,
+        loggers: Loggers,
+        channel: NodeToControllerChannel,
+        counts: ConnectionCounts,
+        finalized_features: Callable[[], dict[str, int]],
+        nursery: trio.Nursery,
+    ) -> None:
+        self._world = world
+        self._config = config
+        self._nursery = nursery
+        self.log = loggers.get("broker")
+        self.metadata = MetadataCache(world.clock, MetadataImage())
+        self.configs = ConfigView(config)
+        self.replicas = ReplicaManager(config.node_id, logs, self.configs, world, loggers.get("replicas"))
+        self.replicas.knows_leaders_by(self.metadata.leader_of)
+        self.groups = GroupCoordinator(
+            config=_group_config(config),
+            log=PartitionLog(self.replicas),
+            topics=TopicLookup(self.metadata),
+            partition_count=self._offsets_partitions,
+            world=world,
+        )
+        self.replicas.add_listener(GroupLeadership(self.groups))
+        self.lifecycle = BrokerLifecycleManager(world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle"))
+        self.replicas.on_directory_failure(self._directory_failed)
+        self.publisher = BrokerMetadataPublisher(self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata"))
+        self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
+        registry = broker_registry()
+        self.services = BrokerServices(
+            world=world,
+            configs=self.configs,
+            cluster_id=cluster_id,
+            finalized_features=finalized_features,
+            log=loggers.get("requests"),
+            loggers=loggers,
+            registry=registry,
+            metadata=self.metadata,
+            replicas=self.replicas,
+            sessions=FetchSessionCache(config.integer("max.incremental.fetch.session.cache.slots"), world.random.stream("fetch-session").getrandbits(31)),
+            groups=self.groups,
+            controller=channel,
+            producer_ids=self.producer_ids,
+        )
+        self.dispatcher = RequestDispatcher(registry, self.services, world.clock, loggers.get("requests"))
+        limits = connection_limits(config)
+        self.socket_servers = {
+            endpoint.name: SocketServer(world, endpoint.name, limits, counts, self.dispatcher, loggers.get("network")) for endpoint in config.broker_listeners
+        }
+        self.log_tasks = LogTasks(
+            world, logs, self.replicas.flusher, lambda: self.configs.effective(self.metadata.image), self.replicas.directory_failed, loggers.get("logs")
+        )
+
+    async def run(self, listeners: Mapping[str, Listener], advertised: tuple[Endpoint, ...], previous_epoch: int) -> None:
+        """Serve on `listeners` until cancelled. Raises ApiError when the controller refuses this broker."""
+        async with trio.open_nursery() as service_nursery:
+            service_nursery.start_soon(self.replicas.flusher.run)
+            service_nursery.start_soon(self.log_tasks.run)
+            service_nursery.start_soon(self.groups.run)
+            for name, server in self.socket_servers.items():
+                await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
+            endpoints = [
+                RegisteredListener(
+                    name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol]
+                )
+                for endpoint in advertised
+                if endpoint.name in self.socket_servers
+            ]
+            directories = sorted(directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None)
+            await self.lifecycle.run(endpoints, list(directories), previous_epoch)
+
+    async def leave(self, deadline: float) -> None:
+        """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than `deadline` on the clock."""
+        if not self._config.flag("controlled.shutdown.enable") or self.lifecycle.epoch < 0:
+            return
+        self.lifecycle.begin_controlled_shutdown()
+        with self._world.clock.move_on_at(deadline):
+            await self.lifecycle.may_stop.wait()
+
+    def _offsets_partitions(self) -> int:
+        topic = self.metadata.image.topics.by_name(OFFSETS_TOPIC)
+        return len(topic.partitions) if topic is not None else self._config.integer("offsets.topic.num.partitions")
+
+    def _directory_failed(self, path: str) -> None:
+        directory = next(directory for directory in self.replicas.logs.directories if directory.path == path)
+        if directory.directory_id is not None:
+            self.lifecycle.offline_directories.append(directory.directory_id)
+            self.lifecycle.poke()
+
+    def _published(self) -> None:
+        """While fenced, the controller waits to hear how far this broker's metadata is."""
+        if self.lifecycle.fenced:
+            self.lifecycle.poke()
+
+
+def connection_limits(config: NodeConfig) -> ConnectionLimits:
+    """From Kafka's keys."""
+    overrides = dict(entry.rsplit(":", 1) for entry in config.text("max.connections.per.ip.overrides").split(",") if entry)
+    idle_ms = config.integer("connections.max.idle.ms")
+    queued = config.integer("queued.max.request.bytes")
+    return ConnectionLimits(
+        connections_max=config.integer("max.connections"),
+        connections_per_ip_max=config.integer("max.connections.per.ip"),
+        connections_per_ip_overrides={host.strip(): int(count) for host, count in overrides.items()},
+        request_bytes_max=config.integer("socket.request.max.bytes"),
+        queued_request_bytes_max=queued if queued > 0 else 256 << 20,
+        idle_seconds_max=idle_ms / 1000 if idle_ms >= 0 else 1e9,
+    )
+
+
+def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:
+    return GroupCoordinatorConfig(
+        group_min_session_timeout_ms=config.integer("group.min.session.timeout.ms"),
+        group_max_session_timeout_ms=config.integer("group.max.session.timeout.ms"),
+        group_initial_rebalance_delay_ms=config.integer("group.initial.rebalance.delay.ms"),
+        group_max_size=config.integer("group.max.size"),
+        offset_metadata_max_bytes=config.integer("offset.metadata.max.bytes"),
+        offsets_retention_minutes=config.integer("offsets.retention.minutes"),
+        offsets_retention_check_interval_ms=config.integer("offsets.retention.check.interval.ms"),
+        offsets_commit_timeout_ms=config.integer("offsets.commit.timeout.ms"),
+    )
