@@ -85,7 +85,8 @@ def _active_brokers(view: ControllerView) -> list[int]:
 
 def _transition(view: ControllerView, request: BrokerHeartbeatRequest, following: str) -> list[Any]:
     if following == BrokerControlState.UNFENCED:
-        return leader_and_isr.broker_unfenced(view, request.broker_id, request.broker_epoch)
+        returned = view.holding(view.held_brokers - {request.broker_id})
+        return leader_and_isr.broker_unfenced(returned, request.broker_id, request.broker_epoch)
     if following == BrokerControlState.CONTROLLED_SHUTDOWN:
         return leader_and_isr.broker_in_controlled_shutdown(view, request.broker_id, request.broker_epoch)
     return leader_and_isr.broker_fenced(view, request.broker_id)

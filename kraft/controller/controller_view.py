@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.features import SUPPORTED_FEATURES
 from kraft.controller.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -15,7 +17,7 @@ from kraft.metadata.image.partition_registration import MIGRATING_DIRECTORY, UNA
 MIN_IN_SYNC_REPLICAS: Final = "min.insync.replicas"
 UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
 
-SUPPORTED_FEATURES: Final = OrderedMap({"metadata.version": FeatureRange(7, 30), "kraft.version": FeatureRange(0, 1)})
+_SUPPORTED: Final = OrderedMap({name: FeatureRange(low, high) for name, (low, high) in SUPPORTED_FEATURES.items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +26,7 @@ class ControllerSettings:
 
     node_id: int
     cluster_id: str
-    supported_features: OrderedMap[str, FeatureRange] = field(default=SUPPORTED_FEATURES)
+    supported_features: OrderedMap[str, FeatureRange] = field(default=_SUPPORTED)
     default_replication_factor: int = 1  # default.replication.factor
     num_partitions: int = 1  # num.partitions
     delete_topic_enable: bool = True  # delete.topic.enable
@@ -33,6 +35,22 @@ class ControllerSettings:
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds; 0: auto.leader.rebalance.enable is false
     unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
+
+
+def settings_of(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+    """The settings that a node's configuration makes."""
+    balance_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000 if config.flag("auto.leader.rebalance.enable") else 0
+    return ControllerSettings(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        default_replication_factor=config.integer("default.replication.factor"),
+        num_partitions=config.integer("num.partitions"),
+        delete_topic_enable=config.flag("delete.topic.enable"),
+        broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
+        metadata_max_idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
+        leader_imbalance_check_interval_ms=balance_ms,
+        unclean_leader_election_interval_ms=config.integer("unclean.leader.election.interval.ms"),
+    )
 
 
 class ControllerView:
@@ -48,6 +66,10 @@ class ControllerView:
         self.held_brokers = held_brokers
         self._min_isr: dict[bytes, int] = {}
         self._unclean: dict[bytes, bool] = {}
+
+    def holding(self, held_brokers: frozenset[int]) -> ControllerView:
+        """The same moment, with these brokers held."""
+        return ControllerView(self.image, self.settings, self.schema, held_brokers)
 
     @property
     def elr_enabled(self) -> bool:

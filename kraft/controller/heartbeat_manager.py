@@ -56,20 +56,20 @@ class BrokerHeartbeatManager:
         times = [contact + self._session_seconds for contact in self._contacts.values()]
         return min([*times, *self._held.values()], default=math.inf)
 
-    def registered(self, broker_id: int, broker_epoch: int) -> None:
-        """A new incarnation replaces whatever was known."""
-        self.forget(broker_id)
-        self.contact(broker_id, broker_epoch)
-
-    def forget(self, broker_id: int) -> None:
+    def replaced(self, broker_id: int) -> None:
+        """A new incarnation registers. A hold stays until it is unfenced: until then nobody knows better than its predecessor's session."""
         for key in [key for key in self._contacts if key.id == broker_id]:
             del self._contacts[key]
         self._metadata_offsets.pop(broker_id, None)
         self._controlled_shutdown_offsets.pop(broker_id, None)
+
+    def forget(self, broker_id: int) -> None:
+        """The broker is unregistered."""
+        self.replaced(broker_id)
         self._held.pop(broker_id, None)
 
     def touch(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:
-        """What a heartbeat told. A fenced broker is no longer in controlled shutdown."""
+        """What a heartbeat told. A fenced broker is no longer in controlled shutdown; an unfenced one is held no longer."""
         self._metadata_offsets[broker_id] = metadata_offset
         if fenced:
             self._controlled_shutdown_offsets.pop(broker_id, None)

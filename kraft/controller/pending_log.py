@@ -1,0 +1,168 @@
+"""The active controller's view ahead of the commit: what it has appended, what that makes of the image, and who waits for it.
+
+Records are replayed onto the pending image before they are appended; since images are values, an append that fails leaves nothing to undo.
+When the batch commits, the node's loader takes over the
+very image that was made here, so no record is replayed twice. Losing the leadership drops the pending images and fails whoever waits: their records may yet
+commit, or not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import trio
+
+from kraft.common.errors import ApiError, NotLeader
+from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
+from kraft.metadata.image.metadata_changes import MetadataChanges
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.loader import RECORDS_PER_STEP, TRANSACTION_MARKERS
+from kraft.protocol.error_codes import ErrorCode
+
+
+class MetadataLog(Protocol):
+    """The Raft driver, as the controller uses it."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record appended will get."""
+
+    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+        """Append as leader of `epoch`; returns the offset of the last record. Raises NotLeader."""
+
+
+class _Pending(NamedTuple):
+    """One appended batch: the image it was made on, the image it makes, and whether the loader may take that over."""
+
+    last_offset: int
+    base: MetadataImage
+    image: MetadataImage
+    changes: MetadataChanges
+    shareable: bool
+
+
+class _Waiter:
+    __slots__ = ("done", "failed", "offset")
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.done = trio.Event()
+        self.failed = False
+
+
+class PendingLog:
+    """Owned by the controller. `epoch` is the one claimed, None while another node is the active controller."""
+
+    def __init__(self, log: MetadataLog) -> None:
+        self._log = log
+        self._pending: deque[_Pending] = deque()
+        self._waiters: deque[_Waiter] = deque()
+        self._committed_offset = -1
+        self._last_appended = -1
+        self.epoch: int | None = None
+        self.image = MetadataImage()
+        self.leader_id = -1
+
+    def claim(self, epoch: int, image: MetadataImage) -> None:
+        """Start to write on top of `image`, which shows the whole log."""
+        assert self.epoch is None, "an epoch is claimed once"
+        self.epoch = epoch
+        self.image = image
+        self._last_appended = self._log.log_end_offset - 1
+
+    def renounce(self) -> None:
+        """Another node leads: forget what is not committed, fail who waits for it."""
+        self.epoch = None
+        self._pending.clear()
+        waiters, self._waiters = self._waiters, deque()
+        for waiter in waiters:
+            waiter.failed = True
+            waiter.done.set()
+
+    def require_active(self) -> int:
+        """The claimed epoch. Raises ApiError(NOT_CONTROLLER), naming the node that is, if known."""
+        if self.epoch is None:
+            raise self.not_controller()
+        return self.epoch
+
+    def not_controller(self) -> ApiError:
+        where = f"The active controller appears to be node {self.leader_id}." if self.leader_id >= 0 else "No controller appears to be active."
+        return ApiError(ErrorCode.NOT_CONTROLLER, where)
+
+    @property
+    def next_offset(self) -> int:
+        return self._log.log_end_offset
+
+    @property
+    def last_appended(self) -> int:
+        return self._last_appended
+
+    async def append(self, result: ControllerResult[Any]) -> tuple[int, MetadataChanges]:
+        """Replay and append the records of `result`; returns the offset to wait for and what changed. One at a time: the caller holds the write lock.
+
+        Replaying pauses every 500 records. Raises ApiError(NOT_CONTROLLER), ValueError for records that contradict the image."""
+        epoch = self.require_active()
+        records = result.records
+        changes = MetadataChanges()
+        if not records:
+            return (self._pending[-1].last_offset if self._pending else -1), changes
+        assert not result.atomic or len(records) <= MAX_RECORDS_PER_BATCH, "an atomic result fits into one batch"
+        for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
+            changes.merge(await self._append_batch(epoch, records[start : start + MAX_RECORDS_PER_BATCH]))
+        return self._last_appended, changes
+
+    async def _append_batch(self, epoch: int, records: Sequence[Any]) -> MetadataChanges:
+        base = image = self.image
+        changes = MetadataChanges()
+        for start in range(0, len(records), RECORDS_PER_STEP):
+            if start:
+                await trio.lowlevel.checkpoint()
+            image, more = image.replay_batch(records[start : start + RECORDS_PER_STEP])
+            changes.merge(more)
+        if self.epoch != epoch:
+            raise self.not_controller()
+        if self.image is not base:  # The loader caught up while we paused, and we share its image now: equal content.
+            assert self.image == base
+            base = self.image
+        try:
+            last_offset = self._log.append(epoch, records, atomic=True)
+        except NotLeader as lost:
+            self.leader_id = lost.leader_id
+            self.renounce()
+            raise self.not_controller() from lost
+        shareable = not any(record.API_KEY in TRANSACTION_MARKERS for record in records)
+        self._pending.append(_Pending(last_offset, base, image, changes, shareable))
+        self.image = image
+        self._last_appended = last_offset
+        return changes
+
+    async def committed(self, offset: int) -> None:
+        """Return once everything up to `offset` is committed. Raises ApiError(NOT_CONTROLLER) when the leadership is lost before."""
+        if offset <= self._committed_offset:
+            return
+        waiter = _Waiter(offset)
+        self._waiters.append(waiter)
+        await waiter.done.wait()
+        if waiter.failed:
+            raise self.not_controller()
+
+    def prepared(self, base: MetadataImage, last_offset: int, epoch: int) -> tuple[MetadataImage, MetadataChanges] | None:
+        """The image after our own batch that ends at `last_offset`, if it was made on top of exactly `base`."""
+        if epoch != self.epoch or not self._pending:
+            return None
+        first = self._pending[0]
+        if first.last_offset != last_offset or first.base is not base or not first.shareable:
+            return None
+        return first.image, first.changes
+
+    def handle_committed(self, offset: int, image: MetadataImage, transaction_is_open: bool) -> None:
+        """The log is committed up to `offset`, and `image` is what it makes."""
+        self._committed_offset = max(self._committed_offset, offset)
+        while self._pending and self._pending[0].last_offset <= offset:
+            self._pending.popleft()
+        if self.epoch is not None and not self._pending and not transaction_is_open:
+            self.image = image
+        while self._waiters and self._waiters[0].offset <= offset:
+            self._waiters.popleft().done.set()

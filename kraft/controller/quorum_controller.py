@@ -1,0 +1,156 @@
+"""The quorum controller: one method for each request that only the active controller can carry out.
+
+Every method may raise ApiError for a request that fails as a whole; NOT_CONTROLLER means that nothing is known about whether it took effect.
+"""
+
+from __future__ import annotations
+
+from kraft.common.errors import ApiError
+from kraft.controller import broker_heartbeat, cluster_control, configuration_control, feature_control, producer_ids_control
+from kraft.controller.active_controller import ActiveController
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.replication_control import (
+    alter_partition,
+    assign_directories,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    elect_leaders,
+    reassignments,
+)
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
+from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
+from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest
+from kraft.protocol.messages.alter_partition_reassignments_response import AlterPartitionReassignmentsResponse
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest
+from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse
+from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
+from kraft.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
+from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest
+from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
+from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
+from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
+from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse
+from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
+from kraft.protocol.messages.list_partition_reassignments_response import ListPartitionReassignmentsResponse
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
+from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
+
+
+class QuorumController(ActiveController):
+    """One per node with the controller role. Start `run` in the node's nursery; register nothing else: the loader's hooks do the rest."""
+
+    async def create_topics(self, request: CreateTopicsRequest, context: ControllerRequestContext) -> CreateTopicsResponse:
+        def new_topic_id() -> bytes:
+            return self._world.random.uuid("topic id")
+
+        return await self._write(lambda view: create_topics.create_topics(view, request, context, self._placer, new_topic_id))
+
+    async def delete_topics(self, request: DeleteTopicsRequest, context: ControllerRequestContext) -> DeleteTopicsResponse:
+        return await self._write(lambda view: delete_topics.delete_topics(view, request, context))
+
+    async def create_partitions(self, request: CreatePartitionsRequest, context: ControllerRequestContext) -> CreatePartitionsResponse:
+        return await self._write(lambda view: create_partitions.create_partitions(view, request, context, self._placer))
+
+    async def alter_configs(self, request: AlterConfigsRequest, context: ControllerRequestContext) -> AlterConfigsResponse:
+        return await self._write(lambda view: configuration_control.alter_configs(view, request, context))
+
+    async def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, context: ControllerRequestContext) -> IncrementalAlterConfigsResponse:
+        return await self._write(lambda view: configuration_control.incremental_alter_configs(view, request, context))
+
+    async def update_features(self, request: UpdateFeaturesRequest, context: ControllerRequestContext) -> UpdateFeaturesResponse:
+        return await self._write(lambda view: feature_control.update_features(view, request, context.api_version, self._quorum))
+
+    async def register_broker(self, request: BrokerRegistrationRequest, context: ControllerRequestContext) -> BrokerRegistrationResponse:
+        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, or can only be our own past."""
+        self._pending.require_active()
+        known = self.image.cluster.brokers.get(request.broker_id)
+        if known is not None and known.incarnation_id != request.incarnation_id and self._heartbeats.session_is_valid(known.id, known.epoch):
+            own_past = known.id == self._settings.node_id
+            if own_past or await self._watch.is_proven_dead(known):
+                self._heartbeats.hold(known.id, known.epoch)
+        return await self._write(lambda view: self._register(view, request, context))
+
+    def _register(
+        self, view: ControllerView, request: BrokerRegistrationRequest, context: ControllerRequestContext
+    ) -> ControllerResult[BrokerRegistrationResponse]:
+        replaces = cluster_control.is_other_incarnation(view, request)
+        result = cluster_control.register_broker(
+            view,
+            request,
+            api_version=context.api_version,
+            next_offset=self._pending.next_offset,
+            kraft_version=self._quorum.kraft_version(),
+            session_is_valid=self._heartbeats.session_is_valid,
+        )
+        if replaces:
+            self._heartbeats.replaced(request.broker_id)
+        return result
+
+    async def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: ControllerRequestContext) -> BrokerHeartbeatResponse:
+        """The session is refreshed at once, whatever the answer will have to wait for."""
+        self._pending.require_active()
+        self._heartbeats.contact(request.broker_id, request.broker_epoch)
+
+        def beat(view: ControllerView) -> ControllerResult[broker_heartbeat.HeartbeatReply]:
+            offset = self._registration_offsets.get(request.broker_id)
+            if offset is None:
+                raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"Receive a heartbeat from broker {request.broker_id} before registration")
+            return broker_heartbeat.process_heartbeat(view, request, self._heartbeats, offset)
+
+        def beaten(reply: broker_heartbeat.HeartbeatReply, offset: int) -> None:
+            if reply.in_controlled_shutdown:
+                self._heartbeats.enter_controlled_shutdown(request.broker_id, offset)
+
+        reply = await self._write(beat, beaten)
+        return reply.response
+
+    async def unregister_broker(self, request: UnregisterBrokerRequest, context: ControllerRequestContext) -> UnregisterBrokerResponse:
+        response = await self._write(lambda view: cluster_control.unregister_broker(view, request.broker_id))
+        self._heartbeats.forget(request.broker_id)
+        return response
+
+    async def register_controller(self, request: ControllerRegistrationRequest, context: ControllerRequestContext) -> ControllerRegistrationResponse:
+        return await self._write(lambda view: cluster_control.register_controller(view, request))
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: ControllerRequestContext) -> AllocateProducerIdsResponse:
+        return await self._write(lambda view: producer_ids_control.allocate_producer_ids(view, request))
+
+    async def alter_partition(self, request: AlterPartitionRequest, context: ControllerRequestContext) -> AlterPartitionResponse:
+        return await self._write(lambda view: alter_partition.alter_partition(view, request, context))
+
+    async def elect_leaders(self, request: ElectLeadersRequest, context: ControllerRequestContext) -> ElectLeadersResponse:
+        return await self._write(lambda view: elect_leaders.elect_leaders(view, request))
+
+    async def alter_partition_reassignments(
+        self, request: AlterPartitionReassignmentsRequest, context: ControllerRequestContext
+    ) -> AlterPartitionReassignmentsResponse:
+        return await self._write(lambda view: reassignments.alter_partition_reassignments(view, request))
+
+    async def list_partition_reassignments(
+        self, request: ListPartitionReassignmentsRequest, context: ControllerRequestContext
+    ) -> ListPartitionReassignmentsResponse:
+        """Of the committed state. Raises ApiError(NOT_CONTROLLER)."""
+        self._pending.require_active()
+        return reassignments.list_partition_reassignments(self._loader.image, request)
+
+    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, context: ControllerRequestContext) -> AssignReplicasToDirsResponse:
+        return await self._write(lambda view: assign_directories.assign_replicas_to_dirs(view, request))

@@ -1,0 +1,20 @@
+"""Metadata records for the Raft layer, which carries them as bytes without looking inside."""
+
+from __future__ import annotations
+
+from kraft.metadata.records.serde import decode_record, encode_record
+from kraft.protocol.schema import Message
+
+
+class MetadataRecordSerde:
+    """Writes every record at its newest version: the versions of metadata.version 30, the only level that is finalized. Reads all versions."""
+
+    __slots__ = ()
+
+    def encode(self, record: Message) -> bytes:
+        """Raises ProtocolError."""
+        return encode_record(record, record.VALID_VERSIONS[1])
+
+    def decode(self, value: bytes) -> Message:
+        """Raises ProtocolError."""
+        return decode_record(value)[0]
