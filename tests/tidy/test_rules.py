@@ -26,6 +26,7 @@ def unordered_iteration(module: Module) -> Iterator[Violation]:
 RULES: dict[str, Rule] = {
     "ambient modules": ambient.ambient_modules,
     "ambient names": ambient.ambient_names,
+    "chance": ambient.chance,
     "trio deadlines": ambient.trio_deadlines,
     "hidden clocks": ambient.hidden_clocks,
     "unordered iteration": unordered_iteration,
@@ -56,7 +57,6 @@ def test_each_exception_is_still_needed(entry: object) -> None:
 PLANTED: dict[str, list[str]] = {
     "ambient modules": [
         "import time",
-        "import random",
         "from uuid import uuid4",
         "import os.path",
         "from os import path",
@@ -85,6 +85,14 @@ PLANTED: dict[str, list[str]] = {
         "from datetime import datetime\ndatetime.utcnow()",
         "import io\nio.open('x')",
         "import posixpath\nposixpath.exists('x')",
+    ],
+    "chance": [
+        "import random\nrandom.random()",
+        "import random\ndef f():\n    return random.Random()",
+        "import random as r\nchance = r.Random(3)",
+        "from random import Random\nRandom(3)",
+        "from random import shuffle\nshuffle([])",
+        "import random\ndef f(items, key=random.choice): pass",
     ],
     "trio deadlines": [
         "import trio\nscope = trio.CancelScope(deadline=5)",
@@ -142,7 +150,7 @@ PLANTED: dict[str, list[str]] = {
 
 HARMLESS: dict[str, list[str]] = {
     "ambient modules": [
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import random",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import socket",
         "import posixpath, struct, zlib, io",
         "from kraft.common import time_units",
         "from . import random",
@@ -155,6 +163,10 @@ HARMLESS: dict[str, list[str]] = {
         "class A:\n    def open(self): pass",
         "from datetime import datetime, timezone\ndatetime.fromtimestamp(1, timezone.utc)",
         "from pathlib import PurePosixPath",
+    ],
+    "chance": [
+        "import random\ndef f(chance: random.Random):\n    return chance.random()",
+        "from random import Random\nclass A:\n    chance: Random | None",
     ],
     "trio deadlines": ["import trio\nwith trio.CancelScope(shield=True): pass", "class A:\n    def f(self):\n        self.deadline = 1"],
     "hidden clocks": ["import gzip\ngzip.compress(b'', mtime=0)", "from datetime import datetime\ndatetime.fromtimestamp(3, tz=None)"],
@@ -171,7 +183,11 @@ HARMLESS: dict[str, list[str]] = {
         "def f(s: set[int], t: set[int]):\n    return s | t, {*s}, set(s)",
         "def f(stack: list[int]):\n    return stack.pop()",
     ],
-    "identity order": ["class A:\n    def __hash__(self):\n        return hash(self.x)", "def f(id):\n    return id"],
+    "identity order": [
+        "class A:\n    def __hash__(self):\n        return hash(self.x)",
+        "def f(id):\n    return id",
+        "x = {id(y): y for y in z}  # unordered: told apart only",
+    ],
     "module state": [
         "TABLE = {1: 2}\ndef f():\n    return TABLE[1]",
         "__all__ = ['a']",

@@ -7,9 +7,11 @@ every control is a plain call that takes effect at once and is itself a line of 
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import trio
@@ -29,6 +31,7 @@ from kraft.world.simulated.trace import Trace
 T = TypeVar("T")
 LOG_LINES_MAX = 10_000  # Kept per life of a node.
 SECONDS_MAX = 86_400.0
+COLLECT_SECONDS = 5.0  # Simulated seconds between two runs of Python's garbage collector.
 
 
 class SimulationTimeout(Exception):
@@ -92,8 +95,26 @@ class Universe:
     def run(self, body: Callable[[Universe], Awaitable[T]], *, seconds_max: float = SECONDS_MAX) -> T:
         """Run `body` to its end in simulated time. Raises SimulationTimeout, or what the body raises."""
         self.time.ended = False
-        with seeded_scheduling(f"{self.seed}//trio"):
+        with seeded_scheduling(f"{self.seed}//trio"), self._collecting_on_time():
             return trio.run(self._main, body, seconds_max, clock=self.time)
+
+    @contextlib.contextmanager
+    def _collecting_on_time(self) -> Iterator[None]:
+        """Python's collector runs at moments of the simulation, not when allocations add up: finalizers may then be part of a replay."""
+
+        def collect() -> None:
+            gc.collect(1)
+            self.time.call_after(COLLECT_SECONDS, collect)
+
+        was_enabled = gc.isenabled()
+        gc.collect(1)  # What earlier code left is not to be found by this simulation.
+        gc.disable()
+        self.time.call_after(COLLECT_SECONDS, collect)
+        try:
+            yield
+        finally:
+            if was_enabled:
+                gc.enable()
 
     async def _main(self, body: Callable[[Universe], Awaitable[T]], seconds_max: float) -> T:
         with trio.CancelScope() as scope:

@@ -12,7 +12,6 @@ from tests.tidy.source import Module, Violation
 MODULES = {
     "time": "world.clock",
     "sched": "world.clock",
-    "random": "world.random (import it under TYPE_CHECKING for annotations)",
     "uuid": "world.random.uuid",
     "secrets": "world.random",
     "threading": "world.threads",
@@ -131,6 +130,15 @@ def ambient_modules(module: Module) -> Iterator[Violation]:
         for name, instead in MODULES.items():
             if is_at_or_under(found.dotted, name):
                 yield Violation(module.path, found.line, "ambient module", name, f"use {instead}")
+
+
+def chance(module: Module) -> Iterator[Violation]:
+    """`random.Random` is a type to annotate with; made, called for, or used any other way it is chance from nowhere."""
+    advice = "take a stream of world.random as an argument"
+    called = {id(node.func) for node in ast.walk(module.tree) if isinstance(node, ast.Call)}
+    for use in uses(module):
+        if is_at_or_under(use.dotted, "random") and (use.dotted != "random.Random" or id(use.node) in called):
+            yield Violation(module.path, use.node.lineno, "chance", use.dotted, advice)
 
 
 def ambient_names(module: Module) -> Iterator[Violation]:

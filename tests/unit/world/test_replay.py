@@ -1,0 +1,76 @@
+"""A seed is the whole of a simulation: another process, hash seed, environment and working directory give the same trace.
+
+Without the scheduling knobs they would not.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+from trio._core import _run
+
+from kraft.world.simulated import scheduling
+from tests.unit.world import toy_cluster
+
+ROOT = Path(__file__).resolve().parents[3]
+SEEDS = range(100 if os.environ.get("KRAFT_SOAK") == "1" else 4)
+
+
+def in_a_fresh_process(seed: int, where: Path, hash_seed: str, padding: int) -> str:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed, "PADDING": "x" * padding, "TZ": "Asia/Kathmandu"}
+    command = [sys.executable, "-m", "tests.unit.world.toy_cluster", str(seed)]
+    return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_replay_in_another_process_gives_the_same_trace(seed: int, tmp_path: Path) -> None:
+    here = toy_cluster.run(str(seed))
+    assert in_a_fresh_process(seed, tmp_path, "1", 0) == here
+    assert in_a_fresh_process(seed, ROOT, "31337", 5000) == here
+
+
+def test_another_seed_gives_another_trace() -> None:
+    assert toy_cluster.run("1") != toy_cluster.run("2")
+
+
+def test_the_trace_file_is_what_the_hash_is_of(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert toy_cluster.run("5", str(first)) == toy_cluster.run("5", str(second)) == toy_cluster.run("5")
+    assert first.read_bytes() == second.read_bytes()
+    assert b"fate power off" in first.read_bytes() or b"fate kill" in first.read_bytes()
+
+
+def test_without_seeded_scheduling_ties_make_two_runs_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So the replay tests do see the order of tasks."""
+    monkeypatch.setattr(toy_cluster.Universe, "run", run_without_knobs)
+    assert toy_cluster.run("1") != toy_cluster.run("1")
+
+
+def run_without_knobs(universe: toy_cluster.Universe, body: object, *, seconds_max: float) -> None:
+    universe.time.ended = False
+    trio.run(universe._main, body, seconds_max, clock=universe.time)
+
+
+@pytest.mark.parametrize("knob", scheduling.KNOBS)
+def test_a_trio_without_the_knobs_is_refused(knob: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.delattr(_run, knob)
+        with pytest.raises(RuntimeError, match=knob):
+            scheduling.check_knobs()
+    monkeypatch.setattr(_run, "unrolled_run", in_a_fresh_process)
+    with pytest.raises(RuntimeError, match="is gone"):
+        scheduling.check_knobs()
+
+
+def test_chance_has_trios_scheduler_back_after_a_simulation() -> None:
+    before, allowed = _run._r.getstate(), _run._ALLOW_DETERMINISTIC_SCHEDULING
+    with scheduling.seeded_scheduling("any"):
+        assert _run._ALLOW_DETERMINISTIC_SCHEDULING
+        assert _run._r.getstate() != before
+    assert _run._ALLOW_DETERMINISTIC_SCHEDULING is allowed
+    assert _run._r.getstate() == before
