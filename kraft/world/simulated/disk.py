@@ -43,6 +43,7 @@ class Disk:
         self.used = 0
         self.slowness = 1.0  # Factor on the time that file calls take.
         self.write_back_rate = WRITE_BACK_RATE
+        self.cold_rate = 0.0  # How often a residency probe says that a read would wait.
         self.faults: list[Fault] = []
         self.journal = Journal()
         self.root = self.new_directory()
@@ -65,6 +66,9 @@ class Disk:
             if fault.operation == operation and fault.within in path and fault.times > 0:
                 fault.times -= 1
                 raise OSError(fault.error, os.strerror(fault.error), path)
+
+    def is_cold(self) -> bool:
+        return self.cold_rate > 0 and self._random.random() < self.cold_rate
 
     def take_busy_seconds(self) -> float:
         """Time that file calls took since the last question."""

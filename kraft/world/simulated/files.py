@@ -79,7 +79,7 @@ class SimulatedFile:
 
     def resident(self, offset: int, count: int) -> bool:
         self._enter("resident", offset, count)
-        return True
+        return not self._disk.is_cold()
 
     def close(self) -> None:
         """Also lets a dead node's handle go, quietly: it changes nothing that a crash left."""

@@ -123,6 +123,11 @@ class Internet:
             if all(name in pair for name in (source, target) if name is not None):
                 del self._cuts[pair]
 
+    def forget(self, host: Host) -> None:
+        for stream in host.streams:
+            if stream.incoming.source is not host:
+                stream.incoming.forgotten = stream.outgoing.forgotten = True
+
     def passes(self, source: Host, target: Host) -> bool:
         """Whether a packet that leaves `source` now reaches `target`."""
         if source is target:

@@ -23,7 +23,7 @@ Packet = bytes | None
 class Pipe:
     """One direction. Packets arrive in order; behind one that is held up, all wait."""
 
-    __slots__ = ("_held", "_internet", "_last_arrival", "_packets", "_pause", "ended", "reader", "source", "target", "unread", "window", "writer")
+    __slots__ = ("_held", "_internet", "_last_arrival", "_packets", "_pause", "ended", "forgotten", "reader", "source", "target", "unread", "window", "writer")
 
     def __init__(self, internet: Internet, source: Host, target: Host) -> None:
         self._internet = internet
@@ -37,18 +37,23 @@ class Pipe:
         self._held = 0  # Bytes read, of which the sender does not know because its acknowledgements are cut.
         self.unread = bytearray()
         self.ended = False
+        self.forgotten = False  # Nothing arrives any more, and nobody is told.
         self.window = WINDOW
 
     def push(self, packet: Packet) -> None:
         internet = self._internet
         arrival = max(self._last_arrival, internet.time.now + internet.latency(self.source, self.target))
         self._last_arrival = arrival
+        if self.forgotten:
+            return
         self._packets.append((arrival, packet))
         if len(self._packets) == 1:
             internet.time.call_at(arrival, self._arrive)
 
     def _arrive(self) -> None:
         time = self._internet.time
+        if self.forgotten:
+            self._packets.clear()
         if not self._packets:
             return  # They were dropped meanwhile.
         if not self._internet.passes(self.source, self.target):

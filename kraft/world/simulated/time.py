@@ -20,17 +20,12 @@ SWEEP_AT = 4096  # Cancelled events in the heap before they are swept out.
 
 
 class Event:
-    """Something that happens at a time, unless it is cancelled before."""
+    """Something that happens at its time, unless it is cancelled before."""
 
-    __slots__ = ("action", "sequence", "time")
+    __slots__ = ("action",)
 
-    def __init__(self, time: float, sequence: int, action: Callable[[], object]) -> None:
-        self.time = time
-        self.sequence = sequence
+    def __init__(self, action: Callable[[], object]) -> None:
         self.action: Callable[[], object] | None = action
-
-    def __lt__(self, other: Event) -> bool:
-        return (self.time, self.sequence) < (other.time, other.sequence)
 
 
 class VirtualTime(trio.abc.Clock):
@@ -38,7 +33,7 @@ class VirtualTime(trio.abc.Clock):
 
     def __init__(self) -> None:
         self.now = 0.0
-        self._heap: list[Event] = []
+        self._heap: list[tuple[float, int, Event]] = []  # The sequence number decides between equal times.
         self._sequence = 0
         self._cancelled = 0
         self.ended = False  # Set once the simulation's body has ended: what trio then does to close its run waits for its own wake-up socket.
@@ -46,8 +41,8 @@ class VirtualTime(trio.abc.Clock):
     def call_at(self, time: float, action: Callable[[], object]) -> Event:
         """`action` runs outside any task: it may wake tasks and change plain state, and must not raise."""
         self._sequence += 1
-        event = Event(max(time, self.now), self._sequence, action)
-        heapq.heappush(self._heap, event)
+        event = Event(action)
+        heapq.heappush(self._heap, (max(time, self.now), self._sequence, event))
         return event
 
     def call_after(self, seconds: float, action: Callable[[], object]) -> Event:
@@ -60,7 +55,7 @@ class VirtualTime(trio.abc.Clock):
         event.action = None
         self._cancelled += 1
         if self._cancelled >= SWEEP_AT and self._cancelled * 2 > len(self._heap):
-            self._heap = [each for each in self._heap if each.action is not None]
+            self._heap = [each for each in self._heap if each[2].action is not None]
             heapq.heapify(self._heap)
             self._cancelled = 0
 
@@ -69,10 +64,10 @@ class VirtualTime(trio.abc.Clock):
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
         """Trio's question when every task waits. Raises RuntimeError if nothing will ever happen again."""
-        while self._heap and self._heap[0].action is None:
+        while self._heap and self._heap[0][2].action is None:
             heapq.heappop(self._heap)
             self._cancelled -= 1
-        next_time = min(deadline, self._heap[0].time if self._heap else math.inf)
+        next_time = min(deadline, self._heap[0][0] if self._heap else math.inf)
         if self.ended:
             return CLOSING_SECONDS
         if next_time == math.inf:
@@ -83,8 +78,8 @@ class VirtualTime(trio.abc.Clock):
     def current_time(self) -> float:
         """Trio's question at every turn of its loop: what is due happens here."""
         self.now += TURN_SECONDS
-        while self._heap and self._heap[0].time <= self.now:
-            event = heapq.heappop(self._heap)
+        while self._heap and self._heap[0][0] <= self.now:
+            _, _, event = heapq.heappop(self._heap)
             action, event.action = event.action, None
             if action is None:
                 self._cancelled -= 1

@@ -235,6 +235,12 @@ class Universe:
         self._fate("isolate", name)
         self.internet.isolate(self.host(name).name)
 
+    def forget_connections(self, name: int | str) -> None:
+        """A firewall in between forgot the node's connections: both ends go on believing in them, and nothing passes any more."""
+        self._fate("forget connections", name)
+        self.internet.forget(self.host(name))
+
     def heal(self) -> None:
+        """Undo all cuts."""
         self._fate("heal")
         self.internet.heal()

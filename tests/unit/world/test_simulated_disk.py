@@ -119,6 +119,15 @@ def test_a_slow_disk_makes_its_jobs_slow() -> None:
     simulate(fate)
 
 
+def test_a_cold_disk_says_that_reads_would_wait() -> None:
+    async def fate(universe: Universe) -> None:
+        file = universe.world_for(1).files.open("/f", create=True)
+        universe.disk(1).cold_rate = 1.0
+        assert not file.resident(0, 1)
+
+    simulate(fate)
+
+
 def test_a_flipped_bit_is_seen_and_stays() -> None:
     async def fate(universe: Universe) -> None:
         file = universe.world_for(1).files.open("/f", create=True)

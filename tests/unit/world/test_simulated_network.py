@@ -239,3 +239,20 @@ def test_a_lost_packet_is_a_stall_and_order_holds() -> None:
 
     for seed in range(5):
         simulate(fate, seed)
+
+
+def test_a_forgotten_connection_looks_alive_from_both_ends() -> None:
+    async def fate(universe: Universe) -> None:
+        near, far, _ = await joined(universe)
+        await near.send_all([b"in flight"])
+        universe.forget_connections(2)
+        await far.send_all([b"x"])
+        await universe.sleep(1000)
+        assert received(near) is None
+        assert received(far) is None
+        far.close()
+        await universe.sleep(1000)
+        assert received(near) is None
+        await universe.world_for(1).network.connect("node-2", PORT)
+
+    simulate(fate)
