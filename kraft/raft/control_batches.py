@@ -50,7 +50,7 @@ def voter_entries(kraft_version: int | None, voters: VoterSet | None) -> list[tu
     return entries
 
 
-def snapshot_header(last_contained_timestamp_ms: int, kraft_version: int, voters: VoterSet, *, epoch: int, timestamp_ms: int) -> bytes:
+def snapshot_header(last_contained_timestamp_ms: int, kraft_version: int, voters: VoterSet | None, *, epoch: int, timestamp_ms: int) -> bytes:
     """First batch of a snapshot; with kraft.version 1 it holds the voters too."""
     entries = [(ControlRecordType.SNAPSHOT_HEADER, SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms).encode(0))]
     if kraft_version > 0:

@@ -139,8 +139,8 @@ class MetadataLog:
         """
         active = self._segments[-1]
         if active.size and active.size + sum(map(len, batches)) > self._segment_bytes:
-            active.file.sync()
-            active = self._begin_segment(self.end_offset)
+            self.roll()
+            active = self._segments[-1]
         before = active.size
         try:
             active.file.append(batches)
@@ -150,6 +150,20 @@ class MetadataLog:
         for batch in batches:
             active.note(_OVERHEAD.unpack_from(batch)[0], len(batch))
         self.end_offset = end_offset
+
+    @property
+    def active_base_offset(self) -> int:
+        return self._segments[-1].base_offset
+
+    @property
+    def active_size(self) -> int:
+        return self._segments[-1].size
+
+    def roll(self) -> None:
+        """Go on in a new segment."""
+        if self.active_size:
+            self.sync()
+            self._begin_segment(self.end_offset)
 
     def sync(self) -> None:
         """All that was appended or truncated is durable when this returns. Never retried after an error."""

@@ -65,7 +65,6 @@ class RaftChannel(Protocol):
     """Sends one request to one controller and waits for the answer; versions are negotiated inside."""
 
     async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
-        """`node_id` is negative for a bootstrap server.
-
-        Raises ConnectionRefusedError or ConnectionResetError when the peer's process is proven gone, OSError otherwise.
+        """`node_id` is negative for a bootstrap server. Raises ConnectionRefusedError only when the peer's port refused (its process is gone), OSError or
+        KraftError otherwise; ApiError with UNSUPPORTED_VERSION when the peer serves no version that can carry the request.
         """

@@ -11,13 +11,16 @@ from typing import Any
 from kraft.common.ids import METADATA_TOPIC, METADATA_TOPIC_ID, OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import (
+    add_raft_voter_request,
     add_raft_voter_response,
     api_versions_response,
     begin_quorum_epoch_response,
     end_quorum_epoch_response,
     fetch_response,
     fetch_snapshot_response,
+    remove_raft_voter_request,
     remove_raft_voter_response,
+    update_raft_voter_request,
     update_raft_voter_response,
     vote_response,
 )
@@ -126,6 +129,29 @@ def remove_voter_to_wire(response: core.VoterResponse) -> Message:
 
 begin_to_wire = simple_to_wire(begin_quorum_epoch_response, "BeginQuorumEpochResponse")
 end_to_wire = simple_to_wire(end_quorum_epoch_response, "EndQuorumEpochResponse")
+
+
+def answer_to(request: Message, response: core.Response | None, version: int, records: bytes) -> Message:
+    """The message that answers `request`, which came in `version`."""
+    if isinstance(response, core.FetchResponse):
+        return fetch_to_wire(response, version, records)
+    if isinstance(response, core.FetchSnapshotResponse):
+        return fetch_snapshot_to_wire(response, version)
+    if isinstance(response, core.VoteResponse):
+        return vote_to_wire(response, version)
+    if isinstance(response, core.BeginQuorumEpochResponse):
+        return begin_to_wire(response, version)
+    if isinstance(response, core.EndQuorumEpochResponse):
+        return end_to_wire(response, version)
+    assert isinstance(response, core.VoterResponse), f"{response!r} answers no request that is served"
+    return VOTER_ANSWERS[type(request)](response)
+
+
+VOTER_ANSWERS: dict[type[Message], Callable[[core.VoterResponse], Message]] = {
+    add_raft_voter_request.AddRaftVoterRequest: add_voter_to_wire,
+    remove_raft_voter_request.RemoveRaftVoterRequest: remove_voter_to_wire,
+    update_raft_voter_request.UpdateRaftVoterRequest: update_voter_to_wire,
+}
 
 
 # As a client

@@ -49,6 +49,12 @@ class SnapshotDownloaded(NamedTuple):
     kraft_version: int
 
 
+class SnapshotDownloadFailed(NamedTuple):
+    """What was downloaded is not a whole snapshot: it is fetched again."""
+
+    snapshot: OffsetAndEpoch
+
+
 class SnapshotCreated(NamedTuple):
     """The state machine has frozen a snapshot of its own."""
 
@@ -78,6 +84,7 @@ Event = (
     | RequestFailed
     | LogFlushed
     | SnapshotDownloaded
+    | SnapshotDownloadFailed
     | SnapshotCreated
     | LogStartAdvanced
     | ResignRequested

@@ -149,6 +149,8 @@ def handle(q: QuorumState, event: events.Event) -> None:
         on_flushed(q, event)
     elif isinstance(event, events.SnapshotDownloaded):
         snapshots.on_snapshot_downloaded(q, event)
+    elif isinstance(event, events.SnapshotDownloadFailed):
+        snapshots.on_download_failed(q, event.snapshot)
     elif isinstance(event, events.SnapshotCreated):
         q.log.add_snapshot(event.snapshot)
     elif isinstance(event, events.LogStartAdvanced):

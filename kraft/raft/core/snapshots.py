@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core.effects import SnapshotChunk, StartFromSnapshot
 from kraft.raft.core.events import SnapshotDownloaded
@@ -48,6 +49,12 @@ def on_fetch_snapshot_response(q: QuorumState, waiting: InFlight, response: Resp
     download.position += len(response.data)
     download.done = download.position == response.size
     q.operate(SnapshotChunk(download.snapshot, position, response.data, download.done))
+
+
+def on_download_failed(q: QuorumState, snapshot: OffsetAndEpoch) -> None:
+    role = q.role
+    if isinstance(role, Follower) and role.download is not None and role.download.snapshot == snapshot:
+        role.download = None
 
 
 def on_snapshot_downloaded(q: QuorumState, event: SnapshotDownloaded) -> None:

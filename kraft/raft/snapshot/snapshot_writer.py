@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kraft.common.ids import OffsetAndEpoch
@@ -11,31 +11,35 @@ from kraft.protocol.records.record import Record
 from kraft.raft.control_batches import snapshot_footer, snapshot_header
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.ports import RecordSerde
-from kraft.raft.snapshot.snapshot_path import PART_SUFFIX, snapshot_name
-from kraft.world.ports import FileSystem
+from kraft.raft.snapshot.snapshot_path import PART_SUFFIX, SUFFIX
+from kraft.world.ports import FileSystem, Threads
 
 BATCH_BYTES_MAX = 8 << 20
 
 
 class SnapshotWriter:
-    """Not shared. `append` any number of times, then `freeze` (blocking: fsync) or `abandon`."""
+    """Not shared. `append` any number of times, `freeze`, then `close`; a close without freeze drops it. `on_frozen` is called once it exists."""
 
     def __init__(
-        self, files: FileSystem, directory: str, snapshot: OffsetAndEpoch, serde: RecordSerde, *,
-        voters: VoterSet, kraft_version: int, last_contained_timestamp_ms: int, now_ms: int,
+        self, files: FileSystem, directory: str, name: str, snapshot: OffsetAndEpoch, serde: RecordSerde, *,
+        voters: VoterSet | None, kraft_version: int, last_contained_timestamp_ms: int, now_ms: int,
+        threads: Threads | None = None, on_frozen: Callable[[OffsetAndEpoch], None] | None = None,
     ) -> None:  # fmt: skip
         self.snapshot = snapshot
         self._files = files
         self._directory = directory
+        self._name = name
         self._serde = serde
         self._now_ms = now_ms
-        self._part = f"{directory}/{snapshot_name(snapshot).removesuffix('.checkpoint')}-local{PART_SUFFIX}"
+        self._threads = threads
+        self._on_frozen = on_frozen
+        self._part = f"{directory}/{name.removesuffix(SUFFIX)}-local{PART_SUFFIX}"
         self._file = files.open(self._part, create=True, truncate=True)
-        header = snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)
-        self._file.append([header])
+        self._file.append([snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)])
         self._next_offset = 3 if kraft_version > 0 else 1
         self._records: list[Record] = []
         self._bytes = 0
+        self._open = True
 
     def append(self, records: Iterable[Any]) -> None:
         """Add records; they go to the file in batches of at most 8 MiB. Raises OSError."""
@@ -52,18 +56,27 @@ class SnapshotWriter:
             self._file.append([build_batch(self._records, leader_epoch=self.snapshot.epoch)])
             self._records, self._bytes = [], 0
 
-    def finish(self) -> None:
-        """Write what is left, and the footer."""
+    def freeze_blocking(self) -> None:
+        """Write what is left and the footer, and make all of it durable under its name."""
         self._write_batch()
         self._file.append([snapshot_footer(self._next_offset, epoch=self.snapshot.epoch, timestamp_ms=self._now_ms)])
-
-    def freeze(self) -> None:
-        """Make it durable under its name. Blocking."""
         self._file.sync()
         self._file.close()
-        self._files.rename(self._part, f"{self._directory}/{snapshot_name(self.snapshot)}")
+        self._files.rename(self._part, f"{self._directory}/{self._name}")
         self._files.sync_directory(self._directory)
 
-    def abandon(self) -> None:
-        self._file.close()
-        self._files.remove(self._part)
+    async def freeze(self) -> None:
+        """As `freeze_blocking`, in a thread; then it is known to the quorum."""
+        assert self._threads is not None, "a writer without threads freezes in place"
+        await self._threads.run(self.freeze_blocking)
+        self._open = False
+        if self._on_frozen is not None:
+            self._on_frozen(self.snapshot)
+
+    def close(self) -> None:
+        """Drop it, unless it is frozen."""
+        if self._open:
+            self._open = False
+            self._file.close()
+            if self._files.exists(self._part):
+                self._files.remove(self._part)

@@ -81,13 +81,17 @@ class Disk:
 
     def recover(self) -> LogState:
         latest = max(self.snapshots, default=None)
-        if latest is not None and latest.offset > self.end_offset:
+        if latest is not None and not self.holds(latest):
             self.start_from(latest)
         history = VoterSetHistory(self.bootstrap, 1)
         at_start = next((stored for snapshot, stored in self.snapshots.items() if snapshot.offset == self.start_offset), None)
         if at_start is not None:
             history.reset_to_snapshot(self.start_offset, at_start.voters, at_start.kraft_version)
         return LogState.recover(history, self.start_offset, self.snapshots, self.entries)
+
+    def holds(self, snapshot: OffsetAndEpoch) -> bool:
+        """Whether the log reaches to `snapshot` and agrees with it; if not, a crash came between downloading it and starting from it."""
+        return snapshot.offset == self.start_offset or any(batch.end_offset == snapshot.offset and batch.epoch == snapshot.epoch for batch in self.entries)
 
     def read(self, offset: int, end_offset: int, limit: int) -> tuple[Batch, ...]:
         low, high = 0, len(self.entries)

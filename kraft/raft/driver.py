@@ -1,0 +1,501 @@
+"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order that `Effects` demands, and nothing else
+decides.
+
+Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the effects queue up.
+One task takes all that has queued, merges it,
+and carries it out: election state and log are written and synced once for all that waits (the group commit), then messages leave, then listeners are woken.
+While a sync runs, the
+next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached the disk is found out by reading it afresh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import trio
+
+from kraft.common.errors import ApiError, CorruptData, KraftError
+from kraft.common.ids import OffsetAndEpoch
+from kraft.common.logging import Logger
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import Record
+from kraft.protocol.schema import Message
+from kraft.raft import wire_requests, wire_responses
+from kraft.raft.control_batches import encode_payload
+from kraft.raft.core import events
+from kraft.raft.core import messages as core
+from kraft.raft.core.effects import Append, Apply, Effects, Flush, Reply, Send, SnapshotChunk, Stage, StartFromSnapshot, Truncate
+from kraft.raft.core.election_state import ElectionState
+from kraft.raft.core.log_state import Batch
+from kraft.raft.core.payloads import LeaderChange, Voters
+from kraft.raft.core.raft_node import RaftNode
+from kraft.raft.core.roles import Leader
+from kraft.raft.core.voter_set import VoterSet
+from kraft.raft.listener_feed import ListenerFeed
+from kraft.raft.ports import CommittedBatch, LeaderAndEpoch, RaftChannel, RaftListener, RecordSerde
+from kraft.raft.quorum_description import describe_quorum
+from kraft.raft.quorum_storage import QuorumStorage
+from kraft.raft.raft_config import RaftConfig
+from kraft.raft.snapshot.snapshot_path import snapshot_name
+from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
+from kraft.world.ports import World
+
+CLEAN_INTERVAL_S = 60.0
+ROLL_BYTES_MIN = 1 << 20
+LATEST = 1 << 15  # A version above all: for callers that know theirs to be new enough for everything.
+
+
+class Appended(NamedTuple):
+    """Payload of a batch that the state machine appends: encoded values, and the records themselves for our own listeners."""
+
+    values: tuple[bytes, ...]
+    timestamp_ms: int
+
+
+class Waiter:
+    """Somebody who waits for the answer to a request."""
+
+    __slots__ = ("answered", "records", "response")
+
+    def __init__(self) -> None:
+        self.answered = trio.Event()
+        self.response: core.Response | None = None
+        self.records = b""
+
+
+class RaftDriver:
+    """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
+
+    def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
+        """Raises CorruptData, OSError."""
+        self.config = config
+        self._world = world
+        self._channel = channel
+        self._serde = serde
+        self._logger = log
+        self._storage = QuorumStorage(world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes)
+        state = self._storage.recover(config.static_voters)
+        self._node = RaftNode(config.quorum, state, self._storage.state.load(), world.random.stream("raft"), self._now_ms())
+        self._queued: list[Effects] = []
+        self._work = trio.Event()
+        self._recent: dict[int, CommittedBatch] = {}
+        self._feeds: list[ListenerFeed] = []
+        self._nursery: trio.Nursery | None = None
+        self._applied = state.high_watermark
+        self._high_watermark_known = False
+        self._clean_wanted = False
+        self._shut_down = trio.Event()
+        if self._storage.log.cut_bytes:
+            log.warning("metadata log had a torn tail", bytes=self._storage.log.cut_bytes, end_offset=state.end_offset)
+
+    # What is known
+
+    @property
+    def node_id(self) -> int:
+        return self.config.quorum.local.id
+
+    @property
+    def leader_and_epoch(self) -> LeaderAndEpoch:
+        """The leader as this node knows it now; listeners hear of it later, in order with what is committed."""
+        hint = self._node.leader
+        return LeaderAndEpoch(hint.leader_id, hint.epoch)
+
+    @property
+    def is_leader(self) -> bool:
+        return self._node.is_leader
+
+    @property
+    def high_watermark(self) -> int:
+        """One past the last offset known to be committed."""
+        return self._node.log.high_watermark
+
+    def known_high_watermark(self) -> int | None:
+        """The same, once a leader has told it since this node started; None before."""
+        return self._node.log.high_watermark if self._high_watermark_known else None
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._node.log.end_offset
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._node.log.start_offset
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None:
+        return self._node.log.latest_snapshot
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._node.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._node.log.history.kraft_version
+
+    def voter_endpoints(self) -> list[tuple[int, str, int]]:
+        """(node id, host, port) of every voter that has an endpoint."""
+        found = []
+        for voter in self._node.voters.voters:
+            endpoint = self._choose(voter.endpoints)
+            if endpoint is not None:
+                found.append((voter.key.id, endpoint[0], endpoint[1]))
+        return found
+
+    # Life
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener raised, and OSError of the metadata disk."""
+        async with trio.open_nursery() as raft_nursery:
+            self._nursery = raft_nursery
+            for feed in self._feeds:
+                raft_nursery.start_soon(feed.run, self._forget_delivered)
+            raft_nursery.start_soon(self._clean_periodically)
+            self._step(events.Tick())
+            task_status.started()
+            await self._carry_out()
+            raft_nursery.cancel_scope.cancel()
+        self._storage.close()
+
+    async def _carry_out(self) -> None:
+        """The one task that writes and sends."""
+        clock = self._world.clock
+        while not self._node.is_shut_down:
+            if self._clean_wanted:
+                await self._clean()
+            if not self._queued:
+                self._work = trio.Event()
+                with clock.move_on_at(self._node.deadline_ms / 1000) as scope:
+                    await self._work.wait()
+                if scope.cancelled_caught:
+                    self._step(events.Tick())
+                continue
+            effects, self._queued = Effects.merge(self._queued), []
+            for event in await self._perform(effects):
+                self._step(event)
+        self._shut_down.set()
+
+    async def shutdown(self) -> None:
+        """Leave gracefully: a leader resigns and tells the voters; then `run` returns."""
+        self._step(events.ShutdownRequested())
+        self._work.set()
+        with self._world.clock.move_on_after(self.config.shutdown_timeout_s):
+            await self._shut_down.wait()
+        if self._nursery is not None:
+            self._nursery.cancel_scope.cancel()
+
+    def _now_ms(self) -> int:
+        return int(self._world.clock.now() * 1000)
+
+    def _step(self, event: events.Event) -> None:
+        self._queue(self._node.step(event, self._now_ms()))
+
+    def _queue(self, effects: Effects) -> None:
+        if effects:
+            self._queued.append(effects)
+        self._work.set()
+        for feed in self._feeds:
+            feed.wake()
+
+    # For the state machine
+
+    def register(self, listener: RaftListener) -> None:
+        """From now on `listener` is given the latest snapshot and everything committed, from the start."""
+        feed = ListenerFeed(listener, self, self._serde, self._recent)
+        self._feeds.append(feed)
+        if self._nursery is not None:
+            self._nursery.start_soon(feed.run, self._forget_delivered)
+
+    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+        """Append `records` in `epoch`; returns the offset of the last. They are committed when a listener gets them, or never.
+
+        With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError when they are too large for one batch.
+        """
+        values = [self._serde.encode(record) for record in records]
+        timestamp_ms, last_offset, position = self._world.clock.wall_ms(), -1, 0
+        for chunk in split(values, self.config.batch_bytes_max, atomic):
+            base, effects = self._node.append(epoch, len(chunk), Appended(tuple(chunk), timestamp_ms), self._now_ms())
+            last_offset = base + len(chunk) - 1
+            taken = tuple(records[position : position + len(chunk)])
+            self._recent[base] = CommittedBatch(base, last_offset, epoch, timestamp_ms, taken, sum(map(len, chunk)))
+            position += len(chunk)
+            self._queue(effects)
+        return last_offset
+
+    def resign(self, epoch: int) -> None:
+        """The state machine cannot lead `epoch` any longer."""
+        self._step(events.ResignRequested(epoch))
+
+    def create_snapshot(self, snapshot: OffsetAndEpoch, last_contained_timestamp_ms: int) -> SnapshotWriter | None:
+        """Begin a snapshot of everything before `snapshot.offset`, which must be committed; None if there is one as new, or the log has moved past it."""
+        log = self._node.log
+        newest = log.latest_snapshot
+        if snapshot.offset <= log.start_offset or snapshot.offset > self._applied or (newest is not None and newest.offset >= snapshot.offset):
+            return None
+        voters, kraft_version = log.history.at(snapshot.offset)
+        return SnapshotWriter(
+            self._world.files,
+            self._storage.directory,
+            snapshot_name(snapshot),
+            snapshot,
+            self._serde,
+            voters=voters,
+            kraft_version=kraft_version,
+            last_contained_timestamp_ms=last_contained_timestamp_ms,
+            now_ms=self._world.clock.wall_ms(),
+            threads=self._world.threads,
+            on_frozen=self._on_frozen,
+        )
+
+    def _on_frozen(self, snapshot: OffsetAndEpoch) -> None:
+        newest = self._node.log.latest_snapshot
+        if newest is None or snapshot.offset > newest.offset:
+            self._step(events.SnapshotCreated(snapshot))
+            self._logger.info("metadata snapshot written", end_offset=snapshot.offset, epoch=snapshot.epoch)
+        self.clean()
+
+    def clean(self) -> None:
+        """Have log and snapshots trimmed to their bounds soon, by the task that owns the files."""
+        self._clean_wanted = True
+        self._work.set()
+
+    # What a feed asks for
+
+    @property
+    def applied_offset(self) -> int:
+        return self._applied
+
+    @property
+    def leader_to_tell(self) -> tuple[LeaderAndEpoch, int]:
+        role = self._node.role
+        return self.leader_and_epoch, role.epoch_start + 1 if isinstance(role, Leader) else 0
+
+    def open_snapshot(self, snapshot: OffsetAndEpoch) -> SnapshotReader:
+        return self._storage.open_snapshot(snapshot)
+
+    def read_committed(self, offset: int, max_bytes: int) -> bytes:
+        return self._storage.log.read(offset, self._applied, max_bytes)
+
+    def _forget_delivered(self) -> None:
+        delivered = min(feed.next_offset for feed in self._feeds)
+        for base in [base for base in self._recent if base < delivered]:
+            del self._recent[base]
+
+    # Carrying out effects
+
+    async def _perform(self, effects: Effects) -> list[events.Event]:
+        """Each stage in order. Returns what the core must hear of it."""
+        done: list[events.Event] = []
+        for stage in effects.stages():
+            if isinstance(stage, Send | Reply):
+                self._send(stage) if isinstance(stage, Send) else self._reply(stage)
+            else:
+                await self._write(stage, done)
+        return done
+
+    async def _write(self, stage: Stage, done: list[events.Event]) -> None:
+        run, storage = self._world.threads.run, self._storage
+        if isinstance(stage, ElectionState):
+            await run(storage.state.save, stage, self._node.voters, self.kraft_version)
+            self._logger.info("quorum state", epoch=stage.epoch, leader=stage.leader_id, voted=stage.voted.id if stage.voted else None)
+        elif isinstance(stage, Append):
+            storage.log.append([self._encode(batch) for batch in stage.batches], stage.batches[-1].end_offset)
+        elif isinstance(stage, Flush):
+            await run(storage.log.sync)
+            done.append(events.LogFlushed(stage.end_offset, stage.generation))
+        elif isinstance(stage, Truncate):
+            storage.log.truncate_to(stage.end_offset)
+            for base in [base for base in self._recent if base >= stage.end_offset]:
+                del self._recent[base]
+            self._logger.warning("metadata log truncated", end_offset=stage.end_offset)
+        elif isinstance(stage, SnapshotChunk):
+            await run(storage.write_chunk, stage)
+            if stage.last:
+                done.append(await self._finish_download(stage.snapshot))
+        elif isinstance(stage, StartFromSnapshot):
+            await run(storage.log.start_at, stage.snapshot.offset)
+            self._recent.clear()
+        elif isinstance(stage, Apply):
+            self._applied = max(self._applied, stage.high_watermark)
+            self._high_watermark_known = True
+
+    async def _finish_download(self, snapshot: OffsetAndEpoch) -> events.Event:
+        try:
+            voters, kraft_version = await self._world.threads.run(self._storage.finish_download, snapshot)
+        except CorruptData as problem:
+            self._logger.error("downloaded snapshot is damaged", end_offset=snapshot.offset, epoch=snapshot.epoch, problem=str(problem))
+            return events.SnapshotDownloadFailed(snapshot)
+        return events.SnapshotDownloaded(snapshot, voters, kraft_version)
+
+    def _encode(self, batch: Batch) -> bytes:
+        """The bytes of a batch, now that its offset is certain."""
+        payload = batch.payload
+        if isinstance(payload, bytes):
+            return payload
+        if isinstance(payload, LeaderChange | Voters):
+            return encode_payload(payload, base_offset=batch.base_offset, epoch=batch.epoch, timestamp_ms=self._world.clock.wall_ms())
+        assert isinstance(payload, Appended), f"nobody appends {payload!r}"
+        records = [Record(batch.base_offset + index, payload.timestamp_ms, None, value) for index, value in enumerate(payload.values)]
+        return build_batch(records, leader_epoch=batch.epoch)
+
+    # Requests of others
+
+    async def vote(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def begin_quorum_epoch(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def end_quorum_epoch(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def fetch(self, request: Message, version: int = LATEST) -> Message:
+        """Fetch of the metadata partition, by voters and observers; may wait as long as the request allows."""
+        return await self._serve(request, version)
+
+    async def fetch_snapshot(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def add_raft_voter(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def remove_raft_voter(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def update_raft_voter(self, request: Message, version: int = LATEST) -> Message:
+        return await self._serve(request, version)
+
+    async def describe_quorum(self, request: Message, version: int = LATEST) -> Message:
+        """Answered at once, from what the leader knows now."""
+        return describe_quorum(
+            self._node, self.config.quorum.local, version,
+            now_ms=self._now_ms(), wall_ms=self._world.clock.wall_ms(), observer_expiry_ms=self.config.quorum.observer_expiry_ms,
+        )  # fmt: skip
+
+    async def update_kraft_version(self, level: int, *, validate_only: bool = False) -> core.VoterResponse:
+        """Raise kraft.version (UpdateFeatures). The answer carries an error code and a message."""
+        waiter = await self.ask(core.UpdateVersionRequest(level, validate_only=validate_only))
+        assert isinstance(waiter.response, core.VoterResponse)
+        return waiter.response
+
+    async def _serve(self, request: Message, version: int) -> Message:
+        """`version` is that of the request: older ones cannot carry endpoints in their answer. Raises ApiError for a request about anything but the quorum."""
+        waiter = await self.ask(wire_requests.TO_CORE[type(request)](request))
+        return wire_responses.answer_to(request, waiter.response, version, waiter.records)
+
+    async def ask(self, request: core.Request) -> Waiter:
+        """Put a request to the core and wait for its answer."""
+        waiter = Waiter()
+        self._step(events.RequestReceived(waiter, request))
+        await waiter.answered.wait()
+        return waiter
+
+    def _reply(self, reply: Reply) -> None:
+        waiter, response = reply.token, reply.response
+        assert isinstance(waiter, Waiter), "tokens are our waiters"
+        if reply.epoch >= 0 and (self._node.epoch != reply.epoch or not self._node.is_leader):
+            response = response._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)  # What would be read now is no longer that leader's log.
+        elif isinstance(response, core.FetchResponse) and response.offset >= 0:
+            waiter.records = self._storage.log.read(response.offset, response.end_offset, response.max_bytes)
+        elif isinstance(response, core.FetchSnapshotResponse) and response.error == ErrorCode.NONE and response.snapshot is not None:
+            data, size = self._storage.read_snapshot(response.snapshot, response.position, response.max_bytes)
+            error = ErrorCode.NONE if response.position < size else ErrorCode.POSITION_OUT_OF_RANGE
+            response = response._replace(error=error, data=data, size=size)
+        waiter.response = response
+        waiter.answered.set()
+
+    # Requests of our own
+
+    def _send(self, message: Send) -> None:
+        assert self._nursery is not None, "messages leave only inside run"
+        self._nursery.start_soon(self._exchange, message)
+
+    async def _exchange(self, message: Send) -> None:
+        """One request and its answer, or the news that there is none. Answers that come too late are ignored by the core."""
+        event: events.Event = events.RequestFailed(message.correlation)
+        timeout_s = self.config.quorum.request_timeout_ms / 1000
+        address = self._choose(message.endpoints)
+        with self._world.clock.move_on_after(timeout_s):
+            try:
+                if address is None:
+                    raise OSError(f"no endpoint of node {message.to} is known")
+                answer = await self._channel.send(message.to, *address, wire_requests.TO_WIRE[type(message.request)](message.request), timeout_s)
+                event = events.ResponseReceived(message.correlation, wire_responses.TO_CORE[type(message.request)](message.request, answer))
+            except ConnectionRefusedError:
+                event = events.RequestFailed(message.correlation, refused=True)
+            except (OSError, KraftError) as problem:
+                event = failure_of(message, problem)
+                self._logger.debug("quorum request failed", to=message.to, request=type(message.request).__name__, problem=str(problem))
+        self._step(event)
+
+    def _choose(self, endpoints: Iterable[tuple[str, str, int]]) -> tuple[str, int] | None:
+        """The endpoint of our controller listener, else the first."""
+        found = list(endpoints)
+        return next(((host, port) for name, host, port in found if name == self.config.listener_name), (found[0][1], found[0][2]) if found else None)
+
+    # Retention
+
+    async def _clean_periodically(self) -> None:
+        while True:
+            await self._world.clock.sleep(CLEAN_INTERVAL_S)
+            self.clean()
+
+    async def _clean(self) -> None:
+        """Move the start of the log to newer snapshots while log and snapshots are over their bounds (KIP-630); at least one snapshot stays, and what
+        listeners have not read.
+
+        After a snapshot a log of some size goes on in a new segment, so that what the snapshot covers can be removed later.
+        """
+        self._clean_wanted = False
+        log, storage = self._node.log, self._storage
+        newest = log.latest_snapshot
+        if newest is not None and newest.offset > storage.log.active_base_offset and storage.log.active_size >= ROLL_BYTES_MIN:
+            await self._world.threads.run(storage.log.roll)
+        position = min((feed.next_offset for feed in self._feeds), default=math.inf)
+        for snapshot in list(log.snapshots):
+            if snapshot.offset <= log.start_offset or snapshot.offset > position or not self._is_over_bounds():
+                continue
+            older = [kept for kept in log.snapshots if kept < snapshot]
+            self._step(events.LogStartAdvanced(snapshot))
+            storage.log.delete_before(snapshot.offset)
+            storage.remove_snapshots_before(snapshot, older)
+            self._logger.info("metadata log start advanced", start_offset=snapshot.offset)
+
+    def _is_over_bounds(self) -> bool:
+        config, snapshots = self.config, self._node.log.snapshots
+        size = self._storage.log.size + sum(self._storage.snapshot_size(snapshot) for snapshot in snapshots)
+        if 0 <= config.retention_bytes < size:
+            return True
+        oldest = self._storage.open_snapshot(snapshots[0])
+        oldest.close()
+        return 0 <= config.retention_ms < self._world.clock.wall_ms() - oldest.last_contained_timestamp_ms
+
+
+def split(values: list[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
+    """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much."""
+    chunks: list[list[bytes]] = [[]]
+    size = 0
+    for value in values:
+        if chunks[-1] and size + len(value) > bytes_max:
+            if atomic:
+                raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, f"more than {bytes_max} bytes of metadata records in one batch")
+            chunks.append([])
+            size = 0
+        chunks[-1].append(value)
+        size += len(value)
+    assert chunks[0], "nothing to append"
+    return chunks
+
+
+def failure_of(message: Send, problem: Exception) -> events.Event:
+    """A peer too old for pre-votes is an answer; everything else is a failure."""
+    request = message.request
+    if isinstance(request, core.VoteRequest) and request.pre_vote and isinstance(problem, ApiError) and problem.code == ErrorCode.UNSUPPORTED_VERSION:
+        return events.ResponseReceived(message.correlation, core.VoteResponse(core.LeaderHint(epoch=request.epoch), error=ErrorCode.UNSUPPORTED_VERSION))
+    return events.RequestFailed(message.correlation)
+
+

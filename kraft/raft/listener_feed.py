@@ -1,0 +1,109 @@
+"""Giving the committed log to a state machine: snapshot first where the log no longer has its past, then batches in order, then news of the leader."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import trio
+
+from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.records.record_batch import batches
+from kraft.raft.ports import CommittedBatch, LeaderAndEpoch, RaftListener, RecordSerde
+from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+
+READ_BYTES = 1 << 20
+
+
+class CommittedLog(Protocol):
+    """What a feed asks of the driver."""
+
+    @property
+    def log_start_offset(self) -> int: ...
+    @property
+    def applied_offset(self) -> int:
+        """End of what is committed, on disk, and may be given to listeners."""
+
+    @property
+    def leader_to_tell(self) -> tuple[LeaderAndEpoch, int]:
+        """The leader, and the offset that a listener must have consumed before it hears of it."""
+
+    @property
+    def latest_snapshot(self) -> OffsetAndEpoch | None: ...
+    def open_snapshot(self, snapshot: OffsetAndEpoch) -> SnapshotReader: ...
+    def read_committed(self, offset: int, max_bytes: int) -> bytes: ...
+
+
+class ListenerFeed:
+    """One listener, and how far it is. `run` is its only task; `wake` tells it that there is news."""
+
+    def __init__(self, listener: RaftListener, source: CommittedLog, serde: RecordSerde, recent: dict[int, CommittedBatch]) -> None:
+        self.next_offset = -1  # -1: has seen nothing yet.
+        self._listener = listener
+        self._source = source
+        self._serde = serde
+        self._recent = recent  # Batches that this node has appended, by base offset: they need not be read back.
+        self._told: LeaderAndEpoch | None = None
+        self._news = trio.Event()
+
+    def wake(self) -> None:
+        self._news.set()
+
+    async def run(self, on_progress: Callable[[], None]) -> None:
+        """Never ends. What the listener raises ends the node: a state machine that failed must not go on."""
+        while True:
+            while await self._deliver():
+                on_progress()
+            await self._news.wait()
+            self._news = trio.Event()
+
+    async def _deliver(self) -> bool:
+        """Give the listener one thing; False if there was none."""
+        source = self._source
+        snapshot = source.latest_snapshot
+        if snapshot is not None and (self.next_offset < 0 or self.next_offset < source.log_start_offset):
+            return await self._load(snapshot)
+        if self.next_offset < 0:
+            self.next_offset = source.log_start_offset
+        if self.next_offset < source.applied_offset:
+            await self._commit(self._next_batches())
+            return True
+        return await self._tell_leader()
+
+    async def _load(self, snapshot: OffsetAndEpoch) -> bool:
+        await finished(self._listener.handle_load_snapshot(self._source.open_snapshot(snapshot)))
+        self.next_offset = snapshot.offset
+        return True
+
+    async def _commit(self, found: list[CommittedBatch]) -> None:
+        await finished(self._listener.handle_commit(found))
+        self.next_offset = found[-1].end_offset
+
+    def _next_batches(self) -> list[CommittedBatch]:
+        """What follows `next_offset`, as far as one read goes."""
+        offset, end, found, size = self.next_offset, self._source.applied_offset, list[CommittedBatch](), 0
+        while offset < end and size < READ_BYTES and (recent := self._recent.get(offset)) is not None:
+            found.append(recent)
+            offset, size = recent.end_offset, size + recent.size
+        if found:
+            return found
+        for view in batches(self._source.read_committed(offset, READ_BYTES)):
+            records = () if view.is_control else tuple(self._serde.decode(record.value or b"") for record in view.records())
+            found.append(CommittedBatch(view.base_offset, view.last_offset, view.partition_leader_epoch, view.max_timestamp, records, view.size))
+        assert found, f"nothing to read at committed offset {offset}"
+        return found
+
+    async def _tell_leader(self) -> bool:
+        leader, after_offset = self._source.leader_to_tell
+        if leader == self._told or self.next_offset < after_offset:
+            return False
+        self._told = leader
+        await finished(self._listener.handle_leader_change(leader))
+        return True
+
+
+async def finished(result: Awaitable[None] | None) -> None:
+    """Wait for a listener that wants to be waited for."""
+    if inspect.isawaitable(result):
+        await result

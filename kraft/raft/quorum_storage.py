@@ -1,0 +1,188 @@
+"""Everything of the quorum that is on disk, opened together: the log, `quorum-state`, the snapshots, and what they say about the voters.
+
+At opening, in this order: leftovers of unfinished snapshots go; if the latest snapshot lies beyond the log, or contradicts it, the log is replaced by it (a
+crash came between the two); the
+whole log is read, checked and synced, since the first Fetch will acknowledge it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kraft.common.errors import CorruptData
+from kraft.common.ids import METADATA_TOPIC, OffsetAndEpoch
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.raft.control_batches import decode_control
+from kraft.raft.core.effects import SnapshotChunk
+from kraft.raft.core.log_state import Batch, LogState
+from kraft.raft.core.voter_set import VoterSet, VoterSetHistory
+from kraft.raft.metadata_log import MetadataLog
+from kraft.raft.ports import RecordSerde
+from kraft.raft.quorum_state_store import QuorumStateStore
+from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, PART_SUFFIX, is_unfinished, parse_name, snapshot_name
+from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.world.ports import File, FileSystem
+
+METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
+
+
+class QuorumStorage:
+    """Owned by the driver. Everything blocks."""
+
+    def __init__(self, files: FileSystem, metadata_log_directory: str, serde: RecordSerde, *, segment_bytes: int) -> None:
+        """`metadata_log_directory` is metadata.log.dir, or the first of log.dirs."""
+        self.files = files
+        self.directory = f"{metadata_log_directory}/{METADATA_DIRECTORY}"
+        self.log = MetadataLog.open(files, self.directory, segment_bytes=segment_bytes)
+        self.state = QuorumStateStore(files, self.directory)
+        self._serde = serde
+        self._download: File | None = None
+
+    # Opening
+
+    def recover(self, static_voters: VoterSet) -> LogState:
+        """The log as the core shall know it. `static_voters` count where no voters were formatted or logged. Raises CorruptData, OSError."""
+        snapshots = self._sweep()
+        history = self._bootstrap_history(static_voters)
+        start = self._start_of_log(snapshots)
+        latest = snapshots[-1] if snapshots else None
+        if start is not None:
+            self._begin_at(history, start)
+        state = self._replay(history, snapshots, start.offset if start is not None else 0)
+        if latest is not None and state is None:
+            self.log.start_at(latest.offset)
+            self.log.sync()
+            self._begin_at(history, latest)
+            self.remove_snapshots_before(latest, snapshots)
+            state = LogState.recover(history, latest.offset, [latest], ())
+        assert state is not None
+        return state
+
+    def _sweep(self) -> list[OffsetAndEpoch]:
+        """The finished snapshots, oldest first; leftovers of others are removed."""
+        found = []
+        for name in self.files.list_directory(self.directory):
+            if is_unfinished(name):
+                self.files.remove(f"{self.directory}/{name}")
+            snapshot = parse_name(name)
+            if snapshot is not None and snapshot != BOOTSTRAP_ID:
+                found.append(snapshot)
+        return sorted(found)
+
+    def _bootstrap_history(self, static_voters: VoterSet) -> VoterSetHistory:
+        """Voters of the checkpoint at 0-0 that formatting wrote (kraft.version 1), or those of the configuration (kraft.version 0)."""
+        path = self.path(BOOTSTRAP_ID)
+        if not self.files.exists(path):
+            return VoterSetHistory(static_voters, 0)
+        reader = SnapshotReader(self.files, path, BOOTSTRAP_ID)
+        try:
+            reader.check()
+            return VoterSetHistory(reader.voters or static_voters, reader.kraft_version)
+        finally:
+            reader.close()
+
+    def _start_of_log(self, snapshots: list[OffsetAndEpoch]) -> OffsetAndEpoch | None:
+        """The snapshot that the log logically starts from; None for a log from 0."""
+        base = self.log.start_offset
+        if base == 0:
+            return None
+        start = next((snapshot for snapshot in snapshots if snapshot.offset >= base), None)
+        if start is None:
+            raise CorruptData(f"{self.directory}: the log starts at offset {base}, and there is no snapshot of what was before")
+        return start
+
+    def _begin_at(self, history: VoterSetHistory, snapshot: OffsetAndEpoch) -> None:
+        reader = SnapshotReader(self.files, self.path(snapshot), snapshot)
+        voters = reader.voters
+        reader.close()
+        history.reset_to_snapshot(snapshot.offset, voters if voters is not None else history.latest, reader.kraft_version)
+
+    def _replay(self, history: VoterSetHistory, snapshots: list[OffsetAndEpoch], start_offset: int) -> LogState | None:
+        """Read the log; None if the latest snapshot must replace it."""
+        batches = [batch_of_own(view) for view in self.log.recover()]
+        latest = snapshots[-1] if snapshots else None
+        if latest is not None and not holds(batches, latest, start_offset, self.log.end_offset):
+            return None
+        kept = [snapshot for snapshot in snapshots if snapshot.offset >= start_offset]
+        return LogState.recover(history, start_offset, kept, (batch for batch in batches if batch.base_offset >= start_offset))
+
+    # Snapshots
+
+    def path(self, snapshot: OffsetAndEpoch) -> str:
+        return f"{self.directory}/{snapshot_name(snapshot)}"
+
+    def open_snapshot(self, snapshot: OffsetAndEpoch) -> SnapshotReader:
+        return SnapshotReader(self.files, self.path(snapshot), snapshot, self._serde)
+
+    def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
+        """Bytes from `position` of a snapshot, and its size."""
+        reader = self.open_snapshot(snapshot)
+        try:
+            return reader.read(position, max_bytes), reader.size
+        finally:
+            reader.close()
+
+    def write_chunk(self, chunk: SnapshotChunk) -> None:
+        """A downloaded piece; the first one begins the file."""
+        if chunk.position == 0:
+            self.drop_download()
+            self._download = self.files.open(self._download_path(chunk.snapshot), create=True, truncate=True)
+        assert self._download is not None, "pieces come in order"
+        assert self._download.size() == chunk.position, "pieces come in order"
+        self._download.append([chunk.data])
+
+    def finish_download(self, snapshot: OffsetAndEpoch) -> tuple[VoterSet | None, int]:
+        """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises CorruptData; the file is then gone."""
+        assert self._download is not None, "finished after the last piece"
+        part = self._download_path(snapshot)
+        self._download.sync()
+        self.drop_download()
+        try:
+            reader = SnapshotReader(self.files, part, snapshot)
+            try:
+                reader.check()
+            finally:
+                reader.close()
+        except CorruptData:
+            self.files.remove(part)
+            raise
+        self.files.rename(part, self.path(snapshot))
+        self.files.sync_directory(self.directory)
+        return reader.voters, reader.kraft_version
+
+    def drop_download(self) -> None:
+        if self._download is not None:
+            self._download.close()
+            self._download = None
+
+    def _download_path(self, snapshot: OffsetAndEpoch) -> str:
+        return f"{self.directory}/{snapshot_name(snapshot).removesuffix('.checkpoint')}-download{PART_SUFFIX}"
+
+    def remove_snapshots_before(self, snapshot: OffsetAndEpoch, known: Iterable[OffsetAndEpoch]) -> None:
+        """Remove the files of older snapshots."""
+        for older in known:
+            if older < snapshot:
+                self.files.remove(self.path(older))
+
+    def snapshot_size(self, snapshot: OffsetAndEpoch) -> int:
+        return self.files.status(self.path(snapshot)).size
+
+    def close(self) -> None:
+        self.drop_download()
+        self.log.close()
+
+
+def batch_of_own(view: RecordBatch) -> Batch:
+    """What the core needs to know of a batch in our log; its CRC has been checked."""
+    content = decode_control(view) if view.is_control else None
+    voters, kraft_version = (content.voters, content.kraft_version) if content is not None else (None, None)
+    return Batch(view.base_offset, view.last_offset, view.partition_leader_epoch, None, voters, kraft_version)
+
+
+def holds(batches: list[Batch], snapshot: OffsetAndEpoch, start_offset: int, end_offset: int) -> bool:
+    """Whether a log of `batches` reaches to `snapshot` and agrees with it."""
+    if snapshot.offset == start_offset:
+        return True
+    if snapshot.offset > end_offset:
+        return False
+    return any(batch.end_offset == snapshot.offset and batch.epoch == snapshot.epoch for batch in batches)
