@@ -1,0 +1,188 @@
+"""A controller over a metadata log in memory: commits happen when the test says so, or by themselves; brokers are played by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.errors import NotLeader
+from kraft.controller.config_table import ConfigTable
+from kraft.controller.controller_view import ControllerSettings
+from kraft.controller.feature_control import Quorum
+from kraft.controller.quorum_controller import QuorumController
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.loader import MetadataLoader
+from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
+from kraft.raft.ports import CommittedBatch, LeaderAndEpoch
+from kraft.world.simulated import Universe
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+BOOTSTRAP = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+
+
+class LogInMemory:
+    """What the Raft driver does for one node, without a quorum: `append` and, when told, commits and news of the leader."""
+
+    def __init__(self, loader: MetadataLoader, node_id: int = 1) -> None:
+        self.loader = loader
+        self.node_id = node_id
+        self.batches: list[CommittedBatch] = []
+        self.committed = 0
+        self.leader = LeaderAndEpoch(-1, 0)
+        self.automatic = True
+        self._news = trio.Event()
+        self._serde = MetadataRecordSerde()
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.batches[-1].end_offset if self.batches else 0
+
+    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+        if self.leader != LeaderAndEpoch(self.node_id, epoch):
+            raise NotLeader("not the leader", self.leader.leader_id, self.leader.epoch)
+        base = self.log_end_offset
+        copies = tuple(self._serde.decode(self._serde.encode(record)) for record in records)
+        self.batches.append(CommittedBatch(base, base + len(records) - 1, epoch, 0, copies, 100 * len(records)))
+        self._news.set()
+        return self.batches[-1].last_offset
+
+    async def run(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news = trio.Event()
+            if self.automatic:
+                await self.commit()
+
+    async def commit(self) -> None:
+        """Commit everything there is."""
+        todo, self.committed = self.batches[self.committed :], len(self.batches)
+        for batch in todo:
+            finished = self.loader.handle_commit([batch])
+            if finished is not None:
+                await finished
+
+    async def lead(self, epoch: int) -> None:
+        """This node wins an election: its LEADER_CHANGE is appended and everything commits."""
+        self.leader = LeaderAndEpoch(self.node_id, epoch)
+        base = self.log_end_offset
+        self.batches.append(CommittedBatch(base, base, epoch, 0, (), 80))
+        await self.commit()
+        self.loader.handle_leader_change(self.leader)
+
+    def lose(self, leader_id: int, epoch: int) -> None:
+        """Another node wins, without what is not committed here."""
+        del self.batches[self.committed :]
+        self.leader = LeaderAndEpoch(leader_id, epoch)
+        self.loader.handle_leader_change(self.leader)
+
+    def records(self) -> list[Any]:
+        return [record for batch in self.batches for record in batch.records]
+
+
+class Rig:
+    """A controller, its loader, its log; and a port table that says which endpoints refuse."""
+
+    def __init__(self, universe: Universe, **settings: Any) -> None:
+        self.world = universe.world_for("controller")
+        self.loader = MetadataLoader()
+        self.log = LogInMemory(self.loader)
+        self.refusing: set[int] = set()
+        self.hanging: set[int] = set()
+        self.probes: list[int] = []
+        defaults: dict[str, Any] = {"node_id": 1, "cluster_id": CLUSTER, "metadata_max_idle_interval_ms": 0}
+        self.controller = QuorumController(
+            ControllerSettings(**{**defaults, **settings}),
+            ConfigTable(load_node_config()),
+            self.log,
+            self.loader,
+            Quorum(lambda: [1], lambda: 1, lambda level, validate_only: None),
+            self.world,
+            bootstrap=BOOTSTRAP,
+            probe=self._probe,
+        )
+        self.epochs: dict[int, int] = {}
+
+    async def _probe(self, host: str, port: int) -> bool:
+        self.probes.append(port)
+        if port in self.hanging:
+            await trio.sleep_forever()
+        return port in self.refusing
+
+    @property
+    def image(self) -> MetadataImage:
+        return self.loader.image
+
+    async def register(self, broker_id: int, *, incarnation: int = 1, previous_epoch: int = -1) -> int:
+        """Register an incarnation of a broker that listens on port 9000 + id; returns its epoch."""
+        request = registration(broker_id, incarnation=incarnation, previous_epoch=previous_epoch)
+        response = await self.controller.register_broker(request, ControllerRequestContext(4))
+        self.epochs[broker_id] = response.broker_epoch
+        return response.broker_epoch
+
+    async def beat(self, broker_id: int, **fields: Any) -> BrokerHeartbeatResponse:
+        wanted = {"current_metadata_offset": self.loader.offset, **fields}
+        request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=self.epochs[broker_id], **wanted)
+        return await self.controller.broker_heartbeat(request, ControllerRequestContext(1))
+
+    async def broker(self, broker_id: int, **fields: Any) -> None:
+        """A broker that is registered and unfenced."""
+        await self.register(broker_id, **fields)
+        answer = await self.beat(broker_id)
+        assert not answer.is_fenced
+
+    async def create(self, name: str, partitions: int = 1, replicas: int = 1, **configs: str) -> CreateTopicsResponse:
+        topic = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=replicas, configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()]
+        )
+        return await self.controller.create_topics(CreateTopicsRequest(topics=[topic]), ControllerRequestContext(7))
+
+    def partition(self, name: str, index: int = 0) -> Any:
+        topic = self.image.topics.by_name(name)
+        assert topic is not None
+        return topic.partitions[index]
+
+
+def registration(broker_id: int, *, incarnation: int = 1, previous_epoch: int = -1, **fields: Any) -> BrokerRegistrationRequest:
+    defaults: dict[str, Any] = {
+        "broker_id": broker_id,
+        "cluster_id": CLUSTER,
+        "incarnation_id": bytes([broker_id, incarnation]) * 8,
+        "listeners": [Listener(name="PLAINTEXT", host=f"host{broker_id}", port=9000 + broker_id, security_protocol=0)],
+        "features": [
+            Feature(name="metadata.version", min_supported_version=30, max_supported_version=30),
+            Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
+        ],
+        "rack": None,
+        "log_dirs": [bytes([broker_id]) * 16],
+        "previous_broker_epoch": previous_epoch,
+    }
+    return BrokerRegistrationRequest(**{**defaults, **fields})
+
+
+@asynccontextmanager
+async def running(universe: Universe, *, lead: bool = True, **settings: Any) -> Any:
+    """A rig whose tasks run; by default it leads epoch 1 and has written its bootstrap records."""
+    rig = Rig(universe, **settings)
+    async with trio.open_nursery() as rig_nursery:
+        rig_nursery.start_soon(rig.controller.run)
+        rig_nursery.start_soon(rig.log.run)
+        if lead:
+            await rig.log.lead(1)
+            await universe.sleep(0.001)
+        yield rig
+        rig_nursery.cancel_scope.cancel()
+
+
+def simulate(body: Callable[[Universe], Awaitable[None]]) -> None:
+    Universe(1).run(body, seconds_max=5_000)
