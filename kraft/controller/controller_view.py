@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kraft.common.config.node_config import NodeConfig
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.controller.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
@@ -35,22 +34,6 @@ class ControllerSettings:
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds; 0: auto.leader.rebalance.enable is false
     unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
-
-
-def settings_of(config: NodeConfig, cluster_id: str) -> ControllerSettings:
-    """The settings that a node's configuration makes."""
-    balance_ms = config.integer("leader.imbalance.check.interval.seconds") * 1000 if config.flag("auto.leader.rebalance.enable") else 0
-    return ControllerSettings(
-        node_id=config.node_id,
-        cluster_id=cluster_id,
-        default_replication_factor=config.integer("default.replication.factor"),
-        num_partitions=config.integer("num.partitions"),
-        delete_topic_enable=config.flag("delete.topic.enable"),
-        broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
-        metadata_max_idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
-        leader_imbalance_check_interval_ms=balance_ms,
-        unclean_leader_election_interval_ms=config.integer("unclean.leader.election.interval.ms"),
-    )
 
 
 class ControllerView:

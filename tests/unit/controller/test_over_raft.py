@@ -1,0 +1,105 @@
+"""The controller over the real Raft driver, as a quorum of one on a simulated disk: what it acknowledged survives kill -9 and power loss, snapshots included."""
+
+from __future__ import annotations
+
+import trio
+
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.ids import Uuid
+from kraft.common.logging import Loggers
+from kraft.controller.config_table import ConfigTable
+from kraft.controller.controller_view import ControllerSettings
+from kraft.controller.feature_control import Quorum
+from kraft.controller.quorum_controller import QuorumController
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.loader import MetadataLoader
+from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.metadata.snapshot_generator import SnapshotGenerator
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.schema import Message
+from kraft.raft.core.config import QuorumConfig
+from kraft.raft.core.voter_set import Endpoint, ReplicaKey, VoterSet
+from kraft.raft.driver import RaftDriver
+from kraft.raft.raft_config import RaftConfig, static_voter
+from kraft.world.simulated import SimulatedWorld, Universe
+from tests.unit.controller.harness import BOOTSTRAP, CLUSTER, registration
+
+
+class NoPeers:
+    """A quorum of one has nobody to talk to."""
+
+    async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
+        raise ConnectionRefusedError
+
+
+class Node:
+    def __init__(self, world: SimulatedWorld, snapshot_bytes: int = 1 << 30) -> None:
+        world.files.make_directories("/data")
+        loggers = Loggers(world.log_sink, world.clock)
+        endpoints = (Endpoint("CONTROLLER", "node-1", 9093),)
+        quorum = QuorumConfig(local=ReplicaKey(1, Uuid(bytes(16))), endpoints=endpoints, cluster_id=CLUSTER)
+        config = RaftConfig(quorum=quorum, metadata_log_directory="/data", static_voters=VoterSet((static_voter(1, "node-1", 9093),)))
+        self.raft = RaftDriver(config, world, NoPeers(), MetadataRecordSerde(), loggers.get("raft"))
+        self.loader = MetadataLoader(self.raft.known_high_watermark)
+        self.snapshots = SnapshotGenerator(self.raft.create_snapshot, world.clock, max_bytes=snapshot_bytes, max_interval_ms=0)
+        self.loader.add_publisher(self.snapshots)
+        self.controller = QuorumController(
+            ControllerSettings(node_id=1, cluster_id=CLUSTER),
+            ConfigTable(load_node_config()),
+            self.raft,
+            self.loader,
+            Quorum(lambda: [1], lambda: 0, lambda level, validate_only: None),
+            world,
+            bootstrap=BOOTSTRAP,
+        )
+        self.raft.register(self.loader)
+        self.incarnation = world.process_id % 250
+
+    async def run(self) -> None:
+        async with trio.open_nursery() as node_nursery:
+            node_nursery.start_soon(self.controller.run)
+            node_nursery.start_soon(self.snapshots.run)
+            await node_nursery.start(self.raft.run)
+            await trio.sleep_forever()
+
+    async def join(self, world: SimulatedWorld) -> None:
+        """Its own broker registers and is unfenced."""
+        while not self.controller.is_active:
+            await world.clock.sleep(0.01)
+        answer = await self.controller.register_broker(registration(1, incarnation=self.incarnation), ControllerRequestContext(4))
+        request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=answer.broker_epoch, current_metadata_offset=self.loader.offset)
+        assert not (await self.controller.broker_heartbeat(request, ControllerRequestContext(1))).is_fenced
+
+    async def create(self, name: str, partitions: int = 2) -> None:
+        request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)])
+        answer = await self.controller.create_topics(request, ControllerRequestContext(7))
+        assert answer.topics[0].error_code == 0
+
+
+def test_what_was_acknowledged_survives_every_kind_of_death() -> None:
+    async def fate(universe: Universe) -> None:
+        created: list[str] = []
+        images: list[MetadataImage] = []
+        for life in range(5):
+            world = universe.world_for(1)
+            async with trio.open_nursery() as life_nursery:
+                node = Node(world, snapshot_bytes=2_000 if life >= 2 else 1 << 30)
+                life_nursery.start_soon(universe.live, world, lambda _, node=node: node.run())
+                await node.join(world)
+                names = [topic.name for topic in node.loader.image.topics.topics_by_name()]
+                assert names == sorted(created)
+                assert all(p.leader == 1 for topic in node.loader.image.topics.topics_by_name() for p in topic.partitions.values())
+                for index in range(4):
+                    await node.create(f"t{life}-{index}", partitions=30)
+                    created.append(f"t{life}-{index}")
+                    await world.clock.sleep(0.1)
+                images.append(node.loader.image)
+                if life >= 2:
+                    assert node.raft.latest_snapshot is not None
+                (universe.kill if life % 2 else universe.power_off)(1)
+            await universe.sleep(1)
+        assert len(created) == 20
+
+    Universe(7).run(fate, seconds_max=1_000)
