@@ -1,0 +1,10 @@
+"""Differential vectors: what Apache Kafka answers to scripted requests, recorded field by field, so that kraft's answers can be compared without a JVM.
+
+`cases/` says what is asked. `recorded/*.json` is what Apache Kafka 4.3.1 answered, with ids, times and free texts masked. `differences.py` lists where
+kraft answers otherwise on purpose, and why.
+
+    python -m tests.vectors record  127.0.0.1:9092 127.0.0.1:9093      # an empty Apache Kafka: clients, controller
+    python -m tests.vectors compare 127.0.0.1:9092 127.0.0.1:9093      # an empty node of ours
+
+Each case runs once for every version of its API that was recorded, over plain sockets, with names of its own. Targets must be empty: the names are fixed.
+"""

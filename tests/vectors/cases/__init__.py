@@ -1,0 +1,17 @@
+"""What is asked, by subject. The order matters for the first module only: it looks at a cluster that has no topics yet."""
+
+from tests.vectors.case import Case
+from tests.vectors.cases import cluster, configs, controller, fetch, group_offsets, groups, offsets, produce, producers, topics
+
+MODULES: dict[str, tuple[Case, ...]] = {
+    "cluster": cluster.CASES,
+    "topics": topics.CASES,
+    "produce": produce.CASES,
+    "fetch": fetch.CASES,
+    "offsets": offsets.CASES,
+    "configs": configs.CASES,
+    "producers": producers.CASES,
+    "groups": groups.CASES,
+    "group_offsets": group_offsets.CASES,
+    "controller": controller.CASES,
+}
