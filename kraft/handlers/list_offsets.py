@@ -23,6 +23,7 @@ API = Handler(ApiKey.LIST_OFFSETS, between(1, 11))
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 DEBUGGING_REPLICA = -2
+LEADER_EPOCH_VERSION = 4
 
 
 @API.serve
@@ -45,6 +46,8 @@ async def list_offsets(request: ListOffsetsRequest, context: RequestContext, bro
                 _look_up(topic.name, wanted, answer, request, context, broker)
             except EXPECTED as problem:
                 answer.error_code = code_of(problem)
+            if context.api_version < LEADER_EPOCH_VERSION:
+                answer.leader_epoch = -1
             answers.append(answer)
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return response

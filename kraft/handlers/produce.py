@@ -18,9 +18,16 @@ from kraft.network.reply import NO_REPLY, Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
-from kraft.protocol.messages.produce_response import LeaderIdAndEpoch, NodeEndpoint, PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraft.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from kraft.replication.purgatory import ProduceWaiter
-from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.log_validator import AppendOrigin, RecordsRejected
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -30,6 +37,7 @@ API = Handler(ApiKey.PRODUCE, between(3, 13), advertised_min=0, overtakes=True)
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 ADMIN_CLIENT_ID = "__admin_client"
+LEADER_HINT_VERSION = 10
 
 
 @API.serve_raw
@@ -65,7 +73,7 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
                     unsettled.append(_Unsettled(partition, answer, info.last_offset + 1, needs_flush))
             except EXPECTED as problem:
                 failed = True
-                _fail(answer, problem, broker, name, data.index)
+                _fail(answer, problem, name, context, broker)
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
     if unsettled:
         return _settle(unsettled, topics, request, context, broker)
@@ -94,7 +102,7 @@ def _check_topic(name: str, topic: TopicProduceData, context: RequestContext) ->
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: clients may not write to it")
 
 
-def _fail(answer: PartitionProduceResponse, problem: Exception, broker: BrokerServices, topic: str, index: int) -> None:
+def _fail(answer: PartitionProduceResponse, problem: Exception, topic: str, context: RequestContext, broker: BrokerServices) -> None:
     code = code_of(problem)
     answer.error_code = code
     answer.error_message = message_of(problem)
@@ -102,10 +110,13 @@ def _fail(answer: PartitionProduceResponse, problem: Exception, broker: BrokerSe
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
     if isinstance(problem, NotLeader):
-        answer.current_leader = LeaderIdAndEpoch(leader_id=problem.leader_id, leader_epoch=problem.leader_epoch)
         answer.error_message = None
+        if context.api_version >= LEADER_HINT_VERSION:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=problem.leader_id, leader_epoch=problem.leader_epoch)
+    elif isinstance(problem, RecordsRejected):
+        answer.record_errors = [BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in problem.record_errors]
     elif code == ErrorCode.KAFKA_STORAGE_ERROR:
-        broker.log.error("append failed", topic=topic, partition=index, reason=str(problem))
+        broker.log.error("append failed", topic=topic, partition=answer.index, reason=str(problem))
 
 
 class _Unsettled:
@@ -134,7 +145,7 @@ async def _settle(
                 await _until_committed(append, deadline, broker)
         except EXPECTED as problem:
             failed = True
-            _fail(append.answer, problem, broker, append.partition.topic, append.partition.index)
+            _fail(append.answer, problem, append.partition.topic, context, broker)
     if request.acks == 0:
         return Reply((), close_after=True) if failed else NO_REPLY
     return _reply(topics, failed, context, broker)
@@ -157,7 +168,7 @@ async def _until_committed(append: _Unsettled, deadline: float, broker: BrokerSe
 
 def _reply(topics: list[TopicProduceResponse], failed: bool, context: RequestContext, broker: BrokerServices) -> Reply:
     response = ProduceResponse(responses=topics)
-    if failed and context.api_version >= 10:
+    if failed and context.api_version >= LEADER_HINT_VERSION:
         leaders = {answer.current_leader.leader_id for topic in topics for answer in topic.partition_responses if answer.current_leader is not None}
         response.node_endpoints = [
             NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)

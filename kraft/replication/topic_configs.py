@@ -40,6 +40,10 @@ class ConfigView:
         self._image = image
         return self._effective
 
+    def topic_default(self) -> TopicConfig:
+        """What a topic gets while no metadata is known."""
+        return _topic_config({}, self.static)
+
     def topic(self, image: MetadataImage, name: str) -> TopicConfig:
         """Equal configurations are one object for all topics that have no overrides."""
         node = self.effective(image)

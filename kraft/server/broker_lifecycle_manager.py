@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 REGISTRATION_RETRY_SECONDS = 0.1
-FEATURE_OF_RAFT: Final = "kraft.version"
 
 
 class BrokerState:
@@ -89,11 +88,7 @@ class BrokerLifecycleManager:
             cluster_id=self._cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=listeners,
-            features=[
-                Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
-                if name != FEATURE_OF_RAFT
-            ],
+            features=[Feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in sorted(SUPPORTED_FEATURES.items())],
             rack=self._config.rack,
             log_dirs=directories,
             previous_broker_epoch=previous_epoch,

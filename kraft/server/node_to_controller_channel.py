@@ -46,7 +46,7 @@ class NodeToControllerChannel:
         self._local: tuple[Registry, ControllerServices] | None = None
         self._connection: ClientConnection | None = None
         self._connected_to: tuple[int, str, int] | None = None
-        self._own_context = RequestContext(Peer("127.0.0.1", CONTROLLER, ("127.0.0.1", 0)), -1, -1, 0, f"broker-{node_id}")
+        self._own_peer = Peer("127.0.0.1", CONTROLLER, ("127.0.0.1", 0))
 
     def use_local(self, registry: Registry, services: ControllerServices) -> None:
         """This process has a controller: while it is the active one, requests need no network."""
@@ -54,7 +54,8 @@ class NodeToControllerChannel:
 
     async def send(self, request: Any, *, timeout: float | None = None) -> Any:
         """A request of the broker itself. Raises ApiError REQUEST_TIMED_OUT when no controller answers in time."""
-        return await self._until_answered(request, self._own_context, False, timeout)
+        context = RequestContext(self._own_peer, request.API_KEY, request.VALID_VERSIONS[1], 0, f"broker-{self._node_id}")
+        return await self._until_answered(request, context, False, timeout)
 
     async def forward(self, request: Any, context: RequestContext) -> Any:
         """A client's request, carried out as the client's principal. Raises ApiError: what the controller refuses with as a whole, or REQUEST_TIMED_OUT."""

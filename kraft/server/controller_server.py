@@ -1,0 +1,139 @@
+"""The controller of a node: the quorum controller, its listeners, and its own registration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import trio
+
+from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ApiError
+from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.logging import Loggers
+from kraft.controller.config_table import ConfigTable
+from kraft.controller.controller_view import ControllerSettings
+from kraft.controller.feature_control import Quorum
+from kraft.controller.quorum_controller import QuorumController
+from kraft.handlers.all_handlers import controller_registry
+from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.metadata_cache import MetadataCache
+from kraft.handlers.services import ControllerServices
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.network.limits import ConnectionCounts
+from kraft.network.socket_server import SocketServer
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+from kraft.replication.topic_configs import ConfigView
+from kraft.server.broker_server import SECURITY_PROTOCOL_IDS, connection_limits
+from kraft.server.controller_metadata_publisher import ControllerMetadataPublisher
+from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.server.shared_server import SharedServer
+from kraft.world.ports import Listener as BoundListener
+from kraft.world.ports import World
+
+REGISTRATION_RETRY_SECONDS = 1.0
+
+
+class ControllerServer:
+    """Built once by `kraft.server.node`; `run` serves until cancelled."""
+
+    def __init__(
+        self,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        shared: SharedServer,
+        bootstrap: Sequence[Any],
+        channel: NodeToControllerChannel,
+        counts: ConnectionCounts,
+        loggers: Loggers,
+    ) -> None:
+        """`bootstrap` are the records that formatting left for the first controller of the cluster."""
+        self._world = world
+        self._config = config
+        self._channel = channel
+        self._log = loggers.get("controller")
+        raft = shared.raft
+        self.controller = QuorumController(
+            controller_settings(config, cluster_id),
+            ConfigTable(config),
+            raft,
+            shared.loader,
+            Quorum(lambda: raft.voters.ids, lambda: raft.kraft_version, self._refuse_kraft_version),
+            world,
+            bootstrap=bootstrap,
+            logger=self._log,
+        )
+        self.metadata = MetadataCache(world.clock, MetadataImage())
+        self.publisher = ControllerMetadataPublisher(self.metadata)
+        self.registry = controller_registry()
+        self.services = ControllerServices(
+            world=world,
+            configs=ConfigView(config),
+            cluster_id=cluster_id,
+            finalized_features=shared.finalized_features,
+            log=loggers.get("requests"),
+            loggers=loggers,
+            registry=self.registry,
+            metadata=self.metadata,
+            controller=self.controller,
+            raft=raft,
+        )
+        self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
+        limits = connection_limits(config)
+        self.socket_servers = {
+            endpoint.name: SocketServer(world, endpoint.name, limits, counts, self.dispatcher, loggers.get("network"))
+            for endpoint in config.controller_listeners
+        }
+        channel.use_local(self.registry, self.services)
+
+    async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:
+        """Serve on `listeners` until cancelled."""
+        async with trio.open_nursery() as controller_nursery:
+            controller_nursery.start_soon(self.controller.run)
+            for name, server in self.socket_servers.items():
+                await controller_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
+            await self._register([endpoint for endpoint in advertised if endpoint.name in self.socket_servers])
+
+    async def _register(self, endpoints: Sequence[Endpoint]) -> None:
+        """Tell the active controller where this one listens and what it supports (KIP-919). Tried until it is known."""
+        request = ControllerRegistrationRequest(
+            controller_id=self._config.node_id,
+            incarnation_id=self._world.random.uuid("controller-incarnation"),
+            listeners=[
+                Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol])
+                for endpoint in endpoints
+            ],
+            features=[Feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in sorted(SUPPORTED_FEATURES.items())],
+        )
+        while True:
+            try:
+                response = await self._channel.send(request)
+                if not response.error_code:
+                    return
+                self._log.warning("controller registration refused", code=response.error_code, reason=response.error_message)
+            except ApiError as problem:
+                self._log.warning("controller registration failed", reason=str(problem))
+            await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
+
+    @staticmethod
+    def _refuse_kraft_version(level: int, validate_only: bool) -> None:
+        raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"kraft.version cannot be changed to {level} on a running quorum of this release")
+
+
+def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
+    """From Kafka's keys."""
+    balances = config.flag("auto.leader.rebalance.enable")
+    return ControllerSettings(
+        node_id=config.node_id,
+        cluster_id=cluster_id,
+        default_replication_factor=config.integer("default.replication.factor"),
+        num_partitions=config.integer("num.partitions"),
+        delete_topic_enable=config.flag("delete.topic.enable"),
+        broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
+        metadata_max_idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
+        leader_imbalance_check_interval_ms=config.integer("leader.imbalance.check.interval.seconds") * 1000 if balances else 0,
+        unclean_leader_election_interval_ms=config.integer("unclean.leader.election.interval.ms"),
+    )

@@ -1,0 +1,234 @@
+"""A whole node from a configuration and a world: `run_node` builds everything that is a node and runs it until it is asked to stop.
+
+Start: ports bound, directories locked and identified (or formatted), the quorum joined, metadata caught up, logs loaded, the broker registered and unfenced.
+Each step needs the one before;
+whatever fails ends the start with its reason and leaves directories as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.client.connection import Disconnected, connect
+from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ConfigurationError
+from kraft.common.logging import Loggers
+from kraft.metadata.publisher import MetadataUpdate
+from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.network.limits import ConnectionCounts
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.raft.formatter import FormatPlan, format_directories, read_bootstrap_records
+from kraft.replication.topic_configs import ConfigView
+from kraft.server.broker_server import BrokerServer
+from kraft.server.controller_server import ControllerServer
+from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.server.shared_server import SharedServer
+from kraft.storage.log_manager import LogManager
+from kraft.world.ports import Listener, World
+
+if TYPE_CHECKING:
+    from kraft.server.admin_service import AdminService
+
+CLUSTER_ID_RETRY_SECONDS = 0.2
+CONTROLLER_ENDPOINTS = 2
+
+
+class Node:
+    """A serving node, as the process around it sees it."""
+
+    def __init__(
+        self, world: World, config: NodeConfig, cluster_id: str, endpoints: tuple[Endpoint, ...], shared: SharedServer, loggers: Loggers, stop: trio.Event
+    ) -> None:
+        self.world = world
+        self.config = config
+        self.cluster_id = cluster_id
+        self.endpoints = endpoints
+        self.shared = shared
+        self.loggers = loggers
+        self.broker: BrokerServer | None = None
+        self.controller: ControllerServer | None = None
+        self._stop = stop
+        self._admin: AdminService | None = None
+
+    @property
+    def admin_service(self) -> AdminService:
+        """What the HTTP edge sees of this node. Made on the node's loop when it is first asked for."""
+        if self._admin is None:
+            from kraft.server.admin_service import AdminService  # Only nodes with an HTTP admin need it.
+
+            self._admin = AdminService(self)
+        return self._admin
+
+    def begin_shutdown(self) -> None:
+        """Hand over leaderships, flush, and let `run_node` return. Idempotent."""
+        self._stop.set()
+
+
+async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskStatus[Node] = trio.TASK_STATUS_IGNORED) -> None:
+    """Run until `Node.begin_shutdown`, then stop in good order and return. `task_status` gets the Node once it serves.
+
+    Raises ConfigurationError when it cannot begin, ApiError when the cluster does not take it, StorageError or OSError when the disk fails for good.
+    """
+    loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
+    listeners = await _bind(world, config)
+    view = ConfigView(config)
+    shared: SharedServer | None = None
+    logs = LogManager(
+        world.files,
+        config.log_dirs,
+        node_id=config.node_id,
+        new_uuid=lambda: world.random.uuid("directory"),
+        config_of=lambda topic: view.topic(shared.loader.image, topic).log if shared is not None else view.topic_default().log,
+        producer_expiration_ms=config.integer("producer.id.expiration.ms"),
+        on_event=lambda place, sentence: loggers.get("logs").warning("log directory", directory=place, note=sentence),
+    )
+    try:
+        cluster_id = await _identify(world, config, logs, loggers)
+        bound = {name: listener.port for name, listener in listeners.items()}
+        advertised = config.advertised_listeners(bound)
+        controllers = tuple(endpoint for endpoint in advertised if endpoint.name in config.controller_listener_names)
+        directory_id = next((d.directory_id for d in logs.directories if d.path == config.metadata_log_dir and d.directory_id is not None), bytes(16))
+        shared = SharedServer(world, config, cluster_id, directory_id, controllers, loggers)
+        endpoints = tuple(endpoint._replace(port=bound[endpoint.name]) for endpoint in config.listeners)
+        await _serve(_Parts(world, config, cluster_id, logs, shared, loggers, listeners, advertised, endpoints), task_status)
+    finally:
+        for listener in listeners.values():
+            listener.close()
+        logs.release()
+
+
+async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
+    """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be had."""
+    listeners: dict[str, Listener] = {}
+    problems = []
+    for endpoint in config.listeners:
+        try:
+            listeners[endpoint.name] = await world.network.listen(endpoint.host, endpoint.port)
+        except OSError as problem:
+            option = "--controller-listen" if endpoint.name in config.controller_listener_names else "--listen"
+            problems.append(f"{option} (listeners): {endpoint} cannot be listened on: {problem.strerror or problem}")
+    if problems:
+        for listener in listeners.values():
+            listener.close()
+        raise ConfigurationError(problems)
+    return listeners
+
+
+async def _identify(world: World, config: NodeConfig, logs: LogManager, loggers: Loggers) -> str:
+    """The id of the cluster that our directories belong to; formats empty ones where that is safe. Raises ConfigurationError."""
+    cluster_id = logs.open(config.cluster_id)
+    if cluster_id is None and config.is_controller:
+        plan = FormatPlan.for_node(config, world)
+        format_directories(world.files, plan)
+        cluster_id = plan.cluster_id
+        loggers.get("node").info("directories formatted", cluster=cluster_id, directories=list(config.log_dirs))
+    elif cluster_id is None:
+        cluster_id = config.cluster_id or await _learn_cluster_id(world, config, loggers)
+    logs.format_missing(cluster_id)
+    return cluster_id
+
+
+async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) -> str:
+    """Ask the quorum, until it answers: a broker without a controller role needs no format."""
+    addresses = [(voter.host, voter.port) for voter in config.voters] + [(address.host, address.port) for address in config.bootstrap_controllers]
+    while True:
+        for host, port in addresses:
+            try:
+                async with connect(world, host, port, timeout=2.0) as connection:
+                    response = await connection.call(DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS), timeout=2.0)
+                if not response.error_code:
+                    return str(response.cluster_id)
+            except (Disconnected, TimeoutError) as problem:
+                loggers.get("node").debug("controller not reached", address=f"{host}:{port}", reason=str(problem))
+        await world.clock.sleep(CLUSTER_ID_RETRY_SECONDS)
+
+
+class _FirstImage:
+    """A publisher that waits for the metadata to be caught up."""
+
+    def __init__(self) -> None:
+        self.arrived = trio.Event()
+
+    def publish(self, update: MetadataUpdate) -> None:
+        self.arrived.set()
+
+
+class _Parts:
+    """What `_serve` puts together."""
+
+    def __init__(
+        self,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        logs: LogManager,
+        shared: SharedServer,
+        loggers: Loggers,
+        listeners: Mapping[str, Listener],
+        advertised: tuple[Endpoint, ...],
+        endpoints: tuple[Endpoint, ...],
+    ) -> None:
+        self.world = world
+        self.config = config
+        self.cluster_id = cluster_id
+        self.logs = logs
+        self.shared = shared
+        self.loggers = loggers
+        self.listeners = listeners
+        self.advertised = advertised
+        self.endpoints = endpoints
+
+
+async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
+    world, config, shared = parts.world, parts.config, parts.shared
+    stop = trio.Event()
+    node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, stop)
+    counts = ConnectionCounts()
+    timeout = config.seconds("request.timeout.ms")
+    channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout)
+    async with trio.open_nursery() as node_nursery, trio.open_nursery() as broker_nursery:
+        if config.is_controller:
+            bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir, MetadataRecordSerde())
+            node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
+            shared.loader.add_publisher(node.controller.publisher)
+            node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
+        first = _FirstImage()
+        shared.loader.add_publisher(first)
+        await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
+        if config.is_broker:
+            node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, shared.finalized_features, broker_nursery)
+            await _start_broker(node.broker, parts, first, broker_nursery)
+        task_status.started(node)
+        await stop.wait()
+        await _stop(node, parts, broker_nursery)
+        channel.close()
+        await shared.raft.shutdown()
+        node_nursery.cancel_scope.cancel()
+
+
+async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
+    """Returns when the broker is unfenced: it serves."""
+    await first.arrived.wait()
+    for _ in parts.logs.load(parts.world.clock.wall_ms()):
+        await trio.lowlevel.checkpoint()
+    parts.shared.loader.add_publisher(broker.publisher)
+    nursery.start_soon(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch)
+    await broker.lifecycle.unfenced.wait()
+
+
+async def _stop(node: Node, parts: _Parts, broker_nursery: trio.Nursery) -> None:
+    """Leaderships away, listeners closed, logs closed in good order."""
+    log = parts.loggers.get("node")
+    if node.broker is not None:
+        deadline = parts.world.clock.now() + parts.config.seconds("kraft.shutdown.timeout.ms") / 2
+        await node.broker.leave(deadline)
+    broker_nursery.cancel_scope.cancel()
+    if node.broker is not None:
+        for _ in parts.logs.close_logs():
+            await trio.lowlevel.checkpoint()
+        parts.logs.finish_shutdown(node.broker.lifecycle.epoch)
+    log.info("stopped")

@@ -1,0 +1,56 @@
+"""The quorum's way to other controllers: implements `kraft.raft.ports.RaftChannel` over the small client, one kept connection for each address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.ports import World
+
+if TYPE_CHECKING:
+    from kraft.protocol.schema import Message
+
+
+class QuorumChannel:
+    """Owned by the node's loop."""
+
+    def __init__(self, world: World, node_id: int) -> None:
+        self._world = world
+        self._node_id = node_id
+        self._connections: dict[tuple[str, int], ClientConnection] = {}
+
+    async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
+        """See the port. Raises ConnectionRefusedError when the peer's process is proven gone, OSError otherwise, ApiError UNSUPPORTED_VERSION."""
+        try:
+            connection = await self._connect(host, port, timeout_s)
+            response: Message = await connection.call(request, timeout=timeout_s)
+        except UnsupportedApi as problem:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(problem)) from problem
+        except Disconnected as problem:
+            self._forget(host, port)
+            if isinstance(problem.__cause__, ConnectionRefusedError):
+                raise problem.__cause__ from problem
+            raise ConnectionError(str(problem)) from problem
+        except TimeoutError:
+            self._forget(host, port)
+            raise
+        return response
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    async def _connect(self, host: str, port: int, timeout_s: float) -> ClientConnection:
+        connection = self._connections.get((host, port))
+        if connection is None or not connection.is_open:
+            connection = await open_connection(self._world, host, port, client_id=f"raft-{self._node_id}", timeout=timeout_s)
+            self._connections[host, port] = connection
+        return connection
+
+    def _forget(self, host: str, port: int) -> None:
+        connection = self._connections.pop((host, port), None)
+        if connection is not None:
+            connection.close()
