@@ -106,7 +106,7 @@ class ShardDriver(Generic[S]):
         self._write_timeout_ms = write_timeout_ms
         self._note = note
         self._timers = TimerIndex()
-        self._timers_held_until_ms: float = 0
+        self._timers_held_until_ms = 0
         self._next_token: Token = 1
         self._parked: dict[Token, Waiter] = {}
         self._when_loaded: list[Operation] = []
@@ -245,15 +245,19 @@ class ShardDriver(Generic[S]):
 
     # Running operations.
 
+    def _now_ms(self) -> int:
+        """Monotonic milliseconds. A deadline slept for has come, also where its seconds as a float fall short of it by a rounding error."""
+        return int(self._clock.now() * 1000 + 0.001)
+
     def _moment(self) -> Moment:
-        return Moment(int(self._clock.now() * 1000), self._clock.wall_ms())
+        return Moment(self._now_ms(), self._clock.wall_ms())
 
     def _adopt(self, draft: Any, token: Token) -> None:
         """Make the draft's state the newest, queue its records, and answer whom it answers."""
         state = draft.finish()
         if draft.records:
             if self._collecting is None:
-                self._collecting = Batch(self.state, token, self._clock.now() * 1000 + self._write_timeout_ms)
+                self._collecting = Batch(self.state, token, self._now_ms() + self._write_timeout_ms)
                 self._woken.set()
             self._collecting.operations.append(draft.records)
         self.state = state
@@ -316,7 +320,7 @@ class ShardDriver(Generic[S]):
             waiter.answer(None, error)
         self._timers.reset(self._shard.deadlines(self.state))
         # Deadlines that passed are due again at once; without a pause a log that refuses would be asked in a tight loop.
-        self._timers_held_until_ms = self._clock.now() * 1000 + RETRY_BACKOFF_S * 1000
+        self._timers_held_until_ms = self._now_ms() + int(RETRY_BACKOFF_S * 1000)
 
     def _fail_everybody(self, error: ApiError) -> None:
         batches = [*self._appended, *(batch for batch in (self._appending, self._collecting) if batch is not None)]
@@ -337,7 +341,7 @@ class ShardDriver(Generic[S]):
         return min(timers_ms, answers_ms) / 1000
 
     def _fire_timers(self) -> None:
-        now_ms = int(self._clock.now() * 1000)
+        now_ms = self._now_ms()
         self._time_out_answers(now_ms)
         if now_ms < self._timers_held_until_ms:
             return
