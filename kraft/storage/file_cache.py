@@ -23,7 +23,10 @@ class OpenFile:
         self.file = file
 
     def __del__(self) -> None:
-        self.file.close()
+        try:
+            self.file.close()
+        except BaseException:  # noqa: BLE001  # A node that dies at this very call raises through its next one; nobody can catch what is raised here.
+            pass
 
 
 class FileCache:

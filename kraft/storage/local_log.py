@@ -59,6 +59,7 @@ class LocalLog:
         if active.size or self.files_exist:
             active.close_for_appends()
         segment = LogSegment(self.cache, self.directory, base_offset, size=0, created_ms=now_ms, fresh=True)
+        segment.open_log()  # An empty segment's name is what remembers its offset.
         self.segments.append(segment)
         self.unsynced_names = True
         return segment
@@ -67,6 +68,8 @@ class LocalLog:
 
     def delete_first(self, count: int) -> list[str]:
         """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them after file.delete.delay.ms."""
+        if self.unsynced_names:
+            self.cache.files.sync_directory(self.directory)  # The names that remain must not be lost while these go.
         gone, self.segments = self.segments[:count], self.segments[count:]
         return [path for segment in gone for path in segment.change_suffix(DELETED_SUFFIX)]
 
@@ -77,11 +80,17 @@ class LocalLog:
         self.segments[at : at + len(old)] = new
 
     def truncate_to(self, offset: int) -> None:
-        """Drop every batch that reaches `offset`, later segments first, so that a crash in between leaves no gap."""
+        """Drop every batch that reaches `offset`, later segments first, so that a crash in between leaves no gap.
+
+        Durable when it returns: what was truncated must not come back.
+        """
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             self.segments.pop().delete_files()
+            self.cache.files.sync_directory(self.directory)
         if self.files_exist:
-            self.segments[-1].truncate_to(offset)
+            segment = self.segments[-1]
+            segment.truncate_to(offset)
+            segment.open_log().file.sync()
         self.unsynced_names = True
 
     def start_afresh(self, offset: int, now_ms: int) -> None:
@@ -93,6 +102,7 @@ class LocalLog:
         if not self.files_exist:
             self.make_files()
         self.segments[-1].open_log()
+        self.cache.files.sync_directory(self.directory)
         self.unsynced_names = True
 
     # Reading
@@ -125,9 +135,10 @@ class LocalLog:
         opened: list[OpenFile] = []
         if self.unsynced_names and self.topic_id is not None:
             opened.append(self.cache.get(self.path(PARTITION_METADATA)))
-        for index in range(segment_at(self.segments, start), len(self.segments)):
+        first = segment_at(self.segments, start)
+        for index in range(first, len(self.segments)):
             segment = self.segments[index]
-            if segment.base_offset >= end:
+            if segment.base_offset >= end and index > first:
                 break
             is_closed = index + 1 < len(self.segments) and self.segments[index + 1].base_offset <= end
             opened += segment.files_to_sync(with_indexes=is_closed)

@@ -57,6 +57,7 @@ class LoadedLog:
     epochs: LeaderEpochCache
     producers: ProducerStateManager
     report: LoadReport
+    clean: bool
 
 
 class LogLoader:
@@ -92,6 +93,9 @@ class LogLoader:
         self._finish_swaps()
         self._open_segments()
         self._epochs = self._load_epochs()
+        if self._clean and self._segments and self._segments[-1].end()[1] != self._segments[-1].size:
+            self._report.events.append("the shutdown was marked clean, yet the last segment does not end with a whole batch")
+            self._clean = False
         if self._clean:
             end_offset = self._segments[-1].next_offset() if self._segments else self._log_start_offset
         else:
@@ -99,6 +103,7 @@ class LogLoader:
         if not self._segments or end_offset < self._log_start_offset:
             end_offset = self._start_afresh(end_offset)
         start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        self._complete_epochs()
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
         if self._clean or self._producers.map_end_offset != end_offset:
@@ -107,11 +112,16 @@ class LogLoader:
             segments=self._segments,
             log_start_offset=start_offset,
             log_end_offset=end_offset,
-            recovery_point=end_offset if self._clean else min(max(self._recovery_point, start_offset), end_offset),
+            recovery_point=end_offset if self._clean else min(self._durable_offset(), end_offset),
             epochs=self._epochs,
             producers=self._producers,
             report=self._report,
+            clean=self._clean,
         )
+
+    def _durable_offset(self) -> int:
+        """Nothing is known of how much of the segments that had to be read is durable: the next flush takes them whole."""
+        return max((segment.base_offset for segment in self._segments if segment.base_offset <= self._recovery_point), default=0)
 
     # Files
 
@@ -202,6 +212,24 @@ class LogLoader:
             self._clean = False
             return LeaderEpochCache()
 
+    def _complete_epochs(self) -> None:
+        """The checkpoint may begin later than the log, when a log start was lost that it had followed: the missing epochs are in the batches."""
+        known = self._epochs.earliest
+        first = next((batch for segment in self._segments for _, batch in walk_headers(segment.open_log().file, 0, segment.size)), None)
+        if first is None or first.partition_leader_epoch < 0 or (known is not None and known[1] <= first.base_offset):
+            return
+        complete = LeaderEpochCache()
+        for segment in self._segments:
+            if known is not None and segment.base_offset >= known[1]:
+                break
+            for _, batch in walk_headers(segment.open_log().file, 0, segment.size):
+                if batch.partition_leader_epoch > complete.latest_epoch:
+                    complete.assign(batch.partition_leader_epoch, batch.base_offset)
+        for epoch, start_offset in self._epochs.entries:
+            if epoch > complete.latest_epoch:
+                complete.assign(epoch, start_offset)
+        self._epochs = complete
+
     # Recovery
 
     def _recover(self) -> int:
@@ -210,7 +238,11 @@ class LogLoader:
         if first == len(self._segments):
             return self._log_start_offset
         self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
+        self._epochs.truncate_from_end(self._segments[first].base_offset)  # What is read anew says its epochs itself.
         for index in range(first, len(self._segments)):
+            if self._is_behind_a_gap(index):
+                self._drop_from(index)
+                break
             if self._recover_segment(self._segments[index], with_state=True):
                 self._drop_from(index + 1)
                 break
@@ -218,12 +250,18 @@ class LogLoader:
         self._producers.map_end_offset = end_offset
         return end_offset
 
+    def _is_behind_a_gap(self, index: int) -> bool:
+        """Whether a segment before this one was lost. Cleaning leaves gaps too, but only below the recovery point."""
+        base_offset = self._segments[index].base_offset
+        return index > 0 and base_offset > max(self._segments[index - 1].next_offset(), self._recovery_point)
+
     def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> bool:
         """Read one segment; whether it had to be cut."""
         before = segment.open_log().file.size()
 
         def replay(batch: RecordBatch) -> None:
-            self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+            if batch.partition_leader_epoch > self._epochs.latest_epoch:
+                self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
             replay_batch(self._producers, batch, segment)
 
         reason = segment.recover(self._config.index_interval_bytes, replay if with_state else lambda _: None)
@@ -240,6 +278,7 @@ class LogLoader:
             self._report.bytes_cut += segment.size
             self._report.events.append(f"dropped segment {segment.base_offset} ({segment.size} bytes), which lies behind the cut")
             segment.delete_files()
+            self._files.sync_directory(self._directory)
 
     def _start_afresh(self, end_offset: int) -> int:
         """Nothing (usable) is there: an empty segment at the log start."""
@@ -247,6 +286,9 @@ class LogLoader:
             self._report.events.append(f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied")
         self._drop_from(0)
         self._segments.append(LogSegment(self._cache, self._directory, self._log_start_offset, size=0, created_ms=self._now_ms, fresh=True))
+        self._segments[0].open_log()
+        self._files.sync_directory(self._directory)
+        self._recovery_point = self._log_start_offset
         return self._log_start_offset
 
     # Producer state

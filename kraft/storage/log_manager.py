@@ -231,6 +231,30 @@ class LogManager:
         if suffix == DELETE_DIRECTORY_SUFFIX:
             self.deletions.add([target], now_ms + log.config.file_delete_delay_ms)
 
+    def truncate_to(self, log: UnifiedLog, offset: int, *, now_ms: int) -> bool:
+        """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs. Raises StorageError."""
+        if offset >= log.log_end_offset:
+            return False
+        self._checkpoint_before_truncation(log, offset)
+        try:
+            return log.truncate_to(offset, now_ms)
+        except OSError as problem:
+            raise StorageError(f"{log.directory}: {problem}") from problem
+
+    def truncate_fully_and_start_at(self, log: UnifiedLog, offset: int, *, now_ms: int) -> None:
+        """Empty the log; it starts at `offset`. Blocks for some syncs. Raises StorageError."""
+        self._checkpoint_before_truncation(log, min(offset, log.log_start_offset))
+        try:
+            log.truncate_fully_and_start_at(offset, now_ms)
+        except OSError as problem:
+            raise StorageError(f"{log.directory}: {problem}") from problem
+
+    def _checkpoint_before_truncation(self, log: UnifiedLog, offset: int) -> None:
+        """A recovery point beyond the truncation must not survive it: loading would trust what lies below."""
+        log.lower_recovery_point(offset)
+        if log.local.files_exist:
+            self.directory_of(log).recovery_checkpoints().run()
+
     # Housekeeping
 
     def delete_old_segments(self, log: UnifiedLog, *, now_ms: int) -> DeletedSegments:

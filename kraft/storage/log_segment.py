@@ -137,11 +137,14 @@ class LogSegment:
 
     def next_offset(self) -> int:
         """One past the last offset in here; the base offset when it is empty."""
-        position = self.offset_index.last_entry()[1]
-        end = self.base_offset
-        for _, batch in walk_headers(self.open_log().file, position, self.size):
-            end = batch.next_offset
-        return end
+        return self.end()[0]
+
+    def end(self) -> tuple[int, int]:
+        """(next offset, position where the last whole batch ends): the position is less than `size` when the tail is torn."""
+        end_offset, end_position = self.base_offset, self.offset_index.last_entry()[1]
+        for position, batch in walk_headers(self.open_log().file, end_position, self.size):
+            end_offset, end_position = batch.next_offset, position + batch.size
+        return end_offset, end_position
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than `timestamp`."""
@@ -211,6 +214,7 @@ class LogSegment:
             on_batch(batch)
         if reason is not None:
             file.truncate(self.size)
+            file.sync()  # What is cut must not come back behind new batches.
         return reason
 
     def _read_checked(self, header: bytes, end: int) -> RecordBatch:

@@ -51,8 +51,8 @@ def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToC
 
 
 def _first_uncleanable(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
-    """Never the active segment, nothing undecided, nothing younger than min.compaction.lag.ms."""
-    bound = min(log.last_stable_offset, log.active_segment.base_offset)
+    """Never the active segment, nothing undecided, nothing that is not durable yet, nothing younger than min.compaction.lag.ms."""
+    bound = min(log.last_stable_offset, log.active_segment.base_offset, log.recovery_point)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in log.segments:

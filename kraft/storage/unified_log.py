@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.common.errors import ApiError, StorageError
+from kraft.common.errors import ApiError, CorruptData, StorageError
 from kraft.common.ids import OffsetAndEpoch, TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import marker_of
@@ -102,10 +102,19 @@ class UnifiedLog:
                 producer_expiration_ms=producer_expiration_ms,
             )  # fmt: skip
             log._adopt(loader.load())
-            on_disk = read_partition_metadata(files, f"{directory}/{PARTITION_METADATA}")
+            on_disk = log._read_topic_id()
             log.local.topic_id = on_disk or topic_id
             log.local.files_exist = on_disk is not None or topic_id is None
         return log
+
+    def _read_topic_id(self) -> Uuid | None:
+        """The id in partition.metadata; None where a power loss left the file unfinished (it is durable only from the first flush on)."""
+        try:
+            return read_partition_metadata(self.local.cache.files, self.local.path(PARTITION_METADATA))
+        except CorruptData as problem:
+            if self.load_report is not None:
+                self.load_report.events.append(str(problem))
+            return None
 
     def _adopt(self, loaded: LoadedLog) -> None:
         self.local.segments = loaded.segments
@@ -114,6 +123,7 @@ class UnifiedLog:
         self.recovery_point = loaded.recovery_point
         self.leader_epoch_cache = loaded.epochs
         self._epochs_written = -1
+        self.local.unsynced_names = not loaded.clean
         self.load_report = loaded.report
         if loaded.producers.producers or loaded.producers.snapshots:
             self._producers = loaded.producers
@@ -275,6 +285,8 @@ class UnifiedLog:
         assert pending.segment is not None
         self._pending = None
         segment, interval = pending.segment, self.config.index_interval_bytes
+        if not segment.size:
+            self.local.unsynced_names = True  # The file was made by this append.
         for appended in pending.batches:
             batch = appended.batch
             segment.appended(batch.size, appended.last_offset, batch.max_timestamp, interval)
@@ -374,11 +386,12 @@ class UnifiedLog:
         if self._producers is not None:
             self._producers.log_start_incremented(offset)
 
-    def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop everything from `offset` on; False when there is nothing there.
+    def lower_recovery_point(self, offset: int) -> None:
+        """Before a truncation to `offset`, and checkpointed before it begins: what a crash leaves of it is then read with care."""
+        self.recovery_point = min(self.recovery_point, offset)
 
-        The recovery points must be checkpointed before the next append. Raises OSError.
-        """
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Drop everything from `offset` on; False when there is nothing there. `LogManager.truncate_to` sees to the recovery point first. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         if offset >= self.log_end_offset:
             return False
@@ -485,9 +498,10 @@ class UnifiedLog:
         """First step of `flush`; None when it is durable already. Raises StorageError."""
         up_to = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         local = self.local
-        if not local.files_exist or (up_to <= self.recovery_point and not local.unsynced_names):
-            return None
         epochs = self.leader_epoch_cache
+        is_flushed = up_to <= self.recovery_point and not local.unsynced_names and epochs.version == self._epochs_written
+        if not local.files_exist or is_flushed:
+            return None
         try:
             opened = local.files_to_sync(self.recovery_point, up_to)
         except OSError as problem:
@@ -518,10 +532,10 @@ class UnifiedLog:
         assert self._pending is None, "a close in the middle of an append"
         if not self.local.files_exist:
             return
-        if self.active_segment.size:
-            self.active_segment.close_for_appends()
+        self.active_segment.open_log()
+        self.active_segment.close_for_appends()
         if self._producers is not None:
-            self._producers.take_snapshot(even_if_empty=False)
+            self._producers.take_snapshot(durable=True, even_if_empty=False)
         self.flush()
         self.local.forget_files()
 

@@ -1,0 +1,355 @@
+"""The log of one partition: appends, reads, bounds, segments, truncation, retention, flush."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kraft.common.errors import ApiError, StorageError
+from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.compression import GZIP, ZSTD
+from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_validator import AppendOrigin
+from kraft.world.simulated.disk import Fault
+from tests.unit.storage.support import DIRECTORY, NOW_MS, TOPIC_ID, Machine, batch_of, batches_in, content
+
+SMALL = LogConfig(segment_bytes=500, index_interval_bytes=64)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def refused(code: int, action: object, *arguments: object, **options: object) -> ApiError:
+    with pytest.raises(ApiError) as caught:
+        action(*arguments, **options)  # type: ignore[operator]
+    assert caught.value.code == code
+    return caught.value
+
+
+def test_creating_a_log_does_not_touch_the_disk(machine: Machine) -> None:
+    before = machine.node.trace.calls
+    machine.log()
+    assert machine.node.trace.calls - before == 1  # one look whether the directory is there
+    assert not machine.files.exists(DIRECTORY)
+
+
+def test_the_first_append_makes_the_directory_and_partition_metadata(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    assert machine.files.list_directory(DIRECTORY) == ["00000000000000000000.log", "partition.metadata"]
+    log.close()
+    assert machine.log(clean=True).topic_id == TOPIC_ID
+
+
+def test_appends_get_consecutive_offsets_and_the_leaders_epoch(machine: Machine) -> None:
+    log = machine.log()
+    first = log.append_as_leader(batch_of(b"a", b"b"), 3, now_ms=NOW_MS)
+    second = log.append_as_leader(memoryview(batch_of(b"c")), 4, now_ms=NOW_MS)
+    assert (first.first_offset, first.last_offset, second.first_offset, log.log_end_offset) == (0, 1, 2, 3)
+    assert [(batch.base_offset, batch.partition_leader_epoch) for batch in batches_in(log)] == [(0, 3), (2, 4)]
+    assert log.leader_epoch_cache.entries == ((3, 0), (4, 2))
+    assert content(log) == [(0, None, b"a"), (1, None, b"b"), (2, None, b"c")]
+
+
+def test_a_read_starts_at_the_batch_that_contains_the_offset_and_ends_below_the_bound(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    for value in (b"a", b"b", b"c"):
+        log.append_as_leader(batch_of(value, value), 0, now_ms=NOW_MS)
+    batch = RecordBatch(log.read(3, 1000).read())
+    assert batch.base_offset == 2
+    assert log.read(0, 1000, max_offset=4).size == 2 * batch.size
+    assert log.read(4, 1000, max_offset=4).size == 0
+    assert log.read(6, 1000).size == 0
+
+
+def test_at_least_one_batch_is_returned_only_where_asked_for(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"x" * 300), 0, now_ms=NOW_MS)
+    assert log.read(0, 100).size == 0
+    assert log.read(0, 100, min_one_message=True).size == log.size
+
+
+def test_a_read_crosses_segments(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    for index in range(20):
+        log.append_as_leader(batch_of(b"%d" % index * 20), 0, now_ms=NOW_MS)
+    assert len(log.segments) > 3
+    data = log.read(0, 1 << 20)
+    assert data.size == log.size
+    assert len(data.slices) == len(log.segments)
+    assert [offset for offset, _, _ in content(log)] == list(range(20))
+
+
+def test_every_offset_can_be_found_through_the_sparse_index(machine: Machine) -> None:
+    log = machine.log(LogConfig(segment_bytes=3000, index_interval_bytes=200))
+    for index in range(100):
+        log.append_as_leader(batch_of(*[b"v"] * (index % 5 + 1)), 0, now_ms=NOW_MS)
+    assert any(segment.offset_index.count > 3 for segment in log.segments)
+    for offset in range(log.log_end_offset):
+        batch = RecordBatch(log.read(offset, 1, min_one_message=True).read())
+        assert batch.base_offset <= offset <= batch.last_offset
+
+
+@pytest.mark.parametrize("offset", [-1, 11])
+def test_reads_outside_the_log_are_refused(machine: Machine, offset: int) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(*[b"v"] * 10), 0, now_ms=NOW_MS)
+    refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.read, offset, 100)
+
+
+def test_timestamps_find_the_first_record_not_earlier(machine: Machine) -> None:
+    log = machine.log(LogConfig(segment_bytes=800, index_interval_bytes=100))
+    for index in range(30):
+        log.append_as_leader(batch_of(b"a", b"b", b"c", timestamp=NOW_MS + index * 100, codec=GZIP if index % 2 else 0), 7, now_ms=NOW_MS + 3000)
+    assert log.find_offset_by_timestamp(NOW_MS) == (NOW_MS, 0, 7)
+    assert log.find_offset_by_timestamp(NOW_MS + 1001) == (NOW_MS + 1001, 31, 7)
+    assert log.find_offset_by_timestamp(NOW_MS + 1003) == (NOW_MS + 1100, 33, 7)
+    assert log.find_offset_by_timestamp(NOW_MS + 99_999) is None
+    assert log.find_max_timestamp() == (NOW_MS + 2902, 89, 7)
+
+
+def test_append_time_topics_stamp_the_batch(machine: Machine) -> None:
+    log = machine.log(LogConfig(message_timestamp_type="LogAppendTime"))
+    info = log.append_as_leader(batch_of(b"a", timestamp=5), 0, now_ms=NOW_MS)
+    assert (info.log_append_time_ms, info.max_timestamp) == (NOW_MS, NOW_MS)
+    (batch,) = batches_in(log)
+    batch.verify_crc()
+    assert (batch.timestamp_type, batch.records()[0].timestamp) == (LOG_APPEND_TIME, NOW_MS)
+
+
+def test_compression_type_recompresses(machine: Machine) -> None:
+    log = machine.log(LogConfig(compression_type="zstd"))
+    log.append_as_leader(batch_of(b"a" * 100, codec=GZIP), 0, now_ms=NOW_MS)
+    assert batches_in(log)[0].codec == ZSTD
+    assert content(log) == [(0, None, b"a" * 100)]
+
+
+def test_a_full_disk_undoes_the_append_and_later_ones_work(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    machine.disk.capacity = machine.disk.used + 30
+    refused(ErrorCode.KAFKA_STORAGE_ERROR, log.append_as_leader, batch_of(b"lost" * 50), 0, now_ms=NOW_MS)
+    assert content(log) == [(0, None, b"a")]
+    assert machine.files.status(f"{DIRECTORY}/00000000000000000000.log").size == log.size
+    machine.disk.capacity = 1 << 30
+    assert log.append_as_leader(batch_of(b"b"), 0, now_ms=NOW_MS).first_offset == 1
+    assert content(log) == [(0, None, b"a"), (1, None, b"b")]
+
+
+def test_a_full_disk_at_a_roll_refuses_the_append_and_changes_nothing(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    while log.active_segment.size < 400:
+        log.append_as_leader(batch_of(b"v" * 30), 0, now_ms=NOW_MS)
+    end = log.log_end_offset
+    machine.disk.capacity = machine.disk.used
+    refused(ErrorCode.KAFKA_STORAGE_ERROR, log.append_as_leader, batch_of(b"v" * 100), 0, now_ms=NOW_MS)
+    machine.disk.capacity = 1 << 30
+    assert log.append_as_leader(batch_of(b"v" * 100), 0, now_ms=NOW_MS).first_offset == end
+
+
+def test_a_broken_disk_is_a_storage_error(machine: Machine) -> None:
+    log = machine.log()
+    machine.disk.faults.append(Fault("append", errno.EIO, ".log"))
+    with pytest.raises(StorageError):
+        log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    assert log.log_end_offset == 0
+
+
+def test_a_failed_sync_is_a_storage_error(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    machine.disk.faults.append(Fault("sync", errno.EIO))
+    with pytest.raises(StorageError):
+        log.flush()
+    assert log.recovery_point == 0
+
+
+def test_followers_keep_the_leaders_offsets_and_leave_out_a_cut_off_tail(machine: Machine) -> None:
+    leader, follower = machine.log(), Machine().log()
+    for value in (b"a", b"b", b"c"):
+        leader.append_as_leader(batch_of(value, value), 2, now_ms=NOW_MS)
+    fetched = leader.read(0, leader.size - 5).read()
+    info = follower.append_as_follower(fetched, now_ms=NOW_MS)
+    assert info is not None
+    assert (info.first_offset, info.last_offset, follower.log_end_offset) == (0, 3, 4)
+    assert follower.append_as_follower(b"", now_ms=NOW_MS) is None
+    assert follower.leader_epoch_cache.entries == ((2, 0),)
+    assert follower.append_as_follower(leader.read(4, 1 << 20).read(), now_ms=NOW_MS, leader_epoch=1) is None
+    refused(ErrorCode.INVALID_RECORD, follower.append_as_follower, fetched, now_ms=NOW_MS)
+
+
+def test_the_high_watermark_stays_within_the_log(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
+    assert log.update_high_watermark(99) == 2
+    assert log.update_high_watermark(-5) == 0
+
+
+def test_epochs_say_where_they_end(machine: Machine) -> None:
+    log = machine.log()
+    for epoch in (1, 1, 4, 6):
+        log.append_as_leader(batch_of(b"a"), epoch, now_ms=NOW_MS)
+    assert log.end_offset_for_epoch(1) == OffsetAndEpoch(2, 1)
+    assert log.end_offset_for_epoch(5) == OffsetAndEpoch(3, 4)
+    assert log.end_offset_for_epoch(6) == OffsetAndEpoch(4, 6)
+    assert log.end_offset_for_epoch(7) == OffsetAndEpoch(-1, -1)
+    assert log.end_offset_for_epoch(0) == OffsetAndEpoch(0, 0)
+
+
+@pytest.mark.parametrize("target", [0, 1, 7, 10, 19, 20])
+def test_truncation_drops_what_reaches_the_offset_and_appends_go_on_there(machine: Machine, target: int) -> None:
+    log = machine.log(SMALL)
+    for index in range(20):
+        log.append_as_leader(batch_of(b"%d" % index * 20), index // 5, now_ms=NOW_MS + index)
+    kept = content(log)[:target]
+    assert log.truncate_to(target, NOW_MS) == (target < 20)
+    assert (log.log_end_offset, content(log)) == (target, kept)
+    assert log.latest_epoch == ((target - 1) // 5 if target else -1)
+    assert log.append_as_leader(batch_of(b"new"), 9, now_ms=NOW_MS).first_offset == target
+    log.close()
+    assert content(machine.log(SMALL, clean=True)) == [*kept, (target, None, b"new")]
+
+
+def test_starting_afresh_empties_the_log_at_an_offset(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    for _ in range(20):
+        log.append_as_leader(batch_of(b"v" * 20), 0, now_ms=NOW_MS)
+    log.truncate_fully_and_start_at(1000, NOW_MS)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.size) == (1000, 1000, 1000, 0)
+    assert log.append_as_leader(batch_of(b"a"), 1, now_ms=NOW_MS).first_offset == 1000
+    machine.kill()
+    assert content(machine.log(SMALL)) == [(1000, None, b"a")]
+
+
+def fill(machine: Machine, config: LogConfig, count: int = 20) -> object:
+    log = machine.log(config)
+    for index in range(count):
+        log.append_as_leader(batch_of(b"v" * 40, timestamp=NOW_MS + index * 1000), 0, now_ms=NOW_MS + index * 1000)
+    return log
+
+
+def test_retention_by_size_deletes_the_oldest_segments_below_the_high_watermark(machine: Machine) -> None:
+    log = fill(machine, LogConfig(segment_bytes=500, retention_bytes=1000))
+    assert not log.delete_old_segments(NOW_MS).count
+    log.update_high_watermark(log.log_end_offset)
+    deleted = log.delete_old_segments(NOW_MS)
+    assert deleted.count
+    assert deleted.reason == "retention size breach"
+    assert 1000 <= log.size < 1500
+    assert log.log_start_offset == log.segments[0].base_offset > 0
+    assert all(path.endswith(".deleted") for path in deleted.paths)
+    assert {path.rpartition("/")[2] for path in deleted.paths} <= set(machine.files.list_directory(DIRECTORY))
+    refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.read, 0, 100)
+
+
+def test_retention_by_time_may_empty_the_log_and_appends_go_on(machine: Machine) -> None:
+    log = fill(machine, LogConfig(segment_bytes=500, retention_ms=5000))
+    log.update_high_watermark(log.log_end_offset)
+    assert log.delete_old_segments(NOW_MS + 10_000).count == 0 or log.log_start_offset < 10
+    log.delete_old_segments(NOW_MS + 100_000)
+    assert (log.log_start_offset, log.size, len(log.segments)) == (20, 0, 1)
+    assert log.append_as_leader(batch_of(b"a", timestamp=NOW_MS + 100_000), 0, now_ms=NOW_MS + 100_000).first_offset == 20
+
+
+def test_a_timestamp_in_the_future_pins_its_segment(machine: Machine) -> None:
+    log = machine.log(LogConfig(segment_bytes=500, retention_ms=1000, message_timestamp_after_max_ms=1 << 60))
+    for index in range(20):
+        log.append_as_leader(batch_of(b"v" * 40, timestamp=NOW_MS + (10**9 if index == 6 else 0)), 0, now_ms=NOW_MS)
+    log.update_high_watermark(20)
+    log.delete_old_segments(NOW_MS + 5000)
+    assert log.segments[0].base_offset <= 6 < log.segments[1].base_offset
+
+
+def test_deleting_records_moves_the_log_start_and_then_the_segments_go(machine: Machine) -> None:
+    log = fill(machine, LogConfig(segment_bytes=500))
+    refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.delete_records_before, 1)
+    log.update_high_watermark(20)
+    assert log.delete_records_before(11) == 11
+    assert content(log)[0][0] == 11
+    assert log.delete_old_segments(NOW_MS).count
+    assert log.segments[0].base_offset <= 11
+    assert log.log_start_offset == 11
+
+
+def test_only_the_log_start_deletes_from_a_compacted_topic(machine: Machine) -> None:
+    log = machine.log(LogConfig(segment_bytes=500, retention_bytes=0, retention_ms=0, cleanup_policy=("compact",)))
+    for _ in range(20):
+        log.append_as_leader(batch_of(b"v" * 40, keys=(b"k",)), 0, now_ms=NOW_MS)
+    log.update_high_watermark(20)
+    assert not log.delete_old_segments(NOW_MS + 10**9).count
+
+
+def test_segments_roll_by_age_of_their_records(machine: Machine) -> None:
+    log = machine.log(LogConfig(segment_ms=1000))
+    log.append_as_leader(batch_of(b"a", timestamp=NOW_MS), 0, now_ms=NOW_MS)
+    assert not log.append_as_leader(batch_of(b"b", timestamp=NOW_MS + 999), 0, now_ms=NOW_MS + 999).rolled
+    assert log.append_as_leader(batch_of(b"c", timestamp=NOW_MS + 1001), 0, now_ms=NOW_MS + 1001).rolled
+    assert [segment.base_offset for segment in log.segments] == [0, 2]
+    assert log.roll_if_old(NOW_MS + 99_000)
+    assert not log.roll_if_old(NOW_MS + 99_000)
+
+
+def test_a_full_index_rolls_the_segment(machine: Machine) -> None:
+    log = machine.log(LogConfig(index_interval_bytes=10, segment_index_bytes=40))
+    for _ in range(30):
+        log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS)
+    assert all(segment.offset_index.size <= 40 for segment in log.segments)
+    assert len(log.segments) > 3
+
+
+def test_control_records_are_for_brokers(machine: Machine) -> None:
+    log = machine.log()
+    refused(ErrorCode.INVALID_RECORD, log.append_as_leader, batch_of(b"a", is_control=True), 0, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"a", is_control=True), 0, now_ms=NOW_MS, origin=AppendOrigin.RAFT_LEADER)
+
+
+def test_flush_makes_the_log_survive_a_power_loss(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    for index in range(20):
+        log.append_as_leader(batch_of(b"%d" % index * 10), index // 7, now_ms=NOW_MS)
+    epochs = log.leader_epoch_cache.entries
+    log.flush()
+    assert log.prepare_flush() is None
+    machine.power_off()
+    again = machine.log(SMALL, recovery_point=20)
+    assert again.log_end_offset == 20
+    assert again.leader_epoch_cache.entries == epochs
+    assert again.topic_id == TOPIC_ID
+
+
+def test_flush_is_due_by_messages_and_by_time(machine: Machine) -> None:
+    log = machine.log(LogConfig(flush_messages=2, flush_ms=1000))
+    assert not log.flush_is_due(NOW_MS + 5000)
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    assert not log.flush_is_due(NOW_MS + 999)
+    assert log.flush_is_due(NOW_MS + 1000)
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    assert log.flush_is_due(NOW_MS)
+
+
+def test_an_append_in_steps_takes_effect_only_when_finished(machine: Machine) -> None:
+    log = machine.log()
+    pending = log.prepare_append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    pending.write()
+    assert (log.log_end_offset, log.size) == (0, 0)
+    with pytest.raises(AssertionError):
+        log.prepare_append_as_leader(batch_of(b"b"), 0, now_ms=NOW_MS)
+    log.finish_append(pending)
+    assert content(log) == [(0, None, b"a")]
+
+
+def test_open_files_stay_within_the_bound_and_a_slice_outlives_eviction(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    cache = log.local.cache
+    cache.open_files_max = 2
+    for _ in range(40):
+        log.append_as_leader(batch_of(b"v" * 20), 0, now_ms=NOW_MS)
+    data = log.read(0, 1 << 20)
+    assert len(data.slices) > 4
+    assert len(cache) <= 2
+    assert len(data.read()) == log.size
