@@ -1,0 +1,88 @@
+"""Records as Apache Kafka 4.3.1 wrote them (captured from its `__consumer_offsets`), read and written again to the same bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import ProtocolError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group import group_records
+from kraft.coordinator.group.classic_group import EMPTY, STABLE
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.group_shard import GroupShard
+from kraft.coordinator.group.shard_state import OffsetAndMetadata
+
+GROUP_KEY = b"\x00\x02\x00\x0dg20-341027904"
+GROUP_VALUE = (
+    b"\x00\x03\x00\x08consumer\x00\x00\x00\x04\x00\x05range\x00\x27c0-0aefcad9-e9f4-47fa-b36c-2c5a104d55d1\x00\x00\x01\xa1\xfd\x90\xb5M\x00\x00\x00\x02"
+    b"\x00\x27i3-d1453e99-abe2-4f2b-ad0e-9b81b019c049\x00\x02i3\x00\x02c2\x00\x0a/127.0.0.1\x00\x00\xea`\x00\x00u0"
+    b"\x00\x00\x00\x0d\x00\x00\x00\x00\x00\x01\x00\x01u\xff\xff\xff\xff\x00\x00\x00\x05am2@4"
+    b"\x00\x27c0-0aefcad9-e9f4-47fa-b36c-2c5a104d55d1\xff\xff\x00\x02c0\x00\x0a/127.0.0.1\x00\x00u0\x00\x00u0"
+    b"\x00\x00\x00\x0d\x00\x00\x00\x00\x00\x01\x00\x01u\xff\xff\xff\xff\x00\x00\x00\x05am1@4"
+)
+OFFSET_KEY = b"\x00\x01\x00\x0eg105-984195088\x00\x01t\x00\x00\x00\x01"
+OFFSET_VALUE = b'\x00\x04\x00\x00\x00\x00\x00\x00\x00^\x00\x00\x00\x03\x01\x00\x00\x01\xa1\xfd\x91\xaf\xcf\x01\x00\x10\x94po"m\xa0@\xac\x87\x8b\xdd,nE\xe3~'
+EXPIRING_VALUE = b"\x00\x01\x00\x00\x00\x00\x00\x00\x000\x00\x00\x00\x00\x01\xa1\xfd\x90\xcc\xd2\x00\x00\x01\xa2\x03\x86\xad\xd1"
+
+
+@pytest.fixture
+def shard() -> GroupShard:
+    return GroupShard(GroupCoordinatorConfig())
+
+
+def test_an_offset_commit():
+    group_id, partition = group_records.decode_offset_commit_key(OFFSET_KEY)
+    committed = group_records.decode_offset_commit_value(OFFSET_VALUE, group_records.OFFSET_COMMIT)
+    assert (group_id, partition) == ("g105-984195088", TopicPartition("t", 1))
+    assert committed == OffsetAndMetadata(94, 3, "", 1795255545807, -1, b'\x94po"m\xa0@\xac\x87\x8b\xdd,nE\xe3~')
+    assert group_records.offset_commit_key(group_id, partition) == OFFSET_KEY
+    assert group_records.offset_commit_value(committed) == OFFSET_VALUE
+
+
+def test_an_offset_commit_with_a_retention_of_its_own_is_version_1():
+    committed = group_records.decode_offset_commit_value(EXPIRING_VALUE, group_records.OFFSET_COMMIT)
+    assert committed.expire_timestamp_ms - committed.commit_timestamp_ms == 99_999_999
+    assert group_records.offset_commit_value(committed) == EXPIRING_VALUE
+
+
+def test_a_group(shard):
+    state = shard.replay(shard.empty(), GROUP_KEY, GROUP_VALUE)
+    group = state.groups["g20-341027904"]
+    assert (group.state, group.generation, group.protocol, group.leader) == (STABLE, 4, "range", "c0-0aefcad9-e9f4-47fa-b36c-2c5a104d55d1")
+    assert group.subscribed_topics == {"u"}
+    assert group.static_members == {"i3": "i3-d1453e99-abe2-4f2b-ad0e-9b81b019c049"}
+    assert [member.assignment for member in group.members.values()] == [b"am2@4", b"am1@4"]
+    value = group_records.group_metadata(group, {member.member_id: member.assignment for member in group.members.values()})
+    assert group_records.group_metadata_key(group.group_id) == GROUP_KEY
+    assert group_records.group_metadata_value(value) == GROUP_VALUE
+
+
+def test_tombstones(shard):
+    state = shard.replay(shard.empty(), GROUP_KEY, GROUP_VALUE)
+    state = shard.replay(state, OFFSET_KEY, OFFSET_VALUE)
+    state = shard.replay(state, GROUP_KEY, None)
+    assert list(state.groups) == ["g105-984195088"]
+    state = shard.replay(state, OFFSET_KEY, None)
+    assert not state.offsets
+    assert state.groups["g105-984195088"].state is EMPTY, "a simple group is gone with its own tombstone, or when it expires"
+    assert shard.replay(state, OFFSET_KEY, None).offsets == state.offsets, "a tombstone of nothing is nothing"
+
+
+def test_records_of_ancient_releases_are_read(shard):
+    key = b"\x00\x00" + OFFSET_KEY[2:]
+    value = b"\x00\x00" + (7).to_bytes(8, "big") + b"\x00\x04note" + (1000).to_bytes(8, "big")
+    state = shard.replay(shard.empty(), key, value)
+    assert state.offsets["g105-984195088"][TopicPartition("t", 1)] == OffsetAndMetadata(7, -1, "note", 1000)
+
+
+@pytest.mark.parametrize("kind", [3, 4, 5, 6, 7, 8, 16, 10, 17, 999])
+def test_records_of_other_group_protocols_are_skipped(shard, kind):
+    assert shard.replay(shard.empty(), kind.to_bytes(2, "big") + b"\x00\x01g", b"\x00\x00whatever") == shard.empty()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [(b"", None), (b"\x00", None), (OFFSET_KEY[:-1], OFFSET_VALUE), (OFFSET_KEY, OFFSET_VALUE[:-1]), (GROUP_KEY, b"\x00")]
+)
+def test_bytes_that_are_no_record_are_refused(shard, key, value):
+    with pytest.raises(ProtocolError):
+        shard.replay(shard.empty(), key, value)
