@@ -18,13 +18,12 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.metadata.publisher import MetadataUpdate
-from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from kraft.raft.formatter import FormatPlan, format_directories, read_bootstrap_records
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
+from kraft.server.formatting import format_empty_directories, read_bootstrap_records, refuse_foreign_directories
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.storage.log_manager import LogManager
@@ -87,10 +86,10 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
         on_event=lambda place, sentence: loggers.get("logs").warning("log directory", directory=place, note=sentence),
     )
     try:
-        cluster_id = await _identify(world, config, logs, loggers)
         bound = {name: listener.port for name, listener in listeners.items()}
         advertised = config.advertised_listeners(bound)
         controllers = tuple(endpoint for endpoint in advertised if endpoint.name in config.controller_listener_names)
+        cluster_id = await _identify(world, config, logs, controllers, loggers)
         directory_id = next((d.directory_id for d in logs.directories if d.path == config.metadata_log_dir and d.directory_id is not None), bytes(16))
         shared = SharedServer(world, config, cluster_id, directory_id, controllers, loggers)
         endpoints = tuple(endpoint._replace(port=bound[endpoint.name]) for endpoint in config.listeners)
@@ -118,14 +117,13 @@ async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
     return listeners
 
 
-async def _identify(world: World, config: NodeConfig, logs: LogManager, loggers: Loggers) -> str:
+async def _identify(world: World, config: NodeConfig, logs: LogManager, controllers: tuple[Endpoint, ...], loggers: Loggers) -> str:
     """The id of the cluster that our directories belong to; formats empty ones where that is safe. Raises ConfigurationError."""
+    refuse_foreign_directories(world.files, config)
     cluster_id = logs.open(config.cluster_id)
     if cluster_id is None and config.is_controller:
-        plan = FormatPlan.for_node(config, world)
-        format_directories(world.files, plan)
-        cluster_id = plan.cluster_id
-        loggers.get("node").info("directories formatted", cluster=cluster_id, directories=list(config.log_dirs))
+        cluster_id = format_empty_directories(world, config, controllers)
+        loggers.get("node").info("directories formatted", cluster=cluster_id, directories=",".join(config.log_dirs))
     elif cluster_id is None:
         cluster_id = config.cluster_id or await _learn_cluster_id(world, config, loggers)
     logs.format_missing(cluster_id)
@@ -192,7 +190,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout)
     async with trio.open_nursery() as node_nursery, trio.open_nursery() as broker_nursery:
         if config.is_controller:
-            bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir, MetadataRecordSerde())
+            bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
             node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
             shared.loader.add_publisher(node.controller.publisher)
             node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)

@@ -1,0 +1,91 @@
+"""Whose directories are these, and may they be formatted? Run before anything is written to them.
+
+A quorum of one formats an empty directory unasked. A member of a quorum of several never does: an amnesiac voter could vote twice, or elect a log that lacks
+committed records.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kraft.common.config.endpoints import Endpoint as ListenerEndpoint
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ConfigurationError
+from kraft.common.ids import OffsetAndEpoch, uuid_to_text
+from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.protocol.schema import Message
+from kraft.raft.core.voter_set import Endpoint
+from kraft.raft.formatter import FormatRequest, carry_out, find_formatted, plan_format
+from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE
+from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.storage.log_files import LOCK, META_PROPERTIES
+from kraft.world.ports import FileSystem, World
+
+HARMLESS: Final = frozenset((LOCK, "lost+found"))
+
+
+def refuse_foreign_directories(files: FileSystem, config: NodeConfig) -> None:
+    """Raises ConfigurationError for a directory with something in it that is not a node's. Touches nothing."""
+    problems = []
+    for path in config.log_dirs:
+        if not files.exists(path):
+            continue
+        if not files.status(path).is_directory:
+            problems.append(f"--data-dir (log.dirs): {path} is a file, not a directory")
+            continue
+        names = [name for name in files.list_directory(path) if name not in HARMLESS]
+        if names and META_PROPERTIES not in names:
+            shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+            problems.append(f"--data-dir (log.dirs): {path} is not empty ({shown}) and has no meta.properties: not a node's directory; choose another")
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def format_empty_directories(world: World, config: NodeConfig, controllers: tuple[ListenerEndpoint, ...]) -> str:
+    """Format the directories of a controller that has none yet, where that is safe or was asked for; returns the cluster id. Raises ConfigurationError."""
+    if not config.quorum_of_one and not config.format_requested:
+        cluster_id = config.cluster_id or "$(kraft storage random-uuid)"
+        raise ConfigurationError(
+            [
+                f"{config.metadata_log_dir}: not formatted, and this node is a member of a quorum of several: it is never formatted by accident."
+                f" If it is new, run `kraft storage format --cluster-id {cluster_id} --config FILE`, the same id on every node"
+                " (--format with --cluster-id does it at the start of a throwaway cluster)."
+                " If its disk was lost, remove the voter from the quorum first and add it again with its new directory id."
+            ]
+        )
+    if not config.quorum_of_one and config.cluster_id is None:
+        raise ConfigurationError(["--format needs --cluster-id, the same on every node of the quorum"])
+    standalone = config.quorum_of_one and not config.voters
+    request = FormatRequest(
+        cluster_id=config.cluster_id or uuid_to_text(world.random.uuid("cluster-id")),
+        node_id=config.node_id,
+        directories=config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir),
+        metadata_directory=config.metadata_log_dir,
+        is_controller=True,
+        controller_endpoints=tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in controllers),
+        has_static_voters=bool(config.voters),
+        standalone=standalone,
+        no_initial_controllers=not standalone and not config.voters,
+    )
+    plan = plan_format(request, find_formatted(world.files, request.directories), world.random)
+    carry_out(
+        world.files,
+        plan,
+        MetadataRecordSerde(),
+        lambda name, level: FeatureLevelRecord(name=name, feature_level=level),
+        world.clock.wall_ms(),
+    )
+    return plan.cluster_id
+
+
+def read_bootstrap_records(files: FileSystem, metadata_directory: str) -> list[Message]:
+    """What formatting left for the first controller of the cluster. Raises CorruptData, OSError."""
+    path = f"{metadata_directory}/{BOOTSTRAP_FILE}"
+    if not files.exists(path):
+        return []
+    reader = SnapshotReader(files, path, OffsetAndEpoch(0, 0), MetadataRecordSerde())
+    try:
+        return [record for batch in reader.batches() for record in batch.records]
+    finally:
+        reader.close()
