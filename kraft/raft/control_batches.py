@@ -29,6 +29,8 @@ def encode_payload(payload: LeaderChange | Voters, *, base_offset: int, epoch: i
     """The batch for something that the core appends."""
     if isinstance(payload, LeaderChange):
         entries = [(ControlRecordType.LEADER_CHANGE, leader_change(payload))]
+        if payload.update is not None:
+            entries += voter_entries(payload.update.kraft_version, payload.update.voters)
     else:
         entries = voter_entries(payload.kraft_version, payload.voters)
     return build_control_batch(entries, base_offset=base_offset, timestamp_ms=timestamp_ms, leader_epoch=epoch)

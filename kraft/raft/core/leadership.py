@@ -19,15 +19,24 @@ def start_leading(q: QuorumState, candidacy: Candidate) -> None:
     """
     granting = tuple(voter.key for voter in q.voters.voters if voter.key.id in candidacy.granted)
     leader = q.become_leader()
-    start = leader.epoch_start
-    q.append(Batch(start, start, q.epoch, LeaderChange(q.local.id, tuple(voter.key for voter in q.voters.voters), granting)))
+    base = leader.epoch_start
+    payload = LeaderChange(q.local.id, tuple(voter.key for voter in q.voters.voters), granting, first_update(q))
+    update = payload.update
+    if update is None:
+        q.append(Batch(base, base, q.epoch, payload))
+    else:
+        last = base + (2 if update.kraft_version is not None else 1)
+        q.append(Batch(base, last, q.epoch, payload, update.voters, update.kraft_version))
+
+
+def first_update(q: QuorumState) -> Voters | None:
     history = q.log.history
-    if history.kraft_version > 0:
-        voters = own_endpoints_updated(q)
-        if history.latest_offset == BOOTSTRAP_OFFSET:
-            q.append(Batch(start + 1, start + 2, q.epoch, Voters(history.kraft_version, voters), voters, history.kraft_version))
-        elif voters != history.latest:
-            q.append(Batch(start + 1, start + 1, q.epoch, Voters(None, voters), voters))
+    if history.kraft_version == 0:
+        return None
+    voters = own_endpoints_updated(q)
+    if history.latest_offset == BOOTSTRAP_OFFSET:
+        return Voters(history.kraft_version, voters)
+    return Voters(None, voters) if voters != history.latest else None
 
 
 def own_endpoints_updated(q: QuorumState) -> VoterSet:

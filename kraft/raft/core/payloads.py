@@ -7,16 +7,17 @@ from typing import NamedTuple
 from kraft.raft.core.voter_set import ReplicaKey, VoterSet
 
 
-class LeaderChange(NamedTuple):
-    """First batch of an epoch."""
-
-    leader_id: int
-    voters: tuple[ReplicaKey, ...]
-    granting: tuple[ReplicaKey, ...]
-
-
 class Voters(NamedTuple):
     """A KRaftVersionRecord if `kraft_version` is given, and a VotersRecord."""
 
     kraft_version: int | None
     voters: VoterSet
+
+
+class LeaderChange(NamedTuple):
+    """First batch of an epoch; `update` follows in the same batch."""
+
+    leader_id: int
+    voters: tuple[ReplicaKey, ...]
+    granting: tuple[ReplicaKey, ...]
+    update: Voters | None = None
