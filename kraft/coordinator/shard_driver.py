@@ -115,6 +115,7 @@ class ShardDriver(Generic[S]):
         self._appending: Batch[S] | None = None
         self._collecting: Batch[S] | None = None
         self._woken = trio.Event()
+        self._unsubscribe: Callable[[], None] = _nothing
 
     # Called by other tasks.
 
@@ -159,14 +160,13 @@ class ShardDriver(Generic[S]):
             # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us waits for it too.
             with trio.CancelScope(shield=True):
                 await predecessor.finished.wait()
-        unsubscribe = self._log.on_high_watermark(self.partition, self._advance)
         try:
             with self.cancel_scope:
                 while True:
                     await self._load()
                     await self._serve()
         finally:
-            unsubscribe()
+            self._unsubscribe()
             self.active = False
             self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "the partition has moved"))
             self.finished.set()
@@ -211,6 +211,9 @@ class ShardDriver(Generic[S]):
 
     async def _replay_log(self) -> int:
         """Rebuild the state from the whole log. What lies above the high watermark counts as pending: answers wait for it too."""
+        self._unsubscribe()
+        self._unsubscribe = _nothing
+        self._unsubscribe = self._log.on_high_watermark(self.partition, self._advance)
         self.state = self._shard.empty()
         self._appended.clear()
         high_watermark = self._log.high_watermark(self.partition)
@@ -301,7 +304,11 @@ class ShardDriver(Generic[S]):
         batch.operations = []
         self._appending = None
         self._appended.append(batch)
-        self._advance(self._log.high_watermark(self.partition))
+        try:
+            self._advance(self._log.high_watermark(self.partition))
+        except KraftError as problem:
+            # The partition was lost since the append. Whether the batch is committed is for its next leader to say; our resignation answers those who wait.
+            self._note({"event": "coordinator_leadership_lost", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
 
     def _advance(self, high_watermark: int) -> None:
         """The high watermark rose: what lies below it is committed, and the answers that rest on it may go."""
@@ -367,6 +374,10 @@ class ShardDriver(Generic[S]):
                 answers, batch.answers = batch.answers, []
                 for waiter, _ in answers:
                     waiter.answer(None, append_error(ApiError(ErrorCode.REQUEST_TIMED_OUT, "not replicated in time")))
+
+
+def _nothing() -> None:
+    """What ends a subscription that there is none of."""
 
 
 def _chunks(operations: list[list[LogRecord]]) -> Iterator[list[LogRecord]]:

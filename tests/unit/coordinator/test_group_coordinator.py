@@ -367,3 +367,16 @@ def test_equal_seeds_make_equal_logs():
             return service.log.batches
 
     assert run(scenario) == run(scenario)
+
+
+def test_heartbeats_keep_a_member_for_as_long_as_they_come():
+    async def scenario():
+        async with serving() as service:
+            member_id = await stable_member(service)
+            for _ in range(10):
+                await trio.sleep(6)
+                assert (await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), TestCaller(4))).error_code == 0
+            await trio.sleep(9.9)
+            assert service.coordinator.group_states() == {"g": "Stable"}
+
+    run(scenario)

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from kraft.common.errors import ApiError, StorageError
+from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
@@ -358,5 +358,89 @@ def test_offsets_of_deleted_topics_go_also_from_shards_that_were_loading():
             await trio.testing.wait_all_tasks_blocked()
             assert service.coordinator.committed_offsets() == {}
             assert len(service.coordinator.runtime.partitions()) == PARTITIONS
+
+    run(scenario)
+
+
+def test_leadership_lost_while_an_append_runs_leaves_the_answer_to_the_resignation():
+    async def scenario():
+        async with serving() as service, trio.open_nursery() as nursery:
+            service.log.held = True
+
+            def not_led(partition):
+                raise NotLeader("moved")
+
+            service.log.high_watermark = not_led
+            pending = ask(nursery, commit(service, 1))
+            await trio.testing.wait_all_tasks_blocked()
+            assert not pending.answered
+            service.coordinator.on_resignation(service.partition("g").partition, 2)
+            await trio.testing.wait_all_tasks_blocked()
+            assert code_of(pending.response) == ErrorCode.NOT_COORDINATOR
+
+    run(scenario)
+
+
+def test_a_partition_that_is_lost_before_it_is_loaded_harms_nobody():
+    async def scenario():
+        log = MemoryLog()
+        subscribe = log.on_high_watermark
+
+        def not_led(partition, listener):
+            raise NotLeader("not yet")
+
+        log.on_high_watermark = not_led
+        async with serving(log) as service:
+            assert not service.coordinator.runtime.is_active(0)
+            service.coordinator.on_resignation(1, 2)
+            log.on_high_watermark = subscribe
+            await trio.sleep(1)
+            assert [service.coordinator.runtime.is_active(partition) for partition in range(PARTITIONS)] == [True, False, True, True]
+
+    run(scenario)
+
+
+def test_a_deadline_that_a_failed_append_put_back_passes_again():
+    """A member's session ends, the record of the empty group is refused, the member is back, and its session ends once more."""
+
+    async def scenario():
+        async with serving() as service:
+            joined = await service.coordinator.join_group(join_request("g"), TestCaller(3))
+            request = sync_request("g", joined.member_id, 1, {joined.member_id: b"all"})
+            assert (await service.coordinator.sync_group(request, TestCaller(4))).error_code == 0
+            service.log.fail_next = [ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)]
+            await trio.sleep(10.1)
+            assert service.coordinator.group_states() == {"g": "Stable"}
+            await trio.sleep(0.5)
+            assert service.coordinator.group_states() == {"g": "Empty"}
+
+    run(scenario)
+
+
+def test_a_successor_waits_for_an_append_that_cannot_be_cancelled():
+    async def scenario():
+        async with serving() as service, trio.open_nursery() as nursery:
+            await commit(service, 1)
+            real_append = service.log.append
+            writing = trio.Event()
+
+            async def append(*arguments):
+                with trio.CancelScope(shield=True):
+                    await writing.wait()
+                    return await real_append(*arguments)
+
+            service.log.append = append
+            pending = ask(nursery, commit(service, 2))
+            await trio.testing.wait_all_tasks_blocked()
+            partition = service.partition("g").partition
+            for epoch in (2, 3):
+                service.coordinator.on_resignation(partition, epoch)
+                service.coordinator.on_election(partition, epoch)
+            await trio.testing.wait_all_tasks_blocked()
+            assert not service.coordinator.runtime.is_active(partition)
+            assert code_of(pending.response) == ErrorCode.NOT_COORDINATOR
+            writing.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert await committed(service) == 2, "it landed, so the successor has read it"
 
     run(scenario)
