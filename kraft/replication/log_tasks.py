@@ -5,7 +5,7 @@ Each concern is a task with its own period (Kafka's names); the Python part of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,6 +13,8 @@ import trio
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import StorageError
 from kraft.replication.log_flusher import LogFlusher
+from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import World
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 LOGS_PER_SLICE = 20
 DELETION_PERIOD_SECONDS = 1.0
 PRODUCER_EXPIRY_PERIOD_SECONDS = 600.0
+SLICE_SECONDS = 0.0002
 
 
 class LogTasks:
@@ -37,6 +40,7 @@ class LogTasks:
         self._config = config
         self._directory_failed = directory_failed
         self._log = log
+        self._cleaner = LogCleanerManager(logs, map_bytes_max=config().integer("log.cleaner.dedupe.buffer.size"))
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -49,6 +53,8 @@ class LogTasks:
             )
             task_nursery.start_soon(self._every, self._flush_period, self.flush_due)
             task_nursery.start_soon(self._every, lambda: PRODUCER_EXPIRY_PERIOD_SECONDS, self.expire_producers)
+            if self._config().flag("log.cleaner.enable"):
+                task_nursery.start_soon(self._clean)
 
     async def _every(self, period: Callable[[], float], task: Callable[[], object]) -> None:
         while True:
@@ -112,3 +118,37 @@ class LogTasks:
             log.maybe_expire_producers(now_ms)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()
+
+    async def _clean(self) -> None:
+        """Compact the log that needs it most, again and again; rest for log.cleaner.backoff.ms when none does.
+
+        It is a long Python loop, so it runs on the loop in slices, and rests twice as long as it ran while it is at it (DESIGN D4: a thread would hold the
+        interpreter).
+        """
+        clock = self._world.clock
+        while True:
+            candidate = self._cleaner.next_log(clock.wall_ms())
+            if candidate is None:
+                await clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
+                continue
+            start = clock.now()
+            partition = str(candidate.log.topic_partition)
+            try:
+                await self._run_in_slices(self._cleaner.clean(candidate, clock.wall_ms()))
+            except CleaningAborted:
+                self._log.info("cleaning aborted", partition=partition)
+            except Uncleanable as problem:
+                self._log.error("log cannot be cleaned", partition=partition, reason=str(problem))
+            except (OSError, StorageError) as problem:
+                self._directory_failed(self._logs.directory_of(candidate.log).path, str(problem))
+            else:
+                self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
+
+    async def _run_in_slices(self, steps: Iterator[None]) -> None:
+        clock = self._world.clock
+        start = clock.now()
+        for _ in steps:
+            spent = clock.now() - start
+            if spent >= SLICE_SECONDS:
+                await clock.sleep(2 * spent)
+                start = clock.now()
