@@ -240,7 +240,7 @@ class LogLoader:
         self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
         self._epochs.truncate_from_end(self._segments[first].base_offset)  # What is read anew says its epochs itself.
         for index in range(first, len(self._segments)):
-            if self._is_behind_a_gap(index):
+            if self._does_not_follow(index):
                 self._drop_from(index)
                 break
             if self._recover_segment(self._segments[index], with_state=True):
@@ -248,12 +248,18 @@ class LogLoader:
                 break
         end_offset = self._segments[-1].next_offset()
         self._producers.map_end_offset = end_offset
+        self._files.sync_directory(self._directory)  # What an interrupted truncation removed must not come back among new segments.
         return end_offset
 
-    def _is_behind_a_gap(self, index: int) -> bool:
-        """Whether a segment before this one was lost. Cleaning leaves gaps too, but only below the recovery point."""
-        base_offset = self._segments[index].base_offset
-        return index > 0 and base_offset > max(self._segments[index - 1].next_offset(), self._recovery_point)
+    def _does_not_follow(self, index: int) -> bool:
+        """Whether the segment before this one was lost, or reaches into it: names come and go in any order when the power fails.
+
+        Cleaning leaves gaps below the recovery point.
+        """
+        if index == 0:
+            return False
+        base_offset, end_offset = self._segments[index].base_offset, self._segments[index - 1].next_offset()
+        return base_offset < end_offset or base_offset > max(end_offset, self._recovery_point)
 
     def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> bool:
         """Read one segment; whether it had to be cut."""
