@@ -29,7 +29,7 @@ class Alarm:
 class SimulatedClock:
     """Implements `kraft.world.ports.Clock`. At speed 0 it stands still."""
 
-    __slots__ = ("_alarms", "_at", "_node", "_origin", "_speed", "wall_skew_ms")
+    __slots__ = ("_alarms", "_at", "_node", "_origin", "_speed", "_wall_origin", "wall_skew_ms")
 
     def __init__(self, node: Node, *, started: float, speed: float = 1.0, wall_skew_ms: int = 0) -> None:
         """`started`: what `now` says at this moment."""
@@ -37,6 +37,7 @@ class SimulatedClock:
         self._at = node.time.now  # Universal time at which `now` was `_origin`.
         self._origin = started
         self._speed = speed
+        self._wall_origin = started - node.time.now  # `now` at the moment when every simulation begins.
         self.wall_skew_ms = wall_skew_ms
         self._alarms: dict[Alarm, None] = {}
         node.on_death(self._silence)
@@ -54,7 +55,7 @@ class SimulatedClock:
 
     def read_wall_ms(self) -> int:
         """The wall clock as the disk stamps files with it: no port call, no trace."""
-        return EPOCH_MS + self.wall_skew_ms + int((self._origin + (self._node.time.now - self._at) * self._speed) * 1000)
+        return EPOCH_MS + self.wall_skew_ms + int((self._read() - self._wall_origin) * 1000)
 
     def set_speed(self, speed: float) -> None:
         """From now on the clock makes `speed` seconds a universal second; alarms move accordingly."""

@@ -80,6 +80,18 @@ def test_clocks_of_nodes_run_apart() -> None:
     simulate(fate)
 
 
+def test_wall_clocks_agree_unless_fate_says_otherwise() -> None:
+    async def fate(universe: Universe) -> None:
+        await universe.sleep(77)
+        first = universe.world_for(1)
+        await universe.sleep(10)
+        assert first.clock.wall_ms() == pytest.approx(universe.world_for(2).clock.wall_ms(), abs=1)
+        assert first.clock.wall_ms() == pytest.approx(1_767_225_600_000 + 87_000, abs=1)
+        assert abs(first.clock.now() - universe.world_for(2).clock.now()) > 1, "monotonic clocks begin anywhere"
+
+    simulate(fate)
+
+
 def test_a_sleep_follows_its_clock_when_the_speed_changes() -> None:
     async def fate(universe: Universe) -> None:
         world = universe.world_for(1)
