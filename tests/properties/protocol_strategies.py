@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
 
+import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 import kraft.coordinator.records
@@ -32,6 +35,21 @@ def message_classes() -> tuple[type[Message], ...]:
             declared = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module.__name__]
             found += [value for value in declared if issubclass(value, Message)]
     return tuple(found)
+
+
+SOAK = os.environ.get("KRAFT_SOAK") == "1"
+
+
+def shares(classes: Sequence[type[Message]]) -> pytest.MarkDecorator:
+    """Parametrize by `classes`. A run draws from all of them at once, so each run sees another part; a soak (KRAFT_SOAK=1) takes them one by one."""
+    parts = [[cls] for cls in classes] if SOAK else [list(classes)]
+    return pytest.mark.parametrize("classes", parts, ids=[part[0].__name__ if len(part) == 1 else "any" for part in parts])
+
+
+def examples(count: int) -> settings:
+    """`count` examples of all messages together, or a tenth as many of each one in a soak."""
+    checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
+    return settings(max_examples=count // 10 if SOAK else count, deadline=None, suppress_health_check=checks)
 
 
 def versions(cls: type[Message]) -> range:
@@ -70,7 +88,7 @@ def scalar(kind: str) -> st.SearchStrategy[Any]:
 
 def unknown_tags() -> st.SearchStrategy[dict[int, bytes] | None]:
     """Tags that no schema defines."""
-    return st.one_of(st.none(), st.dictionaries(st.sampled_from([90, 127, 128, 20000, 0x7FFFFFFF]), st.binary(max_size=4), min_size=1, max_size=3))
+    return st.one_of(st.none(), st.dictionaries(st.sampled_from([90, 127, 128, 20000, 0x7FFFFFFE]), st.binary(max_size=4), min_size=1, max_size=3))
 
 
 def structs(cls: type[Struct], version: int, *, flexible: bool, tags: bool, special: Special, owner: type[Struct]) -> st.SearchStrategy[Any]:

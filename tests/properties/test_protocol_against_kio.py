@@ -18,16 +18,14 @@ from functools import cache
 from typing import Any
 
 import kio.schema
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from kraft.protocol.schema import Message, Struct
-from tests.properties.protocol_strategies import Special, message_classes, messages, versions
+from tests.properties.protocol_strategies import SOAK, Special, examples, message_classes, messages, shares, versions
 
-SOAK = os.environ.get("KRAFT_SOAK") == "1"
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 KINDS = ("request", "response", "header", "data")
 SPECIAL_VALUES = {
@@ -135,10 +133,11 @@ def known_to_kio(cls: type[Message]) -> bool:
     return any(os.path.isdir(f"{path}/{re.sub('_(request|response)$', '', module).replace('kraft_', 'k_raft_')}") for path in kio.schema.__path__)
 
 
-@pytest.mark.parametrize("cls", list(filter(known_to_kio, message_classes())), ids=lambda cls: cls.__name__)
+@shares([cls for cls in message_classes() if known_to_kio(cls)])
 @given(data=st.data())
-@settings(max_examples=300 if SOAK else 2, deadline=None, suppress_health_check=list(HealthCheck))
-def test_kio_writes_and_reads_the_same(cls: type[Message], data: st.DataObject) -> None:
+@examples(200)
+def test_kio_writes_and_reads_the_same(classes: list[type[Message]], data: st.DataObject) -> None:
+    cls = data.draw(st.sampled_from(classes))
     for version in versions(cls) if SOAK else [data.draw(st.sampled_from(versions(cls)))]:
         compare(cls, version, data)
 

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kraft.common.errors import ProtocolError
 from kraft.protocol.schema import Message, fields_of
-from tests.properties.protocol_strategies import message_classes, messages, versioned_messages, versions
-
-SOAK = os.environ.get("KRAFT_SOAK") == "1"
-CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
-
-
-def examples(count: int) -> settings:
-    """Few examples of each of the 272 messages per run, drawn anew in each run; many in a soak."""
-    return settings(max_examples=400 if SOAK else count, deadline=None, suppress_health_check=CHECKS)
+from tests.properties.protocol_strategies import examples, message_classes, messages, shares, versioned_messages, versions
 
 
 def changing(cls: type[Message]) -> bool:
     return any(not field.present(version) for field in fields_of(cls) for version in versions(cls))
 
 
-every_message = pytest.mark.parametrize("cls", message_classes(), ids=lambda cls: cls.__name__)
-every_changing_message = pytest.mark.parametrize("cls", list(filter(changing, message_classes())), ids=lambda cls: cls.__name__)
+every_message = shares(message_classes())
+every_changing_message = shares([cls for cls in message_classes() if changing(cls)])
 
 
 @every_message
 @given(data=st.data())
-@examples(3)
-def test_a_decoded_message_is_the_one_that_was_encoded(cls: type[Message], data: st.DataObject) -> None:
+@examples(200)
+def test_a_decoded_message_is_the_one_that_was_encoded(classes: list[type[Message]], data: st.DataObject) -> None:
+    cls = data.draw(st.sampled_from(classes))
     version, message = data.draw(versioned_messages(cls))
     encoded = message.encode(version)
     assert cls.decode(encoded, version) == message
@@ -47,14 +38,17 @@ def test_a_decoded_message_is_the_one_that_was_encoded(cls: type[Message], data:
 
 @every_message
 @given(data=st.data())
-@examples(1)
-def test_every_strict_prefix_is_refused(cls: type[Message], data: st.DataObject) -> None:
+@examples(200)
+def test_every_strict_prefix_is_refused(classes: list[type[Message]], data: st.DataObject) -> None:
+    cls = data.draw(st.sampled_from(classes))
     version, message = data.draw(versioned_messages(cls))
     encoded = message.encode(version)
     cuts = range(len(encoded)) if len(encoded) < 200 else data.draw(st.lists(st.integers(0, len(encoded) - 1), min_size=20, max_size=50))
     for cut in cuts:
         with pytest.raises(ProtocolError):
             cls.decode(encoded[:cut], version)
+        with pytest.raises(ProtocolError):
+            cls.decode_from(encoded[:cut], 0, version)
     with pytest.raises(ProtocolError):
         cls.decode(encoded + b"\0", version)
 
@@ -71,8 +65,9 @@ def decodes_or_refuses(cls: type[Message], version: int, mutated: bytes) -> None
 
 @every_message
 @given(data=st.data())
-@examples(1)
-def test_changed_bytes_decode_or_are_refused(cls: type[Message], data: st.DataObject) -> None:
+@examples(200)
+def test_changed_bytes_decode_or_are_refused(classes: list[type[Message]], data: st.DataObject) -> None:
+    cls = data.draw(st.sampled_from(classes))
     version, message = data.draw(versioned_messages(cls))
     encoded = bytearray(message.encode(version))
     byte = st.one_of(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), st.integers(0, 255))
@@ -84,8 +79,9 @@ def test_changed_bytes_decode_or_are_refused(cls: type[Message], data: st.DataOb
 
 @every_message
 @given(data=st.data())
-@examples(1)
-def test_random_bytes_decode_or_are_refused(cls: type[Message], data: st.DataObject) -> None:
+@examples(200)
+def test_random_bytes_decode_or_are_refused(classes: list[type[Message]], data: st.DataObject) -> None:
+    cls = data.draw(st.sampled_from(classes))
     version = data.draw(st.sampled_from(versions(cls)))
     for content in data.draw(st.lists(st.binary(max_size=80), min_size=3, max_size=12)):
         decodes_or_refuses(cls, version, content)
@@ -95,8 +91,9 @@ def test_random_bytes_decode_or_are_refused(cls: type[Message], data: st.DataObj
 
 @every_changing_message
 @given(data=st.data())
-@examples(3)
-def test_a_version_drops_fields_it_lacks_if_they_are_ignorable_and_refuses_the_message_otherwise(cls: type[Message], data: st.DataObject) -> None:
+@examples(200)
+def test_a_version_drops_fields_it_lacks_if_they_are_ignorable_and_refuses_the_message_otherwise(classes: list[type[Message]], data: st.DataObject) -> None:
+    cls = data.draw(st.sampled_from(classes))
     version = data.draw(st.sampled_from(versions(cls)))
     absent = [field for field in fields_of(cls) if not field.present(version)]
     assume(absent)
