@@ -162,6 +162,7 @@ def registration(broker_id: int, *, incarnation: int = 1, previous_epoch: int = 
         "features": [
             Feature(name="metadata.version", min_supported_version=30, max_supported_version=30),
             Feature(name="kraft.version", min_supported_version=0, max_supported_version=1),
+            Feature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
         ],
         "rack": None,
         "log_dirs": [bytes([broker_id]) * 16],

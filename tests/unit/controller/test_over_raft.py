@@ -1,4 +1,4 @@
-"""The controller over the real Raft driver, as a quorum of one on a simulated disk: what it acknowledged survives kill -9 and power loss, snapshots included."""
+"""The controller over the real Raft driver, a quorum of one on a simulated disk: what it acknowledged survives kill -9, power loss and snapshots."""
 
 from __future__ import annotations
 
