@@ -1,0 +1,81 @@
+"""What clients of a simulated cluster did and saw, kept in a form that `checks` can judge.
+
+Every value sent is unique in the whole run. An operation ends as acknowledged, failed (it certainly had no effect) or unknown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ACKNOWLEDGED = "acknowledged"
+FAILED = "failed"
+UNKNOWN = "unknown"
+
+Partition = tuple[str, int]
+
+
+@dataclass(slots=True)
+class Send:
+    """One batch of one producer. Times are universal seconds."""
+
+    producer: str
+    partition: Partition
+    first: int
+    values: tuple[str, ...]
+    began: float
+    ended: float | None = None
+    outcome: str = UNKNOWN
+    offset: int = -1
+
+
+@dataclass(slots=True)
+class Commits:
+    """One committer of one partition of one group: numbers only grow."""
+
+    group: str
+    partition: Partition
+    acknowledged: int = -1
+    unknown: list[int] = field(default_factory=list)
+    acknowledgements: int = 0
+
+
+@dataclass(slots=True)
+class TopicLife:
+    """A topic that somebody made and perhaps grew and deleted."""
+
+    name: str
+    created: str = UNKNOWN
+    partitions_least: int = 0
+    deleted: str | None = None
+
+
+@dataclass(slots=True)
+class History:
+    """All of one run."""
+
+    sends: list[Send] = field(default_factory=list)
+    reads: dict[Partition, dict[int, str]] = field(default_factory=dict)
+    commits: list[Commits] = field(default_factory=list)
+    topics: list[TopicLife] = field(default_factory=list)
+    assignments: dict[tuple[int, str], str] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    generations: int = 0
+
+    def violation(self, text: str) -> None:
+        self.violations.append(text)
+
+    def saw(self, partition: Partition, offset: int, value: str, who: str) -> None:
+        """A reader found `value`: one offset never holds two."""
+        known = self.reads.setdefault(partition, {}).setdefault(offset, value)
+        if known != value:
+            self.violation(f"{who} reads {value} at {partition[0]}-{partition[1]} offset {offset}, where {known} was read before")
+
+    def assigned(self, generation: int, leader: str, tag: str, who: str) -> None:
+        """A member got its share: all members of a generation have it from one leader's one decision."""
+        self.generations += 1
+        known = self.assignments.setdefault((generation, leader), tag)
+        if known != tag:
+            self.violation(f"{who} is assigned {tag} in generation {generation}, where {known} was assigned to others")
+
+    def acknowledged_records(self) -> int:
+        return sum(len(send.values) for send in self.sends if send.outcome == ACKNOWLEDGED)

@@ -1,0 +1,119 @@
+"""Members of one classic group in a simulated run: they join, get their share from a leader, stay a while, leave or vanish."""
+
+from __future__ import annotations
+
+import trio
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
+from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraft.testing.simulation.coordinators import find_coordinator
+from kraft.testing.simulation.history import History
+from kraft.testing.simulation.producers import TRY_AGAIN
+from kraft.testing.simulation.session import Refused, Session, Unanswered
+
+SESSION_MS = 6_000
+REBALANCE_MS = 10_000
+HEARTBEAT_SECONDS = 1.0
+PROTOCOL = "range"
+CONSUMER = "consumer"
+REJOIN = {
+    *TRY_AGAIN, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID,
+}  # fmt: skip
+
+
+class Member:
+    """One consumer's place in the group, over and over again."""
+
+    def __init__(self, session: Session, history: History, group: str) -> None:
+        self._session = session
+        self._history = history
+        self._group = group
+        self._id = ""
+        self._decisions = 0
+        self.settled = trio.Event()  # Set by each generation in which it got its share.
+        self.stopping = trio.Event()
+
+    async def run(self) -> None:
+        while not self.stopping.is_set():
+            try:
+                await self._one_generation()
+            except Unanswered:
+                await self._session.pause(0.5)
+
+    async def _one_generation(self) -> None:
+        joined = await self._join()
+        if joined is None:
+            await find_coordinator(self._session, self._group)
+            await self._session.pause(0.3)
+            return
+        if not await self._sync(joined):
+            return
+        self.settled.set()
+        chance = self._session.chance
+        for _ in range(chance.randint(1, 20)):
+            await self._session.world.clock.sleep(HEARTBEAT_SECONDS)
+            if self.stopping.is_set() or not await self._heartbeat(joined.generation_id):
+                return
+        if chance.random() < 0.5:
+            await self._leave()
+        self._id = ""
+
+    async def _join(self) -> JoinGroupResponse | None:
+        protocol = JoinGroupRequestProtocol(name=PROTOCOL, metadata=self._session.name.encode())
+        request = JoinGroupRequest(
+            group_id=self._group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS, member_id=self._id, protocol_type=CONSUMER,
+            protocols=[protocol],
+        )  # fmt: skip
+        response: JoinGroupResponse = await self._session.call(request, 2, 9)
+        if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._id = response.member_id
+        elif response.error_code == ErrorCode.NONE:
+            self._id = response.member_id
+            return response
+        elif response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._id = ""
+        elif response.error_code not in REJOIN:
+            raise Refused("JoinGroup", response.error_code)
+        return None
+
+    async def _sync(self, joined: JoinGroupResponse) -> bool:
+        """As leader hand one tag to all; as member note which tag came."""
+        assignments = []
+        if joined.leader == joined.member_id:
+            self._decisions += 1
+            tag = f"{self._session.name}/{self._decisions}".encode()
+            assignments = [SyncGroupRequestAssignment(member_id=member.member_id, assignment=tag) for member in joined.members]
+        request = SyncGroupRequest(
+            group_id=self._group, generation_id=joined.generation_id, member_id=self._id, protocol_type=CONSUMER, protocol_name=PROTOCOL,
+            assignments=assignments,
+        )  # fmt: skip
+        response = await self._session.call(request, 0, 5)
+        if response.error_code in REJOIN:
+            if response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+                self._id = ""
+            return False
+        if response.error_code != ErrorCode.NONE:
+            raise Refused("SyncGroup", response.error_code)
+        self._history.assigned(joined.generation_id, joined.leader, bytes(response.assignment).decode(), self._session.name)
+        return True
+
+    async def _heartbeat(self, generation: int) -> bool:
+        request = HeartbeatRequest(group_id=self._group, generation_id=generation, member_id=self._id)
+        response = await self._session.call(request, 0, 4)
+        if response.error_code == ErrorCode.NONE:
+            return True
+        if response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
+            self._id = ""
+        elif response.error_code not in REJOIN:
+            raise Refused("Heartbeat", response.error_code)
+        return False
+
+    async def _leave(self) -> None:
+        request = LeaveGroupRequest(group_id=self._group, members=[MemberIdentity(member_id=self._id)])
+        response = await self._session.call(request, 3, 5)
+        if response.error_code not in (ErrorCode.NONE, *REJOIN):
+            raise Refused("LeaveGroup", response.error_code)
