@@ -1,0 +1,1 @@
+"""A node, or several, for tests: as real processes (`NodeProcess`). What users' own tests may import."""

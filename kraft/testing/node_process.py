@@ -1,0 +1,134 @@
+"""`kraft-node` as a child process: started on free ports, found by its ready line, killed, stopped and restarted over the same directory."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+READY_SECONDS_MAX = 30.0
+STOP_SECONDS_MAX = 30.0
+
+
+class NodeFailed(Exception):
+    """The process ended, or did not serve in time. Carries what it wrote to stderr."""
+
+
+class NodeProcess:
+    """One node. Ports are chosen at the first start and kept over restarts. Use as a context manager: whatever happens, no process is left behind."""
+
+    def __init__(self, directory: str | Path, *arguments: str, admin: bool = False, environment: dict[str, str] | None = None) -> None:
+        """`arguments` are further options of kraft-node. Logs go to `kraft-node.log` beside the data."""
+        self.directory = Path(directory)
+        self.arguments = arguments
+        self.environment = environment or {}
+        self._listen = "127.0.0.1:0"
+        self._controller_listen = "127.0.0.1:0"
+        self._admin = "127.0.0.1:0" if admin else "off"
+        self.process: subprocess.Popen[str] | None = None
+        self.ready: dict[str, str] = {}
+
+    def start(self) -> NodeProcess:
+        """Start and wait until it serves. Raises NodeFailed."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(self.directory / "data"), "--listen", self._listen]
+        command += ["--controller-listen", self._controller_listen, "--admin", self._admin, *self.arguments]
+        with open(self.log_path, "a", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment})
+        self.ready = self._await_ready()
+        self._listen = self.ready.get("kafka", self._listen)
+        self._controller_listen = self.ready.get("controller", self._controller_listen)
+        if self._admin != "off":
+            self._admin = self.ready["admin"].removeprefix("http://")
+        return self
+
+    @property
+    def log_path(self) -> Path:
+        return self.directory / "kraft-node.log"
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT for Kafka clients."""
+        return self.ready["kafka"]
+
+    @property
+    def admin_url(self) -> str:
+        return self.ready["admin"]
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash of the process."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait()
+        self._close_output()
+
+    def stop(self) -> int:
+        """SIGTERM, and wait for the end; returns the exit code. Raises NodeFailed when it does not end in time (it is killed then)."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise NodeFailed(f"the node did not stop within {STOP_SECONDS_MAX:g} s:\n{self.log_tail()}") from None
+        self._close_output()
+        return code
+
+    def pause(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
+
+    def log_tail(self, lines: int = 40) -> str:
+        return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+    def _await_ready(self) -> dict[str, str]:
+        assert self.process is not None
+        assert self.process.stdout is not None
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            while time.monotonic() < deadline:
+                if not selector.select(deadline - time.monotonic()):
+                    continue
+                line = self.process.stdout.readline()
+                if line.startswith("ready "):
+                    return dict(word.partition("=")[::2] for word in line.split()[1:])
+                if not line:
+                    code = self.process.wait()
+                    self._close_output()
+                    raise NodeFailed(f"the node ended with exit code {code}:\n{self.log_tail()}")
+        self.kill()
+        raise NodeFailed(f"the node did not serve within {READY_SECONDS_MAX:g} s:\n{self.log_tail()}")
+
+    def _close_output(self) -> None:
+        if self.process is not None and self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def __enter__(self) -> NodeProcess:
+        return self if self.process is not None else self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.kill()
+
+
+def temporary_node(*arguments: str, admin: bool = False) -> NodeProcess:
+    """A node over a new directory under the system's temporary one; the caller removes it."""
+    return NodeProcess(tempfile.mkdtemp(prefix="kraft-"), *arguments, admin=admin)
