@@ -1,0 +1,208 @@
+"""Registration of brokers and controllers, producer ids, features, placement."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.controller import cluster_control
+from kraft.controller.feature_control import Quorum, update_features
+from kraft.controller.producer_ids_control import allocate_producer_ids
+from kraft.controller.replica_placer import StripedReplicaPlacer, UsableBroker
+from kraft.metadata.image.cluster_image import Endpoint
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages import controller_registration_request as controllers
+from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
+from kraft.protocol.messages.broker_registration_request import Feature
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from tests.unit.controller.pure_cluster import PureCluster
+
+ELR = "eligible.leader.replicas.version"
+
+
+def test_a_new_broker_starts_fenced_with_the_next_offset_as_epoch() -> None:
+    cluster = PureCluster()
+    epoch = cluster.register(5, rack="r1")
+    broker = cluster.image.cluster.brokers[5]
+    assert (broker.epoch, broker.fenced, broker.in_controlled_shutdown, broker.rack) == (epoch, True, False, "r1")
+    assert broker.endpoints == (Endpoint("PLAINTEXT", "host5", 9005, 0),)
+    assert broker.directories == (b"\x05" * 16,)
+    assert str(broker.features["kraft.version"]) == "0-1"
+
+
+def test_the_same_incarnation_keeps_its_epoch_and_state_also_while_its_session_lasts() -> None:
+    cluster = PureCluster(5)
+    before = cluster.image.cluster.brokers[5]
+    assert cluster.register(5, session=True, rack="moved") == before.epoch
+    after = cluster.image.cluster.brokers[5]
+    assert (after.fenced, after.rack) == (False, "moved")
+
+
+def test_a_new_incarnation_is_fenced_and_leads_nothing() -> None:
+    cluster = PureCluster(1, 2)
+    cluster.topic("t", [1, 2])
+    assert cluster.register(1, incarnation=2) > cluster.epoch(2)
+    assert cluster.image.cluster.brokers[1].fenced
+    assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "message"),
+    [
+        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID, "Expected cluster ID MkU3OEVBNTcwNTJENDM2Qk, but got cluster ID other"),
+        ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers."),
+        ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION, "No directories specified in request"),
+        ({"log_dirs": [bytes(15) + b"\x02"]}, ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request"),
+        ({"log_dirs": [b"x" * 16, b"x" * 16]}, ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request"),
+        ({"log_dirs": [b"\x01" * 16]}, ErrorCode.INVALID_REGISTRATION, "Broker 1 is already registered with directory AQEBAQEBAQEBAQEBAQEBAQ"),
+        ({"features": []}, ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"),
+        (
+            {"features": [Feature(name="metadata.version", min_supported_version=7, max_supported_version=29)]},
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Unable to register because the broker does not support finalized version 30 of metadata.version. "
+            "The broker wants a version between 7 and 29, inclusive.",
+        ),
+        (
+            {"features": [Feature(name="metadata.version", min_supported_version=7, max_supported_version=30)]},
+            ErrorCode.UNSUPPORTED_VERSION,
+            "Unable to register because the broker does not support finalized version 1 of kraft.version. "
+            "The broker wants a version between 0 and 0, inclusive.",
+        ),
+    ],
+)
+def test_registrations_that_are_refused(fields: dict[str, Any], code: int, message: str) -> None:
+    cluster = PureCluster(1)
+    with pytest.raises(ApiError) as refused:
+        cluster.register(2, **fields)
+    assert (refused.value.code, refused.value.message) == (code, message)
+
+
+def test_a_controller_registers() -> None:
+    cluster = PureCluster()
+    request = controllers.ControllerRegistrationRequest(
+        controller_id=3, incarnation_id=b"i" * 16, listeners=[controllers.Listener(name="C", host="h", port=1, security_protocol=0)]
+    )
+    cluster.apply(cluster_control.register_controller(cluster.view, request))
+    assert cluster.image.cluster.controllers[3].endpoints == (Endpoint("C", "h", 1, 0),)
+
+
+def test_producer_ids_come_in_blocks_of_a_thousand() -> None:
+    cluster = PureCluster(1)
+    request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epoch(1))
+    blocks = [cluster.apply(allocate_producer_ids(cluster.view, request)) for _ in range(3)]
+    assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [(0, 1000), (1000, 1000), (2000, 1000)]
+    with pytest.raises(ApiError) as stale:
+        allocate_producer_ids(cluster.view, AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
+    assert stale.value.code == ErrorCode.STALE_BROKER_EPOCH
+    cluster.replay(ProducerIdsRecord(broker_id=1, broker_epoch=1, next_producer_id=(1 << 63) - 500))
+    with pytest.raises(ApiError) as exhausted:
+        allocate_producer_ids(cluster.view, request)
+    assert exhausted.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+class RaftFeatures:
+    """A quorum whose kraft.version can be raised."""
+
+    def __init__(self, *voters: int) -> None:
+        self.level = 0
+        self.quorum = Quorum(lambda: voters, lambda: self.level, self.raise_level)
+
+    def raise_level(self, level: int, validate_only: bool) -> None:
+        if not validate_only:
+            self.level = level
+
+
+def update(cluster: PureCluster, name: str, level: int, *, upgrade: int = 1, version: int = 2, raft: RaftFeatures | None = None, **fields: Any) -> Any:
+    key = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade, **{k: fields.pop(k) for k in ("allow_downgrade",) if k in fields})
+    return update_features(cluster.view, UpdateFeaturesRequest(feature_updates=[key], **fields), version, (raft or RaftFeatures(1)).quorum)
+
+
+def refusal(result: Any) -> str:
+    assert result.records == []
+    assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    prefix = "The update failed for all features since the following feature had an error: "
+    assert result.response.error_message.startswith(prefix)
+    return str(result.response.error_message.removeprefix(prefix))
+
+
+def supporting(cluster: PureCluster) -> PureCluster:
+    """A controller that could run ELR."""
+    features = cluster.settings.supported_features.set(ELR, type(cluster.settings.supported_features["kraft.version"])(0, 1))
+    cluster.settings = type(cluster.settings)(node_id=1, cluster_id=cluster.settings.cluster_id, supported_features=features)
+    return cluster
+
+
+def test_features_that_cannot_be_finalized() -> None:
+    cluster = PureCluster(1)
+    assert refusal(update(cluster, "nonsense", 1)) == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
+    assert refusal(update(cluster, ELR, 1)).endswith("Local controller 1 does not support this feature.")
+    assert refusal(update(cluster, "metadata.version", 31)).endswith("Local controller 1 only supports versions 30")
+    assert refusal(update(cluster, "kraft.version", -1)).endswith("A feature version cannot be less than 0.")
+    assert refusal(update(cluster, "kraft.version", 1, upgrade=9)).endswith("The controller does not support the given upgrade type.")
+    assert refusal(update(cluster, "kraft.version", 1, upgrade=2)).endswith("Can't downgrade to a newer version.")
+    with_peer = RaftFeatures(1, 2)
+    assert refusal(update(cluster, "kraft.version", 1, raft=with_peer)).endswith("controller 2 has not registered, and may not support this feature")
+
+
+def test_kraft_version_rises_through_the_quorum_and_never_falls() -> None:
+    cluster, raft = PureCluster(1), RaftFeatures(1)
+    assert update(cluster, "kraft.version", 1, raft=raft, validate_only=True).records == []
+    assert raft.level == 0
+    assert [type(record) for record in update(cluster, "kraft.version", 1, raft=raft).records] == [NoOpRecord]
+    assert raft.level == 1
+    assert "without setting the upgrade type" in refusal(update(cluster, "kraft.version", 0, raft=raft))
+    assert refusal(update(cluster, "kraft.version", 0, upgrade=2, raft=raft)).endswith("Can't downgrade the version of this feature.")
+
+
+def test_turning_elr_on_gives_the_cluster_one_min_isr() -> None:
+    cluster = supporting(PureCluster(1))
+    cluster.configure(4, "1", min_insync_replicas="2")
+    result = update(cluster, ELR, 1, version=1)
+    assert [type(record) for record in result.records] == [ConfigRecord, ConfigRecord, FeatureLevelRecord]
+    answer = cluster.apply(result)
+    assert [(r.feature, r.error_code) for r in answer.results] == [(ELR, 0)]
+    assert dict(cluster.image.configs.cluster.items()) == {"min.insync.replicas": "1"}
+    assert "min.insync.replicas" not in cluster.image.configs.broker(1)
+    assert cluster.view.elr_enabled
+    assert "without setting the upgrade type" in refusal(update(cluster, ELR, 0, version=0))
+    cluster.apply(update(cluster, ELR, 0, version=0, allow_downgrade=True))
+    assert not cluster.view.elr_enabled
+
+
+def usable(*specs: tuple[int, str | None, bool]) -> list[UsableBroker]:
+    return [UsableBroker(*spec) for spec in specs]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_replicas_are_striped_over_racks_and_brokers(seed: int) -> None:
+    brokers = usable((1, "a", False), (2, "a", False), (3, "b", False), (4, "b", False), (5, "c", False), (6, "c", False))
+    placed = StripedReplicaPlacer(random.Random(seed)).place(60, 3, brokers)
+    rack = {broker.id: broker.rack for broker in brokers}
+    for replicas in placed:
+        assert len(set(replicas)) == 3
+        assert len({rack[broker] for broker in replicas}) == 3
+    leaders = [replicas[0] for replicas in placed]
+    assert all(leaders.count(broker.id) == 10 for broker in brokers)
+    assert all(sum(broker.id in replicas for replicas in placed) == 30 for broker in brokers)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_fenced_brokers_come_last_and_never_lead(seed: int) -> None:
+    brokers = usable((1, None, False), (2, None, True), (3, None, False))
+    for replicas in StripedReplicaPlacer(random.Random(seed)).place(20, 3, brokers):
+        assert replicas[2] == 2
+    for replicas in StripedReplicaPlacer(random.Random(seed)).place(20, 2, brokers):
+        assert 2 not in replicas
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_rack_of_fenced_brokers_gives_followers_only(seed: int) -> None:
+    brokers = usable((1, "a", False), (2, "b", True))
+    assert set(StripedReplicaPlacer(random.Random(seed)).place(5, 2, brokers)) == {(1, 2)}
