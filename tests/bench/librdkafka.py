@@ -1,0 +1,136 @@
+"""The librdkafka that confluent-kafka ships, called without a Python object per message, so that a benchmark measures brokers and not Python.
+
+Only what the load generator needs: produce batches of one payload, consume batches and drop them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections import deque
+from pathlib import Path
+
+import confluent_kafka
+
+PRODUCER, CONSUMER = 0, 1
+OFFSET_BEGINNING = -2
+COPY = 0x2
+BATCH = 10_000
+
+
+class RawMessage(ctypes.Structure):
+    _fields_ = (
+        ("err", ctypes.c_int),
+        ("rkt", ctypes.c_void_p),
+        ("partition", ctypes.c_int32),
+        ("payload", ctypes.c_void_p),
+        ("len", ctypes.c_size_t),
+        ("key", ctypes.c_void_p),
+        ("key_len", ctypes.c_size_t),
+        ("offset", ctypes.c_int64),
+        ("private", ctypes.c_void_p),
+    )
+
+
+def load_library() -> ctypes.CDLL:
+    """The very library that confluent_kafka uses."""
+    wheel = Path(confluent_kafka.__file__).parent.with_name("confluent_kafka.libs")
+    return ctypes.CDLL(str(next(wheel.glob("librdkafka-*.so*"))))
+
+
+LIBRARY = load_library()
+POINTER, INT, SIZE = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t
+for name, result, *arguments in (
+    ("rd_kafka_conf_new", POINTER),
+    ("rd_kafka_conf_set", INT, POINTER, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_char_p, SIZE),
+    ("rd_kafka_new", POINTER, INT, POINTER, ctypes.c_char_p, SIZE),
+    ("rd_kafka_topic_new", POINTER, POINTER, ctypes.c_char_p, POINTER),
+    ("rd_kafka_produce_batch", INT, POINTER, ctypes.c_int32, INT, POINTER, INT),
+    ("rd_kafka_poll", INT, POINTER, INT),
+    ("rd_kafka_outq_len", INT, POINTER),
+    ("rd_kafka_flush", INT, POINTER, INT),
+    ("rd_kafka_consume_start", INT, POINTER, ctypes.c_int32, ctypes.c_int64),
+    ("rd_kafka_consume_batch", ctypes.c_ssize_t, POINTER, ctypes.c_int32, INT, POINTER, SIZE),
+    ("rd_kafka_message_destroy", None, POINTER),
+):
+    function = getattr(LIBRARY, str(name))
+    function.restype, function.argtypes = result, arguments
+
+
+def client(kind: int, config: dict[str, str], topic: str) -> tuple[int, int]:
+    """A client and its topic handle. Raises ValueError for a setting that librdkafka refuses."""
+    settings, problem = LIBRARY.rd_kafka_conf_new(), ctypes.create_string_buffer(512)
+    for key, value in config.items():
+        if LIBRARY.rd_kafka_conf_set(settings, key.encode(), value.encode(), problem, 512) != 0:
+            raise ValueError(problem.value.decode())
+    handle = LIBRARY.rd_kafka_new(kind, settings, problem, 512)
+    if not handle:
+        raise ValueError(problem.value.decode())
+    return handle, LIBRARY.rd_kafka_topic_new(handle, topic.encode(), None)
+
+
+def produce(bootstrap: str, topic: str, count: int, size: int) -> float:
+    """Seconds from the first record until the last acknowledgement. The connection is warm: one batch goes before the clock starts."""
+    config = {
+        "bootstrap.servers": bootstrap,
+        "acks": "all",
+        "linger.ms": "5",
+        "batch.size": "1000000",
+        "queue.buffering.max.messages": "1000000",
+        "queue.buffering.max.kbytes": "131072",
+    }
+    handle, rkt = client(PRODUCER, config, topic)
+    payload = ctypes.create_string_buffer(bytes(index * 131 % 251 for index in range(size)), size)
+    messages = (RawMessage * BATCH)()
+    for message in messages:
+        message.payload, message.len = ctypes.addressof(payload), size
+    in_flight_max = max(BATCH, min(400_000, 64_000_000 // size))
+
+    def send(amount: int) -> None:
+        queued = LIBRARY.rd_kafka_produce_batch(rkt, 0, COPY, messages, amount)
+        if queued != amount:
+            raise RuntimeError(f"only {queued} of {amount} records were queued: error {messages[queued].err}")
+
+    send(100)
+    if LIBRARY.rd_kafka_flush(handle, 60_000) != 0:
+        raise TimeoutError("the first records were not acknowledged")
+    started, left = time.perf_counter(), count
+    while left:
+        amount = min(BATCH, left)
+        while LIBRARY.rd_kafka_outq_len(handle) > in_flight_max:
+            LIBRARY.rd_kafka_poll(handle, 1)
+        send(amount)
+        left -= amount
+        LIBRARY.rd_kafka_poll(handle, 0)
+    if LIBRARY.rd_kafka_flush(handle, 120_000) != 0:
+        raise TimeoutError("records were not acknowledged")
+    return time.perf_counter() - started
+
+
+def consume(bootstrap: str, topic: str, count: int) -> float:
+    """Seconds from the first record to the last of `count`."""
+    config = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "bench",
+        "fetch.message.max.bytes": "4194304",
+        "queued.max.messages.kbytes": "65536",
+        "queued.min.messages": "1000000",
+        "fetch.queue.backoff.ms": "1",
+        "auto.offset.reset": "error",
+    }
+    _, rkt = client(CONSUMER, config, topic)
+    LIBRARY.rd_kafka_consume_start(rkt, 0, OFFSET_BEGINNING)
+    messages, destroy = (ctypes.c_void_p * BATCH)(), LIBRARY.rd_kafka_message_destroy
+    first = LIBRARY.rd_kafka_consume_batch(rkt, 0, 30_000, messages, 1)
+    if first != 1:
+        raise TimeoutError("no first record")
+    destroy(messages[0])
+    started, seen = time.perf_counter(), 1
+    deadline = time.monotonic() + 120
+    while seen < count:
+        amount = LIBRARY.rd_kafka_consume_batch(rkt, 0, 20, messages, BATCH)
+        deque(map(destroy, messages[:amount]), maxlen=0)
+        seen += amount
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{seen} of {count} records after two minutes")
+    return time.perf_counter() - started

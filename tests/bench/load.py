@@ -1,0 +1,54 @@
+"""The load generator: a process of its own, told what to do by arguments, answering with one line of JSON.
+
+python -m tests.bench.load produce BOOTSTRAP TOPIC COUNT SIZE
+python -m tests.bench.load consume BOOTSTRAP TOPIC COUNT
+python -m tests.bench.load latency BOOTSTRAP TOPIC COUNT SIZE
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+
+
+def latency(bootstrap: str, topic: str, count: int, size: int) -> list[float]:
+    """Milliseconds from produce to acknowledgement, one record at a time."""
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 0, "socket.nagle.disable": True})
+    payload, times, failed = bytes(size), [], []
+
+    def delivered(error: object, message: object) -> None:
+        if error is not None:
+            failed.append(str(error))
+
+    for index in range(count + count // 10):
+        started = time.perf_counter()
+        producer.produce(topic, payload, partition=0, on_delivery=delivered)
+        while len(producer):
+            producer.poll(1)
+        if index >= count // 10:  # The first ones warm the connection.
+            times.append((time.perf_counter() - started) * 1000)
+    if failed:
+        raise RuntimeError(failed[0])
+    return sorted(times)
+
+
+def main(arguments: list[str]) -> None:
+    kind, bootstrap, topic, *numbers = arguments
+    if kind == "latency":
+        times = latency(bootstrap, topic, int(numbers[0]), int(numbers[1]))
+        print(json.dumps({"p50": times[len(times) // 2], "p99": times[int(len(times) * 0.99)], "max": times[-1]}))
+        return
+    from tests.bench import librdkafka
+
+    if kind == "produce":
+        seconds = librdkafka.produce(bootstrap, topic, int(numbers[0]), int(numbers[1]))
+    else:
+        seconds = librdkafka.consume(bootstrap, topic, int(numbers[0]))
+    print(json.dumps({"seconds": seconds}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

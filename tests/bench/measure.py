@@ -1,0 +1,135 @@
+"""The measurements. Each appends to `Figures`: (figure, system) -> values of all rounds."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.probe import until_acknowledged
+from tests.bench.process_usage import cpu_seconds, rss_mb
+from tests.bench.systems import System
+
+ROOT = Path(__file__).parents[2]
+LOAD_TIMEOUT_S = 300
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is measured. Sizes are in bytes."""
+
+    rounds: int = 3
+    bytes_1k: int = 512 * 1024 * 1024
+    bytes_100: int = 200 * 1000 * 1000
+    latency_records: int = 3000
+    latency_rounds: int = 5
+    restarts: int = 3
+    idle_s: float = 5.0
+
+    @property
+    def bytes_all(self) -> int:
+        """What one system writes in all rounds, about."""
+        return (self.rounds + 1) * (self.bytes_1k + self.bytes_100 * 2)
+
+
+@dataclass
+class Figures:
+    """Every value that was measured, in order."""
+
+    values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+
+    def add(self, figure: str, system: System, value: float) -> None:
+        self.values.setdefault(figure, {}).setdefault(system.name, []).append(value)
+        print(f"  {figure:28} {system.name:8} {value:10.3f}", flush=True)
+
+
+def load(*arguments: object) -> dict[str, float]:
+    """Run the load generator in a process of its own."""
+    done = subprocess.run([sys.executable, "-m", "tests.bench.load", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=LOAD_TIMEOUT_S)
+    if done.returncode != 0:
+        raise RuntimeError(f"load {arguments} failed: {done.stderr[-2000:]}")
+    result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def bootstrap(system: System) -> str:
+    return f"127.0.0.1:{system.port}"
+
+
+def in_turn(systems: list[System], rounds: int, measure: Callable[[System, int], None]) -> None:
+    """Each round visits both systems, the other one first each time."""
+    for number in range(rounds):
+        for system in systems if number % 2 == 0 else reversed(systems):
+            measure(system, number)
+
+
+def starts(make: Callable[[str, str], System], names: list[str], plan: Plan, figures: Figures) -> None:
+    """Process start to first acknowledged record on an empty directory, then kill -9 to the next acknowledged record. One node runs at a time."""
+    for number in range(plan.restarts):
+        for name in names if number % 2 == 0 else list(reversed(names)):
+            system = make(name, f"start-{number}")
+            system.prepare()
+            begun = time.perf_counter()
+            system.launch()
+            try:
+                figures.add("start_to_first_ack_s", system, until_acknowledged(system, "first", create=True) - begun)
+                time.sleep(1.0)
+                begun = time.perf_counter()
+                system.kill()
+                system.launch()
+                figures.add("kill_to_serving_s", system, until_acknowledged(system, "first", create=False) - begun)
+            finally:
+                system.kill()
+
+
+def idle_memory(systems: list[System], plan: Plan, figures: Figures) -> None:
+    """Memory of a node that serves nobody."""
+    time.sleep(plan.idle_s)
+    for system in systems:
+        figures.add("idle_rss_mb", system, rss_mb(system.pid))
+
+
+def throughput(systems: list[System], plan: Plan, figures: Figures) -> None:
+    """Produce and consume one partition, 1 KB and 100 B records; broker CPU seconds per GB (10^9 bytes) beside. The first round only warms."""
+
+    def one(system: System, number: int) -> None:
+        for label, size, total in (("1k", 1024, plan.bytes_1k), ("100", 100, plan.bytes_100)):
+            topic, count = f"t{label}-{number}", total // size
+            until_acknowledged(system, topic, create=True)
+            for kind, extra in (("produce", (count, size)), ("consume", (count,))):
+                before = cpu_seconds(system.pid)
+                seconds = load(kind, bootstrap(system), topic, *extra)["seconds"]
+                used = cpu_seconds(system.pid) - before
+                if number > 0:
+                    figures.add(f"{kind}_{label}_mb_s", system, count * size / seconds / 1e6)
+                    figures.add(f"{kind}_{label}_cpu_s_per_gb", system, used / (count * size / 1e9))
+
+    in_turn(systems, plan.rounds + 1, one)
+
+
+def latency(systems: list[System], plan: Plan, figures: Figures) -> None:
+    """One record of 1 KB at a time, after the throughput rounds."""
+    for system in systems:
+        until_acknowledged(system, "latency", create=True)
+        load("latency", bootstrap(system), "latency", plan.latency_records // 4, 1024)
+
+    def one(system: System, number: int) -> None:
+        times = load("latency", bootstrap(system), "latency", plan.latency_records, 1024)
+        figures.add("one_at_a_time_p50_ms", system, times["p50"])
+        figures.add("one_at_a_time_p99_ms", system, times["p99"])
+
+    in_turn(systems, plan.latency_rounds, one)
+
+
+def memory_after(systems: list[System], figures: Figures) -> None:
+    for system in systems:
+        figures.add("after_run_rss_mb", system, rss_mb(system.pid))
+
+
+def remove(directory: Path) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
