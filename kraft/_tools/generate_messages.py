@@ -1,8 +1,9 @@
 """Writes one declaration module per Kafka message from Kafka's own JSON schemas.
 
-    python -m kraft._tools.generate_messages SCHEMAS_DIR [--root DIR]
+    python -m kraft._tools.generate_messages SCHEMAS [--root DIR]
 
-SCHEMAS_DIR holds one folder per Kafka jar (`kafka-clients/ProduceRequest.json` ...), as `python -m kraft._tools.fetch_schemas` lays them out. What comes out:
+SCHEMAS is a folder with Kafka's jars, which contain their schemas (`python -m tests.java.jars` fetches them and prints the folder; docs/testing.md), or with
+one sub-folder of schemas per jar. What comes out:
 
 - `kraft/protocol/messages/`: requests, responses, headers, Raft control records and other data of the clients, raft and storage jars; `table.py` (the APIs);
 - `kraft/metadata/records/`: metadata records, and `table.py` (record id to module);
@@ -19,7 +20,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from kraft._tools.message_declarations import MessageDeclaration, StructDeclaration, collect_structs, read_schema
+from kraft._tools.message_declarations import MessageDeclaration, StructDeclaration, collect_structs, parse_schema, schema_texts
 
 RELEASE = "4.3.1"
 ORIGIN = f"Generated from Apache Kafka {RELEASE} by kraft/_tools/generate_messages.py: do not edit."
@@ -131,8 +132,8 @@ def generate(schemas: Path) -> dict[str, str]:
     """Every file to write, by path relative to the project's root."""
     by_package: dict[str, list[MessageDeclaration]] = {MESSAGES: [], METADATA_RECORDS: [], COORDINATOR_RECORDS: []}
     for jar, package in PACKAGE_OF_JAR.items():
-        for path in sorted((schemas / jar).glob("*.json")):
-            source = read_schema(path)
+        for text in schema_texts(schemas, jar):
+            source = parse_schema(text)
             if source["validVersions"] != "none":
                 message = MessageDeclaration(jar, source)
                 collect_structs(message)
@@ -146,13 +147,13 @@ def generate(schemas: Path) -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the message declarations from Kafka's JSON schemas.")
-    parser.add_argument("schemas", type=Path, help="folder with one sub-folder of JSON schemas per Kafka jar")
+    parser.add_argument("schemas", type=Path, help="folder with Kafka's jars, or with one sub-folder of JSON schemas per jar")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2], help="root of the project (default: the one this file is in)")
     options = parser.parse_args(arguments)
-    missing = [jar for jar in PACKAGE_OF_JAR if not (options.schemas / jar).is_dir()]
-    if missing:
-        raise SystemExit(f"generate_messages: {options.schemas} lacks {', '.join(missing)}")
-    files = generate(options.schemas)
+    try:
+        files = generate(options.schemas)
+    except FileNotFoundError as problem:
+        raise SystemExit(f"generate_messages: {problem}") from None
     for name, text in files.items():
         path = options.root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import keyword
 import re
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,21 @@ def snake_case(name: str) -> str:
     return result
 
 
-def read_schema(path: Path) -> dict[str, Any]:
+def schema_texts(source: Path, jar: str) -> list[str]:
+    """The schemas of a jar, in order of name: from `jar` in the folder `source`, or, unpacked, from `source/jar`. Raises FileNotFoundError."""
+    if (source / jar).is_dir():
+        return [path.read_text(encoding="utf-8") for path in sorted((source / jar).glob("*.json"))]
+    jars = sorted(source.glob(f"{jar}-[0-9]*.jar"))
+    if not jars:
+        raise FileNotFoundError(f"{source} has neither a folder {jar} nor {jar}-<version>.jar")
+    with zipfile.ZipFile(jars[-1]) as archive:
+        names = sorted((name for name in archive.namelist() if name.endswith(".json")), key=lambda name: name.rsplit("/", 1)[-1])
+        return [archive.read(name).decode("utf-8") for name in names]
+
+
+def parse_schema(text: str) -> dict[str, Any]:
     """One schema file: JSON with `//` comments on lines of their own or at a line's end."""
-    text = re.sub(r"(?m)^\s*//.*$", "", path.read_text(encoding="utf-8"))
+    text = re.sub(r"(?m)^\s*//.*$", "", text)
     schema: dict[str, Any] = json.loads(re.sub(r'(?m)//[^"\n]*$', "", text))
     return schema
 
