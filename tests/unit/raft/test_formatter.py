@@ -1,0 +1,176 @@
+"""`kraft storage format` and `info`: what Apache Kafka 4.3.1 refuses we refuse in its words, and what it writes we write."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kraft.common.errors import ConfigurationError
+from kraft.common.ids import uuid_from_text, uuid_to_text
+from kraft.raft.core.voter_set import Endpoint
+from kraft.raft.formatter import (
+    FormatPlan,
+    FormatRequest,
+    carry_out,
+    find_formatted,
+    parse_features,
+    parse_initial_controllers,
+    plan_format,
+    random_uuid,
+    storage_info,
+)
+from kraft.raft.quorum_storage import QuorumStorage
+from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID
+from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.storage.meta_properties import read_meta_properties
+from kraft.world.randomness import SeededRandomness
+from kraft.world.real.files import RealFileSystem
+from tests.unit.raft.builders import TextSerde, voters_of
+
+FILES = RealFileSystem()
+RANDOM = SeededRandomness("1")
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+DIRECTORY = "JEXY6aqzQY-32P5TStzaFg"
+OTHER = "MvDxzVmcRsaTz33bUuRU6A"
+
+
+def request(tmp_path: Path, **changes: object) -> FormatRequest:
+    directories = (str(tmp_path / "a"), str(tmp_path / "b"))
+    standard = FormatRequest(
+        cluster_id=CLUSTER,
+        node_id=1,
+        directories=directories,
+        metadata_directory=directories[0],
+        is_controller=True,
+        controller_endpoints=(Endpoint("CONTROLLER", "127.0.0.1", 9093),),
+        standalone=True,
+    )
+    return replace(standard, **changes)  # type: ignore[arg-type]
+
+
+def do(asked: FormatRequest) -> FormatPlan:
+    plan = plan_format(asked, find_formatted(FILES, asked.directories), RANDOM)
+    carry_out(FILES, plan, TextSerde(), lambda name, level: f"{name}={level}", 1_000)
+    return plan
+
+
+def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Path) -> None:
+    plan = do(request(tmp_path))
+    assert plan.lines()[0] == f"Formatting dynamic metadata voter directory {tmp_path / 'a'} with metadata.version 4.3-IV0."
+    bootstrap = SnapshotReader(FILES, str(tmp_path / "a" / "bootstrap.checkpoint"), BOOTSTRAP_ID, TextSerde())
+    assert [record for batch in bootstrap.batches() for record in batch.records] == ["metadata.version=30"]
+    assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
+    state = QuorumStorage(FILES, str(tmp_path / "a"), TextSerde(), segment_bytes=1 << 20).recover(voters_of(9))
+    (voter,) = state.voters.voters
+    identity = read_meta_properties(FILES, str(tmp_path / "a"))
+    assert identity is not None
+    assert (identity.cluster_id, identity.node_id, identity.directory_id) == (CLUSTER, 1, voter.key.directory_id)
+    assert (voter.endpoints, voter.min_version, voter.max_version, state.history.kraft_version) == ((Endpoint("CONTROLLER", "127.0.0.1", 9093),), 0, 1, 1)
+    second = read_meta_properties(FILES, str(tmp_path / "b"))
+    assert second is not None
+    assert second.directory_id not in (None, identity.directory_id)
+    assert not (tmp_path / "b" / "bootstrap.checkpoint").exists()
+
+
+def test_initial_controllers_give_this_node_its_directory_id(tmp_path: Path) -> None:
+    voters = parse_initial_controllers(f"1@h1:9093:{DIRECTORY},2@[::1]:9094:{OTHER}")
+    plan = do(request(tmp_path, standalone=False, initial_controllers=voters))
+    assert dict(plan.directory_ids)[str(tmp_path / "a")] == uuid_from_text(DIRECTORY)
+    assert plan.voters is not None
+    assert [(v.key.id, uuid_to_text(v.key.directory_id), v.endpoints) for v in plan.voters.voters] == [
+        (1, DIRECTORY, (Endpoint("CONTROLLER", "h1", 9093),)),
+        (2, OTHER, (Endpoint("CONTROLLER", "::1", 9094),)),
+    ]
+
+
+def test_without_initial_controllers_no_voters_are_written(tmp_path: Path) -> None:
+    plan = do(request(tmp_path, standalone=False, no_initial_controllers=True))
+    assert (plan.voters, plan.kraft_version) == (None, 1)
+    assert not (tmp_path / "a" / "__cluster_metadata-0").exists()
+
+
+def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
+    assert do(request(tmp_path / "s", standalone=False, has_static_voters=True)).kraft_version == 0
+    assert do(request(tmp_path / "b", standalone=False, is_controller=False)).voters is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"cluster_id": " "}, "--cluster-id"),
+        ({"has_static_voters": True}, "You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone"),
+        ({"standalone": False}, "you must specify one of the following: --standalone"),
+        ({"is_controller": False}, "You can only use --standalone on a controller"),
+        ({"no_initial_controllers": True}, "exclude one another"),
+        ({"controller_endpoints": ()}, "no controller listener"),
+        ({"standalone": False, "initial_controllers": voters_of(2, 3)}, "this node, 1, is not one of the controllers"),
+        ({"release_version": "9.9"}, "Unknown metadata.version '9.9'"),
+        ({"features": {"foo": 1}}, "Unsupported feature: foo"),
+        ({"features": {"metadata.version": 25}}, "No feature:metadata.version with feature level 25"),
+        ({"features": {"kraft.version": 0}}, "Cannot set kraft.version to 0"),
+        ({"features": {"kraft.version": 1}, "standalone": False, "has_static_voters": True}, "Cannot set kraft.version to 1"),
+        ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use only one"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message.replace("[", r"\[")):
+        do(request(tmp_path, **changes))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        do(request(tmp_path, has_static_voters=True, features={"foo": 1}, release_version="9.9"))
+    assert len(refused.value.problems) == 3
+
+
+def test_a_formatted_directory_is_refused_unless_it_shall_be_ignored(tmp_path: Path) -> None:
+    do(request(tmp_path, directories=(str(tmp_path / "a"),)))
+    before = (tmp_path / "a" / "meta.properties").read_bytes()
+    with pytest.raises(ConfigurationError, match="already formatted"):
+        do(request(tmp_path))
+    plan = do(request(tmp_path, ignore_formatted=True))
+    assert [directory for directory, _ in plan.directory_ids] == [str(tmp_path / "b")]
+    assert plan.voters is None
+    assert (tmp_path / "a" / "meta.properties").read_bytes() == before
+    assert do(request(tmp_path, ignore_formatted=True)).lines() == ["All of the log directories are already formatted."]
+
+
+@pytest.mark.parametrize(("changes", "message"), [({"cluster_id": "another"}, "Invalid cluster.id in"), ({"node_id": 2}, "Invalid node.id in")])
+def test_a_directory_of_somebody_else_is_never_touched(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    do(request(tmp_path))
+    with pytest.raises(ConfigurationError, match=message):
+        do(request(tmp_path, ignore_formatted=True, **changes))
+
+
+@pytest.mark.parametrize("text", ["", "1", "1@h", "1@h:1", "x@h:1:" + DIRECTORY, "1@h:99999:" + DIRECTORY, "1@h:1:short", f"1@h:1:{DIRECTORY},1@i:2:{OTHER}"])
+def test_malformed_controllers_are_named(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="--initial-controllers"):
+        parse_initial_controllers(text)
+
+
+def test_features_are_parsed() -> None:
+    assert parse_features(["kraft.version=1", "metadata.version=30"]) == {"kraft.version": 1, "metadata.version": 30}
+    for wrong in (["a"], ["a=b"], ["a=1", "a=2"]):
+        with pytest.raises(ConfigurationError, match="--feature"):
+            parse_features(wrong)
+
+
+def test_info_tells_what_is_there(tmp_path: Path) -> None:
+    asked = request(tmp_path, directories=(str(tmp_path / "a"),))
+    missing = storage_info(FILES, asked.directories)
+    assert (missing.exit_code, missing.lines()) == (1, ["Found problem:", f"  {tmp_path / 'a'} does not exist", ""])
+    do(asked)
+    found = storage_info(FILES, asked.directories)
+    assert found.exit_code == 0
+    assert found.lines()[:3] == ["Found log directory:", f"  {tmp_path / 'a'}", ""]
+    assert f"cluster.id={CLUSTER}" in found.lines()[3]
+    (tmp_path / "c").mkdir()
+    assert storage_info(FILES, [*asked.directories, str(tmp_path / "c")]).problems == (f"{tmp_path / 'c'} is not formatted.",)
+
+
+def test_a_random_uuid_is_one() -> None:
+    assert len(random_uuid(RANDOM)) == 22
+    assert len(uuid_from_text(random_uuid(RANDOM))) == 16
