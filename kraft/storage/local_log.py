@@ -130,8 +130,8 @@ class LocalLog:
 
     # Durability
 
-    def files_to_sync(self, start: int, end: int) -> list[OpenFile]:
-        """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind."""
+    def files_to_sync(self, start: int, end: int, *, closing: bool = False) -> list[OpenFile]:
+        """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind; with `closing` also those of the active one."""
         opened: list[OpenFile] = []
         if self.unsynced_names and self.topic_id is not None:
             opened.append(self.cache.get(self.path(PARTITION_METADATA)))
@@ -140,7 +140,7 @@ class LocalLog:
             segment = self.segments[index]
             if segment.base_offset >= end and index > first:
                 break
-            is_closed = index + 1 < len(self.segments) and self.segments[index + 1].base_offset <= end
+            is_closed = closing or (index + 1 < len(self.segments) and self.segments[index + 1].base_offset <= end)
             opened += segment.files_to_sync(with_indexes=is_closed)
         return opened
 

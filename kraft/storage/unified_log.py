@@ -50,8 +50,8 @@ class UnifiedLog:
     """See the module. Offsets are ints; `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are exclusive bounds."""
 
     __slots__ = (
-        "_epochs_written", "_pending", "_producer_expiration_ms", "_producers", "config", "high_watermark", "last_flush_ms", "leader_epoch_cache",
-        "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition", "truncations",
+        "_epochs_written", "_index_synced_at", "_pending", "_producer_expiration_ms", "_producers", "config", "high_watermark", "last_flush_ms",
+        "leader_epoch_cache", "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition", "truncations",
     )  # fmt: skip
 
     def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, config: LogConfig, *, topic_id: Uuid | None, now_ms: int) -> None:
@@ -70,6 +70,7 @@ class UnifiedLog:
         self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._pending: PendingAppend | None = None
         self._epochs_written = 0
+        self._index_synced_at = -1
         self.truncations = 0
         """How often the log was truncated in this run: a cleaning that began before gives up."""
 
@@ -122,7 +123,8 @@ class UnifiedLog:
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.leader_epoch_cache = loaded.epochs
-        self._epochs_written = -1
+        self._epochs_written = loaded.epochs.version if loaded.clean else -1
+        self._index_synced_at = loaded.log_end_offset if loaded.clean else -1
         self.local.unsynced_names = not loaded.clean
         self.load_report = loaded.report
         if loaded.producers.producers or loaded.producers.snapshots:
@@ -494,16 +496,16 @@ class UnifiedLog:
             job.run()
             self.finish_flush(job, now_ms)
 
-    def prepare_flush(self, up_to: int | None = None) -> FlushJob | None:
+    def prepare_flush(self, up_to: int | None = None, *, closing: bool = False) -> FlushJob | None:
         """First step of `flush`; None when it is durable already. Raises StorageError."""
         up_to = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         local = self.local
         epochs = self.leader_epoch_cache
-        is_flushed = up_to <= self.recovery_point and not local.unsynced_names and epochs.version == self._epochs_written
+        is_flushed = up_to <= self.recovery_point and not closing and not local.unsynced_names and epochs.version == self._epochs_written
         if not local.files_exist or is_flushed:
             return None
         try:
-            opened = local.files_to_sync(self.recovery_point, up_to)
+            opened = local.files_to_sync(self.recovery_point, up_to, closing=closing)
         except OSError as problem:
             raise StorageError(f"flush of {self.directory}: {problem}") from problem
         content = epochs.to_text().encode() if epochs.version != self._epochs_written else None
@@ -536,7 +538,11 @@ class UnifiedLog:
         self.active_segment.close_for_appends()
         if self._producers is not None:
             self._producers.take_snapshot(durable=True, even_if_empty=False)
-        self.flush()
+        job = self.prepare_flush(closing=self._index_synced_at != self.log_end_offset)
+        if job is not None:
+            job.run()
+            self.finish_flush(job)
+        self._index_synced_at = self.log_end_offset
         self.local.forget_files()
 
 

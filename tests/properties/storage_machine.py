@@ -10,7 +10,6 @@ import random
 from dataclasses import dataclass
 
 from kraft.common.errors import ApiError
-from kraft.common.ids import TopicPartition
 from kraft.protocol.records.record_batch import batches
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
@@ -55,6 +54,7 @@ class StorageMachine:
         self.serial = 0
         self.sequence = 0
         self.lives = 0
+        self.lost_power = False
         self.manager = self.open()
 
     def open(self) -> LogManager:
@@ -167,7 +167,7 @@ class StorageMachine:
 
     def settle(self, power_lost: bool) -> None:
         """Died while starting: what one power loss may take, the next start must not be asked for."""
-        self.lost_power = getattr(self, "lost_power", False) or power_lost
+        self.lost_power = self.lost_power or power_lost
 
     # Checks
 
@@ -187,7 +187,7 @@ class StorageMachine:
     def check(self, *, exact: bool, power_lost: bool = False) -> None:
         log, model = self.log, self.model
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
-        power_lost = power_lost or getattr(self, "lost_power", False)
+        power_lost = power_lost or self.lost_power
         self.lost_power = False
         expected = [batch for batch in model.batches if batch[0] + len(batch[2]) > log.log_start_offset]
         found = self.found()
@@ -204,7 +204,8 @@ class StorageMachine:
         log, model = self.log, self.model
         possible = [*expected, self.pending] if self.pending is not None else expected
         if power_lost and found and found[0][0] >= model.durable:
-            possible = possible[[batch[0] for batch in possible].index(found[0][0]) :]  # the first segments may be lost, as long as nothing lies between the others
+            # The first segments may be lost, as long as nothing is missing between the others.
+            possible = possible[[batch[0] for batch in possible].index(found[0][0]) :]
         assert found == possible[: len(found)], (found, possible)
         least = min(model.durable if power_lost else model.end, *self.ends_allowed, model.end)
         assert log.log_end_offset >= least, f"{log.log_end_offset} < {least}: {log.load_report}"
@@ -233,6 +234,3 @@ def run_life(seed: int, steps: int) -> StorageMachine:
     machine.machine.node.die_after_calls(10**9, power_lost=False)
     machine.check(exact=True)
     return machine
-
-
-__all__ = ["StorageMachine", "TopicPartition", "run_life"]

@@ -49,7 +49,9 @@ class Machine:
         self.disk.crash()
         self.start()
 
-    def log(self, config: LogConfig | None = None, *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0, now_ms: int = NOW_MS) -> UnifiedLog:
+    def log(
+        self, config: LogConfig | None = None, *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0, now_ms: int = NOW_MS
+    ) -> UnifiedLog:
         return UnifiedLog.open(
             self.files,
             DIRECTORY,

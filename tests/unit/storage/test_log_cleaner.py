@@ -1,0 +1,211 @@
+"""Compaction: what is kept, what goes when, and that offsets never change."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.log_cleaner import Cleaning, CleaningAborted
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_manager import LogManager
+from kraft.storage.log_to_clean import log_to_clean
+from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, batches_in, content
+
+CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retention_ms=1000, index_interval_bytes=50)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def put(log: UnifiedLog, key: bytes, value: bytes | None, **options: int | bool) -> int:
+    offset = log.append_as_leader(batch_of(value, keys=(key,), **options), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR).first_offset
+    log.update_high_watermark(log.log_end_offset)
+    return offset
+
+
+def clean(log: UnifiedLog, *, now_ms: int = NOW_MS, checkpoint: int | None = None, map_bytes_max: int = 1 << 20) -> int:
+    """Close the active segment, clean, and add a record so that the high watermark lies beyond; the offset up to which the log is clean."""
+    log.roll(NOW_MS)
+    log.flush()
+    candidate = log_to_clean(log, checkpoint, now_ms)
+    assert candidate.cleanable_bytes > 0
+    cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=map_bytes_max)
+    for _ in cleaning.run():
+        pass
+    return cleaning.stats.end_offset
+
+
+def test_only_the_last_record_of_a_key_stays_at_its_offset(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    last = {}
+    for index in range(60):
+        key = b"k%d" % (index * 7 % 5)
+        last[key] = (put(log, key, b"v%d" % index), key, b"v%d" % index)
+    clean(log)
+    assert content(log) == sorted(last.values())
+    assert log.log_end_offset == 60
+    assert sum(1 for segment in log.segments if segment.size) <= 3  # emptied ones are merged by the next cleaning
+
+
+def test_long_keys_are_told_apart(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    for index in range(20):
+        put(log, b"k" * 40 + b"%d" % (index % 3), b"%d" % index)
+    clean(log)
+    assert [value for _, _, value in content(log)] == [b"17", b"18", b"19"]
+
+
+def test_batches_are_thinned_out_and_keep_their_span_and_codec(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    for codec in range(5):
+        log.append_as_leader(batch_of(b"a", b"b", b"c", keys=(b"x", b"only%d" % codec, b"x"), codec=codec), 0, now_ms=NOW_MS)
+    put(log, b"z", b"end")
+    clean(log)
+    for codec, batch in enumerate(batches_in(log)[:5]):
+        batch.verify_crc()
+        assert (batch.base_offset, batch.last_offset, batch.codec) == (codec * 3, codec * 3 + 2, codec)
+    assert [key for _, key, _ in content(log)] == [b"only0", b"only1", b"only2", b"only3", b"only4", b"x", b"z"]
+
+
+def test_a_tombstone_stays_until_its_horizon_has_passed(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    put(log, b"k", b"v")
+    put(log, b"k", None)
+    put(log, b"other", b"v")
+    done = clean(log)
+    assert content(log) == [(1, b"k", None), (2, b"other", b"v")]
+    assert batches_in(log)[0].delete_horizon_ms == NOW_MS + 1000
+    assert batches_in(log)[0].records()[0].timestamp == NOW_MS
+    put(log, b"x", b"v")
+    done = clean(log, now_ms=NOW_MS + 999, checkpoint=done)
+    assert (1, b"k", None) in content(log)
+    put(log, b"y", b"v")
+    clean(log, now_ms=NOW_MS + 1000, checkpoint=done)
+    assert [key for _, key, _ in content(log)] == [b"other", b"x", b"y"]
+
+
+def test_records_behind_the_map_stay_as_they_are(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    for index in range(30):
+        put(log, b"k%d" % (index % 15), b"%d" % index)
+    end = clean(log, map_bytes_max=160 * 5)
+    assert 0 < end < 30
+    kept = content(log)
+    assert [offset for offset, _, _ in kept if offset >= end] == list(range(end, 30))
+    assert {key: value for _, key, value in kept} == {b"k%d" % n: b"%d" % (n + 15) for n in range(15)}
+
+
+def test_the_batch_at_the_high_watermark_and_the_last_of_a_producer_stay_as_empty_ones(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    put(log, b"k", b"1", producer_id=5, producer_epoch=2, base_sequence=0)
+    put(log, b"k", b"2", producer_id=5, producer_epoch=2, base_sequence=1)
+    put(log, b"k", b"3")
+    clean(log)
+    found = [(batch.base_offset, batch.count, batch.producer_id, batch.base_sequence) for batch in batches_in(log)]
+    assert found == [(1, 0, 5, 1), (2, 1, -1, -1)]
+    log.close()
+    assert machine.log(CONFIG, clean=True).producers.producers[5].last_sequence == 1
+
+
+def test_the_active_segment_and_what_is_not_durable_are_left_alone(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    for index in range(30):
+        put(log, b"k", b"%d" % index)
+    assert log_to_clean(log, None, NOW_MS).cleanable_bytes == 0
+    log.flush()
+    assert log_to_clean(log, None, NOW_MS).first_uncleanable_offset == log.active_segment.base_offset
+
+
+def test_young_records_wait_for_the_lag(machine: Machine) -> None:
+    log = machine.log(LogConfig(cleanup_policy=("compact",), segment_bytes=300, min_compaction_lag_ms=1000))
+    for index in range(30):
+        put(log, b"k", b"%d" % index, timestamp=NOW_MS + index * 100)
+    log.flush()
+    assert log_to_clean(log, None, NOW_MS).first_uncleanable_offset == 0
+    bound = log_to_clean(log, None, NOW_MS + 2500).first_uncleanable_offset
+    assert 0 < bound <= 16
+
+
+def test_a_log_is_due_by_its_ratio_or_by_its_age(machine: Machine) -> None:
+    log = machine.log(LogConfig(cleanup_policy=("compact",), segment_bytes=300, max_compaction_lag_ms=10_000, min_cleanable_dirty_ratio=0.9))
+    for index in range(30):
+        put(log, b"k%d" % index, b"v")
+    log.flush()
+    middle = log.segments[len(log.segments) // 2].base_offset
+    assert not log_to_clean(log, middle, NOW_MS).is_due
+    assert log_to_clean(log, None, NOW_MS).is_due
+    assert log_to_clean(log, middle, NOW_MS + 10_001).is_due
+
+
+def marker(log: UnifiedLog, producer_id: int, control_type: int) -> None:
+    batch = build_marker_batch(TransactionMarker(control_type, 0), offset=0, timestamp_ms=NOW_MS, leader_epoch=0, producer_id=producer_id, producer_epoch=0)
+    log.append_as_leader(batch, 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
+    log.update_high_watermark(log.log_end_offset)
+
+
+def test_aborted_records_go_at_once_and_markers_after_their_horizon(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    put(log, b"k", b"kept")
+    put(log, b"k", b"aborted", producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)
+    marker(log, 1, ControlRecordType.ABORT)
+    put(log, b"c", b"committed", producer_id=2, producer_epoch=0, base_sequence=0, is_transactional=True)
+    marker(log, 2, ControlRecordType.COMMIT)
+    put(log, b"end", b"v")
+    done = clean(log)
+    assert content(log) == [(0, b"k", b"kept"), (3, b"c", b"committed"), (5, b"end", b"v")]
+    assert [(one.producer_id, one.last_offset) for one in log.aborted_transactions(0, 6)] == [(1, 2)]
+    assert [batch.base_offset for batch in batches_in(log) if batch.is_control] == [2, 4]
+    log.producers.producers.clear()
+    put(log, b"x", b"v")
+    done = clean(log, now_ms=NOW_MS + 1, checkpoint=done)
+    assert 1 not in [batch.base_offset for batch in batches_in(log)]  # the last trace of the aborted data, which kept its marker
+    put(log, b"y", b"v")
+    done = clean(log, now_ms=NOW_MS + 2000, checkpoint=done)
+    assert [batch.delete_horizon_ms for batch in batches_in(log) if batch.is_control] == [NOW_MS + 3000, None]
+    put(log, b"z", b"v")
+    clean(log, now_ms=NOW_MS + 3000, checkpoint=done)
+    assert [batch.base_offset for batch in batches_in(log) if batch.is_control] == [4]  # the commit's data is still there
+    assert not log.aborted_transactions(0, 6)
+
+
+@pytest.mark.parametrize("steps_before", [10, 38])
+def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Machine, steps_before: int) -> None:
+    log = machine.log(CONFIG)
+    for index in range(40):
+        put(log, b"k%d" % (index % 3), b"%d" % index)
+    log.flush()
+    before = {key: value for _, key, value in content(log)[:39]}
+    steps = Cleaning(log_to_clean(log, None, NOW_MS), now_ms=NOW_MS).run()
+    for _ in range(steps_before):
+        next(steps)
+    log.truncate_to(39, NOW_MS)
+    with pytest.raises(CleaningAborted):
+        list(steps)
+    assert {key: value for _, key, value in content(log)} == before
+    assert not [name for name in machine.files.list_directory(DIRECTORY) if "cleaned" in name or "swap" in name]
+
+
+def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine: Machine) -> None:
+    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager.open(None)
+    list(manager.load(NOW_MS))
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for index in range(40):
+        put(log, b"k%d" % (index % 3), b"%d" % index)
+    log.flush()
+    cleaner = LogCleanerManager(manager)
+    candidate = cleaner.next_log(NOW_MS)
+    assert candidate is not None
+    list(cleaner.clean(candidate, NOW_MS))
+    assert cleaner.next_log(NOW_MS) is None
+    assert machine.files.open("/data/cleaner-offset-checkpoint").pread(100, 0) == b"0\n1\nt 0 %d\n" % candidate.first_uncleanable_offset
+    assert LogCleanerManager(manager).next_log(NOW_MS) is None
+    job = manager.due_deletions(NOW_MS + CONFIG.file_delete_delay_ms)
+    assert job is not None
+    job.run()
+    assert not [name for name in machine.files.list_directory(DIRECTORY) if name.endswith(".deleted")]
