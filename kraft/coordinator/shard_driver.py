@@ -11,16 +11,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import trio
 
-from kraft.common.errors import ApiError, KraftError, ProtocolError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.coordinator_log import CoordinatorLog, LoadedBatch
+from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
-from kraft.coordinator.shard import PARKED, CoordinatorShard, LogRecord, Moment, TimerKey, Token
+from kraft.coordinator.pending_batch import Batch, Waiter, chunks
+from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, TimerKey, Token
+from kraft.coordinator.shard_loader import load
 from kraft.coordinator.timers import TimerIndex
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock
@@ -30,50 +32,7 @@ S = TypeVar("S")
 Operation = Callable[[Any], Any]
 """Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
 
-APPEND_BYTES_MAX = 512 * 1024
-RECORDS_PER_SLICE = 64
 RETRY_BACKOFF_S = 0.5
-
-
-class Waiter:
-    """Where one request waits for its answer."""
-
-    __slots__ = ("_answer", "_error", "_event", "answered")
-
-    def __init__(self) -> None:
-        self._event: trio.Event | None = None
-        self._answer: Any = None
-        self._error: ApiError | None = None
-        self.answered = False
-
-    def answer(self, response: Any, error: ApiError | None = None) -> None:
-        self._answer, self._error, self.answered = response, error, True
-        if self._event is not None:
-            self._event.set()
-
-    async def wait(self) -> Any:
-        """The response. Raises the ApiError it failed with."""
-        if not self.answered:
-            self._event = trio.Event()
-            await self._event.wait()
-        if self._error is not None:
-            raise self._error
-        return self._answer
-
-
-class Batch(Generic[S]):
-    """Records that are on their way: collected, being appended, or waiting for the high watermark; with the answers that rest on them, and the state to go back
-    to."""
-
-    __slots__ = ("answers", "before", "deadline_ms", "first_token", "last_offset", "operations")
-
-    def __init__(self, before: S, first_token: Token, deadline_ms: float) -> None:
-        self.before = before
-        self.first_token = first_token
-        self.deadline_ms = deadline_ms
-        self.operations: list[list[LogRecord]] = []
-        self.answers: list[tuple[Waiter, Any]] = []
-        self.last_offset = -1
 
 
 class _Reload(Exception):
@@ -204,47 +163,26 @@ class ShardDriver(Generic[S]):
         self._timers.reset(self._shard.deadlines(self.state))
         self.active = True
         fields = {"partition": str(self.partition), "epoch": self.leader_epoch, "records": count, "ms": round((self._clock.now() - started) * 1000)}
-        self._note({"event": "coordinator_loaded", **fields})
+        if count:
+            self._note({"event": "coordinator_loaded", **fields})
         waiting, self._when_loaded = self._when_loaded, []
         for operation in waiting:
             self.submit(operation)
 
     async def _replay_log(self) -> int:
-        """Rebuild the state from the whole log. What lies above the high watermark counts as pending: answers wait for it too."""
+        """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it too."""
         self._unsubscribe()
         self._unsubscribe = _nothing
         self._unsubscribe = self._log.on_high_watermark(self.partition, self._advance)
-        self.state = self._shard.empty()
+        loaded = await load(self._shard, self._log, self.partition)
+        self.state = loaded.state
         self._appended.clear()
-        high_watermark = self._log.high_watermark(self.partition)
-        offset = self._log.log_start_offset(self.partition)
-        uncommitted: Batch[S] | None = None
-        count = 0
-        while batches := await self._log.read(self.partition, offset):
-            for batch in batches:
-                if batch.next_offset <= offset:
-                    continue
-                if batch.next_offset > high_watermark and uncommitted is None:
-                    uncommitted = Batch(self.state, 0, math.inf)
-                count += await self._replay_batch(batch)
-                offset = batch.next_offset
-        if uncommitted is not None:
-            uncommitted.last_offset = offset - 1
-            self._appended.append(uncommitted)
+        if loaded.uncommitted:
+            pending = Batch(loaded.committed_state, 0, math.inf)
+            pending.last_offset = loaded.end_offset - 1
+            self._appended.append(pending)
             self._advance(self._log.high_watermark(self.partition))
-        return count
-
-    async def _replay_batch(self, batch: LoadedBatch) -> int:
-        count = 0
-        if not batch.is_control:
-            for record in batch.records():
-                if record.key is None:
-                    raise ProtocolError(f"{self.partition} holds a record without a key")
-                self.state = self._shard.replay(self.state, bytes(record.key), None if record.value is None else bytes(record.value))
-                count += 1
-                if count % RECORDS_PER_SLICE == 0:
-                    await trio.lowlevel.checkpoint()
-        return count
+        return loaded.record_count
 
     # Running operations.
 
@@ -292,7 +230,7 @@ class ShardDriver(Generic[S]):
         self._collecting, self._appending = None, batch
         appended = False
         try:
-            for chunk in _chunks(batch.operations):
+            for chunk in chunks(batch.operations):
                 batch.last_offset = await self._log.append(self.partition, self.leader_epoch, chunk, self._clock.wall_ms())
                 appended = True
         except (KraftError, OSError) as problem:
@@ -378,27 +316,3 @@ class ShardDriver(Generic[S]):
 
 def _nothing() -> None:
     """What ends a subscription that there is none of."""
-
-
-def _chunks(operations: list[list[LogRecord]]) -> Iterator[list[LogRecord]]:
-    """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too large is split."""
-    chunk: list[LogRecord] = []
-    size = 0
-    for records in operations:
-        needed = sum(_size(record) for record in records)
-        if chunk and size + needed > APPEND_BYTES_MAX:
-            yield chunk
-            chunk, size = [], 0
-        for record in records:
-            if chunk and size + _size(record) > APPEND_BYTES_MAX:
-                yield chunk
-                chunk, size = [], 0
-            chunk.append(record)
-            size += _size(record)
-    if chunk:
-        yield chunk
-
-
-def _size(record: LogRecord) -> int:
-    """An upper bound of the record's bytes in a batch: two varint lengths, attributes, deltas."""
-    return len(record[0]) + (len(record[1]) if record[1] is not None else 0) + 32

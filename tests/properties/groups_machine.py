@@ -323,6 +323,7 @@ def check_group(group: ClassicGroup) -> None:
     if group.state is PREPARING_REBALANCE:
         assert group.join_deadline_ms is not None, "a join phase without an end"
         assert not any(member.awaiting_sync is not None for member in members)
+        assert not group.pending_syncs
     else:
         assert group.awaiting_join_count == 0
     if group.state in (COMPLETING_REBALANCE, STABLE):

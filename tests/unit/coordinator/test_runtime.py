@@ -344,6 +344,17 @@ def test_a_request_that_is_given_up_leaves_the_coordinator_as_it_is():
     run(scenario)
 
 
+def test_offsets_of_a_topic_made_anew_stay_when_the_old_one_is_reported_deleted():
+    async def scenario():
+        async with serving() as service:
+            await commit(service, 3)
+            service.coordinator.on_topics_deleted([("t", b"an older one...."), ("u", b"u".ljust(16, b"."))])
+            await trio.testing.wait_all_tasks_blocked()
+            assert await committed(service) == 3
+
+    run(scenario)
+
+
 def test_offsets_of_deleted_topics_go_also_from_shards_that_were_loading():
     async def scenario():
         log = MemoryLog()
