@@ -6,6 +6,7 @@ A directory is online until its disk fails once; it never comes back while the p
 from __future__ import annotations
 
 import json
+import posixpath
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
@@ -13,6 +14,7 @@ from kraft.common.errors import ConfigurationError, CorruptData, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file
 from kraft.storage.log_files import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT, LOCK, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.storage.meta_properties import meta_properties_path
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
 
@@ -61,10 +63,22 @@ class LogDirectory:
     def lock(self, stack: ExitStack) -> None:
         """Make the directory if it is missing and hold `.lock` until `stack` closes. Raises ConfigurationError when another process holds it."""
         self._files.make_directories(self.path)
+        if not self._files.exists(meta_properties_path(self.path)):
+            self._make_name_durable()
         try:
             stack.enter_context(self._files.lock(self.file(LOCK)))
         except BlockingIOError:
             raise ConfigurationError([f"{self.path}: in use by another process, which holds {LOCK}"]) from None
+
+    def _make_name_durable(self) -> None:
+        """Before the directory is formatted: a power loss that took its name would leave an empty one, to be formatted again as another node's."""
+        path = self.path
+        while path not in ("/", ""):
+            path = posixpath.dirname(path)
+            try:
+                self._files.sync_directory(path)
+            except PermissionError:
+                return  # Not ours to open, so made by somebody else, long ago.
 
     # Clean shutdown
 
