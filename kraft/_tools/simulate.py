@@ -66,7 +66,7 @@ def outcomes(seeds: range, jobs: int) -> Iterator[tuple[dict[str, Any], str | No
 
 
 def describe(outcome: dict[str, Any]) -> str:
-    counts = ", ".join(f"{key}={outcome[key]}" for key in ("acknowledged", "lives", "port_calls") if key in outcome)
+    counts = ", ".join(f"{key}={outcome[key]}" for key in ("acknowledged", "lives", "stops", "port_calls") if key in outcome)
     return f"seed {outcome['seed']}: {outcome['verdict']} ({counts}, {outcome['seconds']:.1f} s simulated; {', '.join(outcome.get('faults', ()))})"
 
 

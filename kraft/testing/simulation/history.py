@@ -62,7 +62,9 @@ class History:
     generations: int = 0
 
     def violation(self, text: str) -> None:
-        self.violations.append(text)
+        """Noted once, however often it is found."""
+        if text not in self.violations:
+            self.violations.append(text)
 
     def saw(self, partition: Partition, offset: int, value: str, who: str) -> None:
         """A reader found `value`: one offset never holds two."""

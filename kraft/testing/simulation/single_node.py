@@ -7,6 +7,7 @@ not green.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +47,7 @@ class Outcome:
     invalid: str
     acknowledged: int
     lives: int
+    stops: int
     faults: tuple[str, ...]
     port_calls: int
     seconds: float
@@ -82,6 +84,7 @@ class SingleNodeRun:
         self.history = History()
         self.logs: dict[Partition, dict[int, str]] = {}
         self.lives = 0
+        self.stops = 0  # Lives that ended because there was no room for the metadata log, as Apache Kafka's do.
 
     def run(self) -> Outcome:
         with self.universe.trace as trace:
@@ -93,6 +96,7 @@ class SingleNodeRun:
                 invalid=self._invalid(),
                 acknowledged=history.acknowledged_records(),
                 lives=self.lives,
+                stops=self.stops,
                 faults=tuple(f"{kind} x{count}" for kind, count in sorted(self.plan.struck.items())),
                 port_calls=trace.calls,
                 seconds=self.universe.time.now,
@@ -136,7 +140,9 @@ class SingleNodeRun:
             try:
                 await self.universe.live(world, self._node)
             except Exception as error:  # noqa: BLE001 - whatever ends a living node is a finding; the run goes on with its next life.
-                self.history.violation(f"the node failed: {error!r} ({_causes(error)})")
+                if not _only_lacks_space(error):
+                    self.history.violation(f"the node failed: {_causes(error)}")
+                self.stops += 1
                 self.universe.kill(NODE)
             await self.universe.sleep(0.3)
 
@@ -208,6 +214,14 @@ class SingleNodeRun:
             while not await committer.verify():
                 await session.pause(0.5)
         await check_topics(session, self.history)
+
+
+def _only_lacks_space(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_only_lacks_space(inner) for inner in error.exceptions)
+    while error.__cause__ is not None and not isinstance(error, OSError):
+        error = error.__cause__
+    return isinstance(error, OSError) and error.errno == errno.ENOSPC
 
 
 def _causes(error: BaseException) -> str:
