@@ -137,6 +137,8 @@ def _records(
             after[name] = text
     if resource.type == ResourceType.TOPIC:
         _check_topic_name(resource.name)
+    if resource.type == ResourceType.GROUP and not resource.name:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
     view.schema.check(resource.type, resource.name, after)
     if not newly_created:
         _check_exists(view, resource)

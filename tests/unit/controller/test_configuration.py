@@ -81,6 +81,7 @@ def test_validate_only_writes_nothing() -> None:
         ),
         (BROKER, "x", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."),
         (BROKER, "9", ("log.retention.ms", SET, "5"), ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 9 found."),
+        (GROUP, "", ("consumer.session.timeout.ms", SET, "46000"), ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
         (77, "x", ("a", SET, "5"), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 77."),
     ],
 )
