@@ -1,0 +1,43 @@
+"""The HTTP admin: `create_app(port)` puts the routers together around one node."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from api import errors, openapi
+from api.middleware import EncodedSlashes
+from api.ports import AdminPort
+from api.routers import clusters, groups, lags, operations, partitions, records, topics
+from api.routers.configs import brokers as broker_configs
+from api.routers.configs import clusters as cluster_configs
+from api.routers.configs import groups as group_configs
+from api.routers.configs import topics as topic_configs
+from api.ui import pages
+
+ROUTERS = (
+    operations.router,
+    topic_configs.router,
+    broker_configs.router,
+    cluster_configs.router,
+    group_configs.router,
+    clusters.router,
+    partitions.router,
+    records.router,
+    topics.router,
+    lags.router,
+    groups.router,
+    pages.router,
+)
+"""In order: routes with a `-` segment or more segments come before those with a name in that place."""
+
+
+def create_app(port: AdminPort) -> FastAPI:
+    """An ASGI application that speaks for the node behind `port`."""
+    app = FastAPI(title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
+    app.state.port = port
+    app.add_middleware(EncodedSlashes)
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    openapi.install(app, port.identity.version)
+    return app

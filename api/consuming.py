@@ -1,0 +1,105 @@
+"""Reading records for one request: from where, how many, and where to go on. Nothing is kept between requests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from api.deps import ClusterContext
+from api.kafka.offsets import EARLIEST, LATEST, Partition, leaders_of, list_offsets
+from api.kafka.records import fetch
+from api.kafka.topics import describe_topic, partition_of
+from api.models.common import CollectionMetadata
+from api.models.records import ConsumedRecord, ConsumedRecords, DataType
+from api.record_codec import show_record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consumption:
+    """What a request asked for."""
+
+    partition: int | None
+    offset: int | None
+    timestamp: int | None
+    tail: int | None
+    limit: int
+    max_bytes: int
+    timeout_ms: int
+    data_format: DataType | None
+    committed: bool
+
+
+async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption) -> ConsumedRecords:
+    """Records in order of partition and offset. Raises KafkaProblem, also for an offset outside the log."""
+    topic = await describe_topic(cluster.kafka, topic_name)
+    leaders = leaders_of(topic)
+    if wanted.partition is not None:
+        chosen = (topic_name, partition_of(topic, wanted.partition).partition_index)
+        leaders = {chosen: leaders[chosen]}
+    starts, ends = await _bounds(cluster, leaders, wanted)
+    waiting_ms = wanted.timeout_ms if all(starts[partition] >= ends[partition] for partition in leaders) else 0
+    records: list[ConsumedRecord] = []
+    positions = dict(starts)
+    for index, (partition, leader) in enumerate(leaders.items()):
+        if starts[partition] >= ends[partition] and waiting_ms == 0 and wanted.offset is None:
+            continue
+        share = -(-(wanted.limit - len(records)) // (len(leaders) - index))  # What is left, divided among the partitions that are left.
+        source = _Source(cluster, partition, leader, wanted)
+        found, positions[partition] = await source.read(starts[partition], ends[partition], share, waiting_ms)
+        records += found
+        waiting_ms = 0
+    return ConsumedRecords(
+        kind="KafkaRecordList",
+        metadata=CollectionMetadata(self=str(cluster.url)),
+        cluster_id=cluster.cluster_id,
+        topic_name=topic_name,
+        data=records,
+        next_offsets={str(partition[1]): position for partition, position in positions.items()},
+        end_offsets={str(partition[1]): end for partition, end in ends.items()},
+    )
+
+
+async def _bounds(cluster: ClusterContext, leaders: dict[Partition, int], wanted: Consumption) -> tuple[dict[Partition, int], dict[Partition, int]]:
+    """Where to begin in each partition, and where each ends."""
+    ends = await list_offsets(cluster.kafka, leaders, LATEST, committed=wanted.committed)
+    if wanted.offset is not None:
+        return dict.fromkeys(leaders, wanted.offset), ends
+    if wanted.timestamp is not None:
+        found = await list_offsets(cluster.kafka, leaders, wanted.timestamp)
+        return {partition: offset if offset >= 0 else ends[partition] for partition, offset in found.items()}, ends
+    earliest = await list_offsets(cluster.kafka, leaders, EARLIEST)
+    if wanted.tail is None:
+        return earliest, ends
+    return {partition: max(earliest[partition], ends[partition] - wanted.tail) for partition in leaders}, ends
+
+
+class _Source:
+    """One partition to read from."""
+
+    def __init__(self, cluster: ClusterContext, partition: Partition, leader: int, wanted: Consumption) -> None:
+        self._cluster = cluster
+        self._partition = partition
+        self._leader = leader
+        self._wanted = wanted
+
+    async def read(self, position: int, end: int, count: int, wait_ms: int) -> tuple[list[ConsumedRecord], int]:
+        """At most `count` records from `position` on, and where to go on. What was compacted away or is a marker is skipped."""
+        topic_name, index = self._partition
+        while count > 0:
+            fetched = await fetch(
+                self._cluster.kafka,
+                topic_name,
+                index,
+                self._leader,
+                position,
+                max_bytes=self._wanted.max_bytes,
+                max_wait_ms=wait_ms,
+                committed=self._wanted.committed,
+            )
+            taken = fetched.records[:count]
+            if taken:
+                shown = [show_record(record, index, self._wanted.data_format) for record in taken]
+                return shown, fetched.next_offset if len(taken) == len(fetched.records) else taken[-1].offset + 1
+            if fetched.next_offset >= end or fetched.next_offset == position:
+                return [], fetched.next_offset
+            position = fetched.next_offset
+        return [], position

@@ -1,0 +1,55 @@
+"""Asking a node, and what comes back when it says no."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from api.ports import AdminPort
+from kraft.common.errors import ApiError, ProtocolError
+from kraft.protocol.error_codes import ErrorCode, message_of, name_of
+from kraft.protocol.schema import Message
+
+R = TypeVar("R", bound=Message)
+
+
+class KafkaProblem(Exception):
+    """A Kafka error code with a sentence. `subject` says what it was about, for the answer's detail."""
+
+    def __init__(self, code: int, message: str | None = None, subject: str = "") -> None:
+        sentence = message or message_of(code)
+        super().__init__(f"{subject}: {sentence}" if subject else sentence)
+        self.code = code
+        self.name = name_of(code)
+        self.sentence = str(self)
+
+
+class UnencodableRequest(Exception):
+    """A value of the request has no form on the wire, as text with half a surrogate pair."""
+
+
+def raise_for(code: int, message: str | None = None, subject: str = "") -> None:
+    """Raise KafkaProblem unless `code` is NONE."""
+    if code != ErrorCode.NONE:
+        raise KafkaProblem(code, message, subject)
+
+
+class Kafka:
+    """Requests through an AdminPort, with typed answers."""
+
+    def __init__(self, port: AdminPort) -> None:
+        self.port = port
+
+    async def ask(self, api_key: int, version: int, request: Message, response_type: type[R], node_id: int | None = None) -> R:
+        """Raises KafkaProblem when the broker cannot be reached or does not answer in time, UnencodableRequest for text that UTF-8 lacks."""
+        try:
+            response = await self.port.call(api_key, version, request, node_id=node_id)
+        except ConnectionError as problem:
+            raise KafkaProblem(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} cannot be reached") from problem
+        except TimeoutError as problem:
+            raise KafkaProblem(ErrorCode.REQUEST_TIMED_OUT) from problem
+        except ApiError as problem:
+            raise KafkaProblem(problem.code, problem.message) from problem
+        except (UnicodeEncodeError, ProtocolError) as problem:
+            raise UnencodableRequest(str(problem)) from problem
+        assert isinstance(response, response_type)
+        return response

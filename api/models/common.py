@@ -1,0 +1,46 @@
+"""What all bodies share, and the limits of numbers and names."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+PartitionId = Annotated[int, Field(ge=0, le=INT32_MAX, description="A partition's number.", examples=[0])]
+BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX, description="A broker's number.", examples=[1])]
+Offset = Annotated[int, Field(ge=0, le=INT64_MAX)]
+TopicName = Annotated[str, Field(min_length=1, max_length=249, description="A topic's name.", examples=["flights"])]
+
+
+class Body(BaseModel):
+    """A request body: unknown members are refused, so that a typing mistake does not pass for a default."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Relationship(BaseModel):
+    related: str = Field(description="Where the related resource is.")
+
+
+class ResourceMetadata(BaseModel):
+    self: str = Field(description="The URL of this resource.")
+    resource_name: str | None = None
+
+
+class CollectionMetadata(BaseModel):
+    self: str = Field(description="The URL of this collection.")
+    next: str | None = Field(default=None, description="The URL of the next page, when page_size cut the list.")
+
+
+class Resource(BaseModel):
+    kind: str
+    metadata: ResourceMetadata
+    cluster_id: str
+
+
+class Collection(BaseModel):
+    kind: str
+    metadata: CollectionMetadata

@@ -1,0 +1,108 @@
+"""All that the HTTP edge knows of a node.
+
+Requests of Kafka's protocol go through `AdminPort.call`, so that REST means the same as the wire: same validation, same error codes, same authorisation,
+forwarded to the active controller by the same handlers. What Kafka's protocol cannot tell (health, liveness, metrics) comes as values. The edge runs in an
+asyncio thread of its own; an implementation bridges into the node's loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kraft.protocol.schema import Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeIdentity:
+    """What never changes while a node runs."""
+
+    node_id: int
+    roles: tuple[str, ...]
+    cluster_id: str
+    version: str
+    read_only: bool = False
+    """Whether the admin refuses every change (kraft.admin.read.only)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One condition of a probe."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerFacts:
+    node_id: int
+    host: str
+    port: int
+    rack: str | None = None
+    fenced: bool = False
+    shutting_down: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionFacts:
+    """A partition that is not as it should be."""
+
+    topic: str
+    partition: int
+    leader: int
+    """-1 when nobody leads it."""
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    min_in_sync: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """The cluster as this node's metadata image shows it, with what this node knows of itself."""
+
+    controller_id: int
+    """The active controller; -1 when none is known."""
+    controller_epoch: int
+    voters: tuple[int, ...]
+    brokers: tuple[BrokerFacts, ...]
+    topics_count: int
+    partitions_count: int
+    impaired: tuple[PartitionFacts, ...]
+    """Partitions without a leader, with fewer in-sync replicas than replicas, or at or below their minimum of several."""
+    offline_log_dirs: tuple[str, ...] = ()
+    disk_free_bytes: int | None = None
+    disk_total_bytes: int | None = None
+    metadata_offset: int = -1
+
+
+class AdminPort(Protocol):
+    """A node, as its HTTP admin sees it. Every method may be called from any asyncio task."""
+
+    @property
+    def identity(self) -> NodeIdentity: ...
+
+    async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Message:
+        """The answer of this node, or of broker `node_id`, to a request as a client would send it.
+
+        Raises ConnectionError when that broker cannot be reached, TimeoutError when it does not answer, ApiError with UNSUPPORTED_VERSION for a request that
+        the node does not serve.
+        """
+
+    def now_ms(self) -> int:
+        """The node's wall clock."""
+
+    async def cluster_facts(self) -> ClusterFacts: ...
+
+    async def liveness(self) -> Sequence[Check]:
+        """Whether the process works at all: its loop answers, its fault handler has not fired."""
+
+    async def readiness(self) -> Sequence[Check]:
+        """Whether this node serves: registered, unfenced, caught up.
+
+        Says nothing about the rest of the cluster, else a rolling restart would block itself.
+        """
+
+    async def metrics(self) -> str:
+        """The Prometheus text of this node. Rendered in slices that leave room for clients."""

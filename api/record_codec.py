@@ -1,0 +1,137 @@
+"""Records between JSON and bytes: what a produce request means, how a consumed record is shown, which partition a key belongs to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from api.errors import ApiProblem
+from api.models.records import ConsumedData, ConsumedHeader, ConsumedRecord, DataType, ProducedData, ProduceRecord, RecordData
+from kraft.protocol.records.record import Record
+
+INVALID_PAYLOAD = 42206
+_TIMESTAMP_MS_MAX = 253_402_300_799_999
+"""The last millisecond that RFC 3339 can write."""
+
+
+def encode_data(data: RecordData | None) -> bytes | None:
+    """The bytes to store. Raises ApiProblem."""
+    if data is None or (data.data is None and data.type is not DataType.JSON):
+        return None
+    if data.type is DataType.JSON:
+        return None if data.data is None else _utf8(json.dumps(data.data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+    if not isinstance(data.data, str):
+        raise ApiProblem(400, f"{data.type} data must be a JSON string.")
+    if data.type is DataType.STRING:
+        return _utf8(data.data)
+    return decode_base64(data.data)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as problem:
+        raise ApiProblem(400, "The data holds half a surrogate pair, which UTF-8 cannot carry.") from problem
+
+
+def decode_base64(text: str) -> bytes:
+    """Raises ApiProblem."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as problem:
+        raise ApiProblem(400, f"Bad Request: data={text[:40]} is not a base64 string.") from problem
+
+
+def to_record(body: ProduceRecord, now_ms: int) -> Record:
+    """A record to append; its offset is not known yet. Raises ApiProblem."""
+    headers = tuple((_header_name(header.name), None if header.value is None else decode_base64(header.value)) for header in body.headers)
+    timestamp = now_ms if body.timestamp is None else _timestamp_ms(body.timestamp)
+    return Record(0, timestamp, encode_data(body.key), encode_data(body.value), headers)
+
+
+def _header_name(name: str) -> str:
+    _utf8(name)
+    return name
+
+
+def _timestamp_ms(moment: datetime) -> int:
+    timestamp = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    if timestamp < 0:
+        raise ApiProblem(400, "timestamp lies before 1970.")
+    return timestamp
+
+
+def produced(data: RecordData | None, stored: bytes | None) -> ProducedData | None:
+    return None if data is None or stored is None else ProducedData(type=data.type, size=len(stored))
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """RFC 3339 in UTC; times that it cannot write are shown as the nearest it can."""
+    bounded = min(max(timestamp_ms, 0), _TIMESTAMP_MS_MAX)
+    moment = datetime.fromtimestamp(bounded // 1000, UTC).replace(microsecond=bounded % 1000 * 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def show_record(record: Record, partition_id: int, data_format: DataType | None) -> ConsumedRecord:
+    """`data_format` None: JSON where it is JSON, else text where it is UTF-8, else base64."""
+    headers = [ConsumedHeader(name=name, value=None if value is None else base64.b64encode(value).decode()) for name, value in record.headers]
+    return ConsumedRecord(
+        partition_id=partition_id,
+        offset=record.offset,
+        timestamp=format_timestamp(record.timestamp),
+        key=show_data(record.key, data_format),
+        value=show_data(record.value, data_format),
+        headers=headers,
+    )
+
+
+def show_data(data: bytes | None, data_format: DataType | None) -> ConsumedData | None:
+    if data is None:
+        return None
+    if data_format in (None, DataType.JSON):
+        found, value = _as_json(data)
+        if found:
+            return ConsumedData(type=DataType.JSON, data=value)
+    if data_format is not DataType.BINARY:
+        try:
+            return ConsumedData(type=DataType.STRING, data=data.decode())
+        except UnicodeDecodeError:
+            pass  # Shown as base64, which anything can be.
+    return ConsumedData(type=DataType.BINARY, data=base64.b64encode(data).decode())
+
+
+def _as_json(data: bytes) -> tuple[bool, Any]:
+    """Whether the bytes are a JSON document that can be written again just so."""
+    try:
+        value = json.loads(data, parse_constant=_refuse_constant)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False, None
+    return True, value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def partition_for_key(key: bytes, partitions: int) -> int:
+    """Where Java clients put a key: murmur2, made positive, modulo the number of partitions."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def murmur2(data: bytes) -> int:
+    """Austin Appleby's MurmurHash2 with Kafka's seed; 32 bits, unsigned."""
+    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
+    value = (0x9747B28C ^ len(data)) & mask
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        word = (int.from_bytes(data[position : position + 4], "little") * multiplier) & mask
+        word = ((word ^ (word >> 24)) * multiplier) & mask
+        value = ((value * multiplier) & mask) ^ word
+    if whole < len(data):
+        value = ((value ^ int.from_bytes(data[whole:], "little")) * multiplier) & mask
+    value = ((value ^ (value >> 13)) * multiplier) & mask
+    return value ^ (value >> 15)

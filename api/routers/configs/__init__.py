@@ -1,0 +1,1 @@
+"""Configuration, one module for each kind of resource; `shapes` holds what they share."""

@@ -1,0 +1,146 @@
+"""One node in one process: the trio run, signals, the ready line, the HTTP admin's thread, and an end that is bounded in time."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol
+
+import trio
+
+from kraft.cli.http_admin import AdminThread, bind_admin
+from kraft.cli.terminal import print_ready, process_age_ms, ready_line
+from kraft.common.config.endpoints import Address, Endpoint
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import ConfigurationError
+from kraft.world.ports import World
+
+if TYPE_CHECKING:
+    from api.ports import AdminPort
+
+
+class ServingNode(Protocol):
+    """What `run_node` hands over once it serves: registered, unfenced, listening."""
+
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Every listener with its bound port."""
+
+    @property
+    def admin_service(self) -> AdminPort: ...
+    def begin_shutdown(self) -> None:
+        """Hand over leaderships, flush, and let `run_node` return. Idempotent."""
+
+
+RunNode = Callable[..., Awaitable[None]]
+"""`run_node(config, world, task_status=...)`: `task_status.started(ServingNode)` when it serves; returns after a shutdown; raises for a fault."""
+
+
+def serve_process(config: NodeConfig, world: World, run_node: RunNode) -> None:
+    """Run until a signal asks to stop. Raises whatever stopped the node otherwise; ConfigurationError when it could not begin."""
+    trio.run(_Process(config, world, run_node).run)
+
+
+class _Process:
+    """Owns what a process has one of. Its state is touched by the trio loop only."""
+
+    def __init__(self, config: NodeConfig, world: World, run_node: RunNode) -> None:
+        self.config = config
+        self.world = world
+        self.run_node = run_node
+        self.node: ServingNode | None = None
+        self.node_scope = trio.CancelScope()
+        self.stopping = False
+        self.admin_socket: socket.socket | None = None
+        self.admin: AdminThread | None = None
+
+    async def run(self) -> None:
+        self.admin_socket = bind_admin(self.config.admin_address)
+        try:
+            async with trio.open_nursery() as process_nursery:
+                await process_nursery.start(self.watch_signals, process_nursery)
+                with self.node_scope:
+                    await self.live()
+                process_nursery.cancel_scope.cancel()
+        finally:
+            if self.admin is not None:
+                self.admin.stop()
+            if self.admin_socket is not None:
+                self.admin_socket.close()
+
+    async def live(self) -> None:
+        """The node's whole life, from start to the end of its shutdown."""
+        async with trio.open_nursery() as node_nursery:
+            node: ServingNode = await node_nursery.start(self.run_node, self.config, self.world)
+            self.node = node
+            self.announce(node)
+            if self.stopping:
+                node.begin_shutdown()
+
+    def announce(self, node: ServingNode) -> None:
+        """Say that we serve, then start what nobody had to wait for."""
+        by_name = {endpoint.name: endpoint for endpoint in node.endpoints}
+        broker = next((by_name[endpoint.name] for endpoint in self.config.broker_listeners), None)
+        controller = next((by_name[endpoint.name] for endpoint in self.config.controller_listeners), None)
+        admin_address = self.bound_admin_address()
+        line = ready_line(self.config.node_id, self.config.roles, broker, controller, admin_address, node.cluster_id, process_age_ms())
+        print_ready(line, broker, admin_address)
+        if self.admin_socket is None:
+            gc.collect()
+            gc.freeze()
+            gc.enable()
+            return
+        self.admin = AdminThread(self.admin_socket, node.admin_service, self.world.log_sink)
+        self.admin.start()
+
+    def bound_admin_address(self) -> Address | None:
+        if self.admin_socket is None:
+            return None
+        host, port = self.admin_socket.getsockname()[:2]
+        return Address(host, port)
+
+    async def watch_signals(self, process_nursery: trio.Nursery, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """The first signal asks to stop, the second stops at once."""
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            task_status.started()
+            async for signal_number in signals:
+                if self.stopping:
+                    os._exit(128 + signal_number)
+                self.stopping = True
+                self.world.log_sink({"level": "info", "event": "stopping", "signal": signal.Signals(signal_number).name})
+                process_nursery.start_soon(self.end_in_time)
+                if self.node is not None:
+                    self.node.begin_shutdown()
+
+    async def end_in_time(self) -> None:
+        """A shutdown that takes too long is cut short. A node that does not serve yet has nothing to hand over."""
+        if self.node is not None:
+            seconds = self.config.seconds("kraft.shutdown.timeout.ms")
+            await self.world.clock.sleep(seconds)
+            self.world.log_sink({"level": "warning", "event": "shutdown_cut_short", "after_seconds": seconds})
+        self.node_scope.cancel()
+
+
+def fault_reason(error: BaseException) -> str | list[str]:
+    """One line that says why the process ends; a list when it is the configuration after all. Everything else goes to stderr before."""
+    leaves = list(_leaves(error))
+    problems = [problem for leaf in leaves if isinstance(leaf, ConfigurationError) for problem in leaf.problems]
+    if problems:
+        return problems
+    first = next((leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)), error)
+    if not isinstance(first, OSError):
+        traceback.print_exception(error, file=sys.stderr)
+    return f"{first} ({type(first).__name__})" if str(first) else type(first).__name__
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]
