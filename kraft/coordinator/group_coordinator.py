@@ -174,7 +174,9 @@ class GroupCoordinator:
             else:
                 answer = self.runtime.read(partition, lambda state: fetch_offsets(state, known))
         except ApiError as refused:
-            return group_error(group, refused.code, caller.api_version)
+            # Consumers older than 3.9 do not try again on COORDINATOR_NOT_AVAILABLE here, but all look for the coordinator anew on NOT_COORDINATOR.
+            code = ErrorCode.NOT_COORDINATOR if refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE and require_stable else refused.code
+            return group_error(group, code, caller.api_version)
         offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
         return answer
 

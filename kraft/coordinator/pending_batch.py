@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
@@ -43,18 +45,72 @@ class Waiter:
 
 
 class Batch(Generic[S]):
-    """Records that are on their way: collected, being appended, or waiting for the high watermark; with the answers that rest on them, and the state to go back
-    to."""
+    """Records that go into the log together, the answers that rest on them, and the state to go back to if they cannot.
+
+    `deadline_ms` is when whoever waits for an answer has waited long enough; it means something only while there are answers.
+    """
 
     __slots__ = ("answers", "before", "deadline_ms", "first_token", "last_offset", "operations")
 
-    def __init__(self, before: S, first_token: Token, deadline_ms: float) -> None:
+    def __init__(self, before: S, first_token: Token) -> None:
         self.before = before
         self.first_token = first_token
-        self.deadline_ms = deadline_ms
+        self.deadline_ms = 0
         self.operations: list[list[LogRecord]] = []
         self.answers: list[tuple[Waiter, Any]] = []
         self.last_offset = -1
+
+    def fail(self, error: ApiError) -> None:
+        """Tell everybody who waits."""
+        answers, self.answers = self.answers, []
+        for waiter, _ in answers:
+            waiter.answer(None, error)
+
+
+class PendingBatches(Generic[S]):
+    """Every batch that is not committed, oldest first: appended and above the high watermark; being appended (at most one); collecting (at most one)."""
+
+    __slots__ = ("appended", "appending", "collecting")
+
+    def __init__(self) -> None:
+        self.appended: deque[Batch[S]] = deque()
+        self.appending: Batch[S] | None = None
+        self.collecting: Batch[S] | None = None
+
+    @property
+    def oldest(self) -> Batch[S] | None:
+        return self.appended[0] if self.appended else self.appending or self.collecting
+
+    @property
+    def newest(self) -> Batch[S] | None:
+        return self.collecting or self.appending or (self.appended[-1] if self.appended else None)
+
+    def advance(self, high_watermark: int) -> None:
+        """The high watermark rose: what lies below it is committed, and the answers that rest on it may go."""
+        while self.appended and self.appended[0].last_offset < high_watermark:
+            for waiter, response in self.appended.popleft().answers:
+                waiter.answer(response)
+
+    def fail_unappended(self, error: ApiError) -> None:
+        """Forget what is not in the log, and tell who waits for it."""
+        for batch in (self.appending, self.collecting):
+            if batch is not None:
+                batch.fail(error)
+        self.appending = self.collecting = None
+
+    def fail_all(self, error: ApiError) -> None:
+        self.fail_unappended(error)
+        while self.appended:
+            self.appended.popleft().fail(error)
+
+    def time_out(self, now_ms: int, error: ApiError) -> None:
+        """Replication takes too long: clients are told; the records stay and may be committed yet."""
+        for batch in self.appended:
+            if batch.answers and batch.deadline_ms <= now_ms:
+                batch.fail(error)
+
+    def next_deadline_ms(self) -> float:
+        return min((batch.deadline_ms for batch in self.appended if batch.answers), default=math.inf)
 
 
 def chunks(operations: list[list[LogRecord]]) -> Iterator[list[LogRecord]]:

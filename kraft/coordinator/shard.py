@@ -75,7 +75,9 @@ class CoordinatorShard(Protocol[S]):
         """A draft (this shard's own kind of `Draft`) that starts from `state`."""
 
     def loaded(self, draft: Any) -> None:
-        """Called once, when the whole log has been replayed and before the first operation: sessions start afresh."""
+        """Called once, when the whole log has been replayed and before the first operation: sessions start afresh.
+
+        The host indexes every deadline of the state afterwards, so `draft.timers` may stay empty."""
 
     def deadlines(self, state: S) -> Iterable[tuple[TimerKey, int]]:
         """Every deadline in the state, in monotonic milliseconds."""

@@ -9,8 +9,6 @@ One task, `run`, owns loading, appending and deadlines; `submit` is called by ot
 
 from __future__ import annotations
 
-import math
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -20,7 +18,7 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
-from kraft.coordinator.pending_batch import Batch, Waiter, chunks
+from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks
 from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, TimerKey, Token
 from kraft.coordinator.shard_loader import load
 from kraft.coordinator.timers import TimerIndex
@@ -69,10 +67,7 @@ class ShardDriver(Generic[S]):
         self._next_token: Token = 1
         self._parked: dict[Token, Waiter] = {}
         self._when_loaded: list[Operation] = []
-        # Oldest first: appended and above the high watermark; being appended; collecting.
-        self._appended: deque[Batch[S]] = deque()
-        self._appending: Batch[S] | None = None
-        self._collecting: Batch[S] | None = None
+        self._pending: PendingBatches[S] = PendingBatches()
         self._woken = trio.Event()
         self._unsubscribe: Callable[[], None] = _nothing
 
@@ -81,7 +76,7 @@ class ShardDriver(Generic[S]):
     @property
     def committed_state(self) -> S:
         """The state as of the high watermark."""
-        oldest = self._appended[0] if self._appended else self._appending or self._collecting
+        oldest = self._pending.oldest
         return self.state if oldest is None else oldest.before
 
     def submit(self, operation: Operation) -> Waiter:
@@ -134,11 +129,11 @@ class ShardDriver(Generic[S]):
         """Append, fire, sleep. Returns only to load again."""
         try:
             while True:
-                if self._collecting is not None:
-                    await self._append(self._collecting)
+                if self._pending.collecting is not None:
+                    await self._append(self._pending.collecting)
                     continue
                 self._fire_timers()
-                if self._collecting is None:
+                if self._pending.collecting is None:
                     self._woken = trio.Event()
                     with self._clock.move_on_at(self._next_deadline_s()):
                         await self._woken.wait()
@@ -173,15 +168,15 @@ class ShardDriver(Generic[S]):
         """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it too."""
         self._unsubscribe()
         self._unsubscribe = _nothing
-        self._unsubscribe = self._log.on_high_watermark(self.partition, self._advance)
+        self._unsubscribe = self._log.on_high_watermark(self.partition, self._pending.advance)
         loaded = await load(self._shard, self._log, self.partition)
         self.state = loaded.state
-        self._appended.clear()
+        self._pending.appended.clear()
         if loaded.uncommitted:
-            pending = Batch(loaded.committed_state, 0, math.inf)
-            pending.last_offset = loaded.end_offset - 1
-            self._appended.append(pending)
-            self._advance(self._log.high_watermark(self.partition))
+            batch = Batch(loaded.committed_state, 0)
+            batch.last_offset = loaded.end_offset - 1
+            self._pending.appended.append(batch)
+            self._pending.advance(self._log.high_watermark(self.partition))
         return loaded.record_count
 
     # Running operations.
@@ -197,10 +192,10 @@ class ShardDriver(Generic[S]):
         """Make the draft's state the newest, queue its records, and answer whom it answers."""
         state = draft.finish()
         if draft.records:
-            if self._collecting is None:
-                self._collecting = Batch(self.state, token, self._now_ms() + self._write_timeout_ms)
+            if self._pending.collecting is None:
+                self._pending.collecting = Batch(self.state, token)
                 self._woken.set()
-            self._collecting.operations.append(draft.records)
+            self._pending.collecting.operations.append(draft.records)
         self.state = state
         for key in draft.timers:
             deadline_ms = self._shard.deadline_of(state, key)
@@ -215,19 +210,19 @@ class ShardDriver(Generic[S]):
 
     def _let_go(self, waiter: Waiter, response: Any) -> None:
         """Answer once everything written so far is committed; at once if it is."""
-        newest = self._collecting or self._appending or (self._appended[-1] if self._appended else None)
+        newest = self._pending.newest
         if newest is None:
             waiter.answer(response)
         else:
             if not newest.answers:
-                # Its time runs from now on.
+                newest.deadline_ms = self._now_ms() + self._write_timeout_ms
                 self._woken.set()
             newest.answers.append((waiter, response))
 
     # Appending.
 
     async def _append(self, batch: Batch[S]) -> None:
-        self._collecting, self._appending = None, batch
+        self._pending.collecting, self._pending.appending = None, batch
         appended = False
         try:
             for chunk in chunks(batch.operations):
@@ -240,40 +235,26 @@ class ShardDriver(Generic[S]):
             self._revert(batch, append_error(problem if isinstance(problem, KraftError) else KraftError(str(problem))))
             return
         batch.operations = []
-        self._appending = None
-        self._appended.append(batch)
+        self._pending.appending = None
+        self._pending.appended.append(batch)
         try:
-            self._advance(self._log.high_watermark(self.partition))
+            self._pending.advance(self._log.high_watermark(self.partition))
         except KraftError as problem:
             # The partition was lost since the append. Whether the batch is committed is for its next leader to say; our resignation answers those who wait.
             self._note({"event": "coordinator_leadership_lost", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
 
-    def _advance(self, high_watermark: int) -> None:
-        """The high watermark rose: what lies below it is committed, and the answers that rest on it may go."""
-        while self._appended and self._appended[0].last_offset < high_watermark:
-            for waiter, response in self._appended.popleft().answers:
-                waiter.answer(response)
-
     def _revert(self, batch: Batch[S], error: ApiError) -> None:
         """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was built on it."""
-        answers = batch.answers + (self._collecting.answers if self._collecting is not None else [])
-        self._appending = self._collecting = None
         self.state = batch.before
+        self._pending.fail_unappended(error)
         for token in [token for token in self._parked if token >= batch.first_token]:
             self._parked.pop(token).answer(None, error)
-        for waiter, _ in answers:
-            waiter.answer(None, error)
         self._timers.reset(self._shard.deadlines(self.state))
         # Deadlines that passed are due again at once; without a pause a log that refuses would be asked in a tight loop.
         self._timers_held_until_ms = self._now_ms() + int(RETRY_BACKOFF_S * 1000)
 
     def _fail_everybody(self, error: ApiError) -> None:
-        batches = [*self._appended, *(batch for batch in (self._appending, self._collecting) if batch is not None)]
-        self._appended.clear()
-        self._appending = self._collecting = None
-        for batch in batches:
-            for waiter, _ in batch.answers:
-                waiter.answer(None, error)
+        self._pending.fail_all(error)
         parked, self._parked = self._parked, {}
         for waiter in parked.values():
             waiter.answer(None, error)
@@ -282,12 +263,11 @@ class ShardDriver(Generic[S]):
 
     def _next_deadline_s(self) -> float:
         timers_ms = max(self._timers.next_ms(), self._timers_held_until_ms)
-        answers_ms = min((batch.deadline_ms for batch in self._appended if batch.answers), default=math.inf)
-        return min(timers_ms, answers_ms) / 1000
+        return min(timers_ms, self._pending.next_deadline_ms()) / 1000
 
     def _fire_timers(self) -> None:
         now_ms = self._now_ms()
-        self._time_out_answers(now_ms)
+        self._pending.time_out(now_ms, append_error(ApiError(ErrorCode.REQUEST_TIMED_OUT, "not replicated in time")))
         if now_ms < self._timers_held_until_ms:
             return
         for key in self._timers.due(now_ms, self._deadline_of):
@@ -303,15 +283,6 @@ class ShardDriver(Generic[S]):
         deadline_ms = self._deadline_of(key)
         if deadline_ms is not None:
             self._timers.schedule(key, deadline_ms)
-
-    def _time_out_answers(self, now_ms: int) -> None:
-        """Replication has taken longer than offsets.commit.timeout.ms: the client is told, the records stay."""
-        for batch in self._appended:
-            if batch.answers and batch.deadline_ms <= now_ms:
-                batch.deadline_ms = now_ms + self._write_timeout_ms
-                answers, batch.answers = batch.answers, []
-                for waiter, _ in answers:
-                    waiter.answer(None, append_error(ApiError(ErrorCode.REQUEST_TIMED_OUT, "not replicated in time")))
 
 
 def _nothing() -> None:

@@ -44,7 +44,6 @@ class GroupShard:
             group.members = {
                 member.member_id: replace(member, session_deadline_ms=draft.now_ms + member.session_timeout_ms) for member in group.members.values()
             }
-            draft.timers += [(MEMBER, group_id, member_id) for member_id in group.members]
             if len(group.members) > self.config.group_max_size:
                 rebalance.prepare_rebalance(draft, group, f"{len(group.members)} members are more than group.max.size")
         draft.schedule_expiration()

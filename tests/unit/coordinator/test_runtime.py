@@ -263,6 +263,22 @@ def test_what_was_read_above_the_high_watermark_is_not_told_before_it_is_committ
     run(scenario)
 
 
+def test_a_fetch_that_waits_for_what_was_read_above_the_high_watermark_does_not_wait_for_ever():
+    async def scenario():
+        log = MemoryLog()
+        async with serving(log) as service:
+            await commit(service, 1)
+        log.watermarks[TopicPartition("__consumer_offsets", service.partition("g").partition)] = 0
+        log.held = True
+        async with serving(log) as successor, trio.open_nursery() as nursery:
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)], require_stable=True)
+            fetching = ask(nursery, successor.coordinator.offset_fetch(request, CALLER))
+            await trio.sleep(5.1)
+            assert fetching.response.groups[0].error_code == ErrorCode.NOT_COORDINATOR
+
+    run(scenario)
+
+
 def test_loading_is_tried_again_until_it_succeeds():
     async def scenario():
         log = MemoryLog()
