@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import trio
 
@@ -20,54 +20,32 @@ from kraft.common.errors import ApiError, CorruptData, KraftError
 from kraft.common.ids import OffsetAndEpoch
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.records.builder import build_batch
-from kraft.protocol.records.record import Record
 from kraft.protocol.schema import Message
 from kraft.raft import wire_requests, wire_responses
-from kraft.raft.control_batches import encode_payload
+from kraft.raft.append_batches import Appended, encode_batch, split
 from kraft.raft.core import events
 from kraft.raft.core import messages as core
 from kraft.raft.core.effects import Append, Apply, Effects, Flush, Reply, Send, SnapshotChunk, Stage, StartFromSnapshot, Truncate
 from kraft.raft.core.election_state import ElectionState
-from kraft.raft.core.log_state import Batch
-from kraft.raft.core.payloads import LeaderChange, Voters
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Leader
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.listener_feed import ListenerFeed
+from kraft.raft.log_retention import next_start, should_roll, start_at
 from kraft.raft.ports import CommittedBatch, LeaderAndEpoch, RaftChannel, RaftListener, RecordSerde
 from kraft.raft.quorum_description import describe_quorum
 from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.raft_config import RaftConfig
+from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
 from kraft.raft.snapshot.snapshot_path import snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
 from kraft.world.ports import World
 
 CLEAN_INTERVAL_S = 60.0
-ROLL_BYTES_MIN = 1 << 20
-LATEST = 1 << 15  # A version above all: for callers that know theirs to be new enough for everything.
 
 
-class Appended(NamedTuple):
-    """Payload of a batch that the state machine appends: encoded values, and the records themselves for our own listeners."""
-
-    values: tuple[bytes, ...]
-    timestamp_ms: int
-
-
-class Waiter:
-    """Somebody who waits for the answer to a request."""
-
-    __slots__ = ("answered", "records", "response")
-
-    def __init__(self) -> None:
-        self.answered = trio.Event()
-        self.response: core.Response | None = None
-        self.records = b""
-
-
-class RaftDriver:
+class RaftDriver(RequestEntries):
     """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
@@ -303,7 +281,7 @@ class RaftDriver:
             await run(storage.state.save, stage, self._node.voters, self.kraft_version)
             self._logger.info("quorum state", epoch=stage.epoch, leader=stage.leader_id, voted=stage.voted.id if stage.voted else None)
         elif isinstance(stage, Append):
-            storage.log.append([self._encode(batch) for batch in stage.batches], stage.batches[-1].end_offset)
+            storage.log.append([encode_batch(batch, self._world.clock.wall_ms()) for batch in stage.batches], stage.batches[-1].end_offset)
         elif isinstance(stage, Flush):
             await run(storage.log.sync)
             done.append(events.LogFlushed(stage.end_offset, stage.generation))
@@ -331,43 +309,7 @@ class RaftDriver:
             return events.SnapshotDownloadFailed(snapshot)
         return events.SnapshotDownloaded(snapshot, voters, kraft_version)
 
-    def _encode(self, batch: Batch) -> bytes:
-        """The bytes of a batch, now that its offset is certain."""
-        payload = batch.payload
-        if isinstance(payload, bytes):
-            return payload
-        if isinstance(payload, LeaderChange | Voters):
-            return encode_payload(payload, base_offset=batch.base_offset, epoch=batch.epoch, timestamp_ms=self._world.clock.wall_ms())
-        assert isinstance(payload, Appended), f"nobody appends {payload!r}"
-        records = [Record(batch.base_offset + index, payload.timestamp_ms, None, value) for index, value in enumerate(payload.values)]
-        return build_batch(records, leader_epoch=batch.epoch)
-
     # Requests of others
-
-    async def vote(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
-
-    async def begin_quorum_epoch(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
-
-    async def end_quorum_epoch(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
-
-    async def fetch(self, request: Message, version: int = LATEST) -> Message:
-        """Fetch of the metadata partition, by voters and observers; may wait as long as the request allows."""
-        return await self._serve(request, version)
-
-    async def fetch_snapshot(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
-
-    async def add_raft_voter(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
-
-    async def remove_raft_voter(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
-
-    async def update_raft_voter(self, request: Message, version: int = LATEST) -> Message:
-        return await self._serve(request, version)
 
     async def describe_quorum(self, request: Message, version: int = LATEST) -> Message:
         """Answered at once, from what the leader knows now."""
@@ -375,17 +317,6 @@ class RaftDriver:
             self._node, self.config.quorum.local, version,
             now_ms=self._now_ms(), wall_ms=self._world.clock.wall_ms(), observer_expiry_ms=self.config.quorum.observer_expiry_ms,
         )  # fmt: skip
-
-    async def update_kraft_version(self, level: int, *, validate_only: bool = False) -> core.VoterResponse:
-        """Raise kraft.version (UpdateFeatures). The answer carries an error code and a message."""
-        waiter = await self.ask(core.UpdateVersionRequest(level, validate_only=validate_only))
-        assert isinstance(waiter.response, core.VoterResponse)
-        return waiter.response
-
-    async def _serve(self, request: Message, version: int) -> Message:
-        """`version` is that of the request: older ones cannot carry endpoints in their answer. Raises ApiError for a request about anything but the quorum."""
-        waiter = await self.ask(wire_requests.TO_CORE[type(request)](request))
-        return wire_responses.answer_to(request, waiter.response, version, waiter.records)
 
     async def ask(self, request: core.Request) -> Waiter:
         """Put a request to the core and wait for its answer."""
@@ -445,50 +376,16 @@ class RaftDriver:
             self.clean()
 
     async def _clean(self) -> None:
-        """Move the start of the log to newer snapshots while log and snapshots are over their bounds (KIP-630); at least one snapshot stays, and what
-        listeners have not read.
-
-        After a snapshot a log of some size goes on in a new segment, so that what the snapshot covers can be removed later.
-        """
         self._clean_wanted = False
-        log, storage = self._node.log, self._storage
-        newest = log.latest_snapshot
-        if newest is not None and newest.offset > storage.log.active_base_offset and storage.log.active_size >= ROLL_BYTES_MIN:
+        state, storage = self._node.log, self._storage
+        if should_roll(state, storage):
             await self._world.threads.run(storage.log.roll)
         position = min((feed.next_offset for feed in self._feeds), default=math.inf)
-        for snapshot in list(log.snapshots):
-            if snapshot.offset <= log.start_offset or snapshot.offset > position or not self._is_over_bounds():
-                continue
-            older = [kept for kept in log.snapshots if kept < snapshot]
+        while (snapshot := next_start(self.config, state, storage, position, self._world.clock.wall_ms())) is not None:
+            older = [kept for kept in state.snapshots if kept < snapshot]
             self._step(events.LogStartAdvanced(snapshot))
-            storage.log.delete_before(snapshot.offset)
-            storage.remove_snapshots_before(snapshot, older)
+            start_at(state, storage, snapshot, older)
             self._logger.info("metadata log start advanced", start_offset=snapshot.offset)
-
-    def _is_over_bounds(self) -> bool:
-        config, snapshots = self.config, self._node.log.snapshots
-        size = self._storage.log.size + sum(self._storage.snapshot_size(snapshot) for snapshot in snapshots)
-        if 0 <= config.retention_bytes < size:
-            return True
-        oldest = self._storage.open_snapshot(snapshots[0])
-        oldest.close()
-        return 0 <= config.retention_ms < self._world.clock.wall_ms() - oldest.last_contained_timestamp_ms
-
-
-def split(values: list[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
-    """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much."""
-    chunks: list[list[bytes]] = [[]]
-    size = 0
-    for value in values:
-        if chunks[-1] and size + len(value) > bytes_max:
-            if atomic:
-                raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, f"more than {bytes_max} bytes of metadata records in one batch")
-            chunks.append([])
-            size = 0
-        chunks[-1].append(value)
-        size += len(value)
-    assert chunks[0], "nothing to append"
-    return chunks
 
 
 def failure_of(message: Send, problem: Exception) -> events.Event:

@@ -1,0 +1,48 @@
+"""What the state machine appends, on its way from records to a batch on disk: encoded and cut at once, given offsets by the core, built when it is written."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import Record
+from kraft.raft.control_batches import encode_payload
+from kraft.raft.core.log_state import Batch
+from kraft.raft.core.payloads import LeaderChange, Voters
+
+
+class Appended(NamedTuple):
+    """Payload of a batch that the state machine appends: encoded values, and the records themselves for our own listeners."""
+
+    values: tuple[bytes, ...]
+    timestamp_ms: int
+
+
+def encode_batch(batch: Batch, now_ms: int) -> bytes:
+    """The bytes of a batch, now that its offset is certain."""
+    payload = batch.payload
+    if isinstance(payload, bytes):
+        return payload
+    if isinstance(payload, LeaderChange | Voters):
+        return encode_payload(payload, base_offset=batch.base_offset, epoch=batch.epoch, timestamp_ms=now_ms)
+    assert isinstance(payload, Appended), f"nobody appends {payload!r}"
+    records = [Record(batch.base_offset + index, payload.timestamp_ms, None, value) for index, value in enumerate(payload.values)]
+    return build_batch(records, leader_epoch=batch.epoch)
+
+
+def split(values: list[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]]:
+    """`values` in batches of at most `bytes_max`; in one if `atomic`. Raises ApiError when that is too much."""
+    chunks: list[list[bytes]] = [[]]
+    size = 0
+    for value in values:
+        if chunks[-1] and size + len(value) > bytes_max:
+            if atomic:
+                raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, f"more than {bytes_max} bytes of metadata records in one batch")
+            chunks.append([])
+            size = 0
+        chunks[-1].append(value)
+        size += len(value)
+    assert chunks[0], "nothing to append"
+    return chunks
