@@ -154,7 +154,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        return max([0, *(member.rebalance_timeout_ms for member in self.members.values())])
 
     @property
     def all_members_joined(self) -> bool:
