@@ -22,7 +22,7 @@ def check(history: History, logs: Mapping[Partition, Log]) -> list[str]:
         found += phantoms(sends, log)
         found += disordered(sends, log)
         found += inverted(sends)
-        found += unread(history.reads.get(partition, {}), log, partition)
+        found += vanished(history, log, partition)
     return found
 
 
@@ -87,10 +87,10 @@ def inverted(sends: list[Send]) -> Iterator[str]:
                 yield f"real-time inversion: {_place(send)} was acknowledged below offset {floor[key]}, acknowledged before it began"
 
 
-def unread(reads: Log, log: Log, partition: Partition) -> Iterator[str]:
+def vanished(history: History, log: Log, partition: Partition) -> Iterator[str]:
     """What any reader saw is still there."""
-    for offset, value in sorted(reads.items()):
-        if log.get(offset) != value:
+    for offset, value in sorted(history.reads.get(partition, {}).items()):
+        if log.get(offset) != value and not history.may_vanish(value):
             yield f"vanished: {value} was read at {partition[0]}-{partition[1]} offset {offset}, where {log.get(offset)} is"
 
 

@@ -9,7 +9,7 @@ from kraft.protocol.messages.init_producer_id_request import InitProducerIdReque
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from kraft.testing.simulation.history import ACKNOWLEDGED, FAILED, History, Partition, Send
+from kraft.testing.simulation.history import FAILED, History, Partition, Send
 from kraft.testing.simulation.session import Refused, Session, Unanswered
 
 PRODUCE_VERSIONS = (3, 12)  # By topic name; 13 knows only ids.
@@ -90,7 +90,7 @@ class Producer:
             return not self._idempotent
         answer = response.responses[0].partition_responses[0]
         if answer.error_code == ErrorCode.NONE:
-            send.outcome, send.offset = ACKNOWLEDGED, answer.base_offset
+            self._history.acknowledge(send, answer.base_offset)
             return True
         if answer.error_code in IDENTITY_LOST and self._idempotent:
             self._history.violation(f"{self._session.name} lost its producer id: {Refused('Produce', answer.error_code)}")

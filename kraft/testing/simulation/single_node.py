@@ -81,7 +81,7 @@ class SingleNodeRun:
         self.universe = Universe(seed, trace_path=trace_path)
         self.plan = FaultPlan.draw(self.universe.stream("mixture"))
         self.config = configuration(flush=self.plan.power_losses)
-        self.history = History()
+        self.history = History(power_losses=self.plan.power_losses)
         self.logs: dict[Partition, dict[int, str]] = {}
         self.lives = 0
         self.stops = 0  # Lives that ended because there was no room for the metadata log, as Apache Kafka's do.
