@@ -32,7 +32,7 @@ def _end_of(topic: str, wanted: OffsetForLeaderPartition, broker: BrokerServices
     try:
         partition = broker.replicas.partition(topic, wanted.partition)
         partition.check_leader(wanted.current_leader_epoch)
-        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(wanted.leader_epoch)
+        answer.end_offset, answer.leader_epoch = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     except EXPECTED as problem:
         answer.error_code = code_of(problem)
     return answer
