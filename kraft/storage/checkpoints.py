@@ -32,16 +32,21 @@ def read_file(files: FileSystem, path: str) -> bytes | None:
 def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool = True) -> None:
     """Put `content` in the place of `path` atomically. Without `durable` a power loss may undo it or leave it empty; a crash of the process may not."""
     beside = path + ".tmp"
-    file = files.open(beside, create=True, truncate=True)
+    write_file(files, beside, content, durable=durable)
+    files.rename(beside, path)
+    if durable:
+        files.sync_directory(path.rpartition("/")[0])
+
+
+def write_file(files: FileSystem, path: str, content: bytes, *, durable: bool = False) -> None:
+    """Make a file of exactly `content`; a crash in the middle leaves a part of it."""
+    file = files.open(path, create=True, truncate=True)
     try:
         file.append((content,))
         if durable:
             file.sync()
     finally:
         file.close()
-    files.rename(beside, path)
-    if durable:
-        files.sync_directory(path.rpartition("/")[0])
 
 
 def read_text(files: FileSystem, path: str) -> str | None:

@@ -7,7 +7,7 @@ Invariant: at least one segment; bases ascend strictly; the last is active and t
 from __future__ import annotations
 
 from kraft.common.ids import TopicPartition, Uuid
-from kraft.storage.checkpoints import partition_metadata_text, replace_file
+from kraft.storage.checkpoints import partition_metadata_text, write_file
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
@@ -20,7 +20,7 @@ from kraft.storage.transaction_index import AbortedTransaction
 class LocalLog:
     """Segments under `directory`. Every method that touches the disk may raise OSError."""
 
-    __slots__ = ("cache", "directory", "files_exist", "segments", "topic_id", "topic_partition", "unsynced_names")
+    __slots__ = ("cache", "directory", "files_exist", "segments", "topic_id", "topic_partition", "unsynced_directory", "unsynced_names")
 
     def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, topic_id: Uuid | None, now_ms: int) -> None:
         self.cache = cache
@@ -29,7 +29,10 @@ class LocalLog:
         self.topic_id = topic_id
         self.segments = [LogSegment(cache, directory, 0, size=0, created_ms=now_ms, fresh=True)]
         self.files_exist = False
+        self.unsynced_directory = False
+        """The directory's own name and partition.metadata are not durable yet."""
         self.unsynced_names = False
+        """Names in the directory are not durable yet."""
 
     @property
     def active_segment(self) -> LogSegment:
@@ -42,8 +45,8 @@ class LocalLog:
         """The directory and partition.metadata, durable with the first flush."""
         self.cache.files.make_directories(self.directory)
         if self.topic_id is not None:
-            replace_file(self.cache.files, self.path(PARTITION_METADATA), partition_metadata_text(self.topic_id).encode(), durable=False)
-        self.files_exist = self.unsynced_names = True
+            write_file(self.cache.files, self.path(PARTITION_METADATA), partition_metadata_text(self.topic_id).encode())
+        self.files_exist = self.unsynced_directory = self.unsynced_names = True
 
     # Growing
 
@@ -133,7 +136,7 @@ class LocalLog:
     def files_to_sync(self, start: int, end: int, *, closing: bool = False) -> list[OpenFile]:
         """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind; with `closing` also those of the active one."""
         opened: list[OpenFile] = []
-        if self.unsynced_names and self.topic_id is not None:
+        if self.unsynced_directory and self.topic_id is not None:
             opened.append(self.cache.get(self.path(PARTITION_METADATA)))
         first = segment_at(self.segments, start)
         for index in range(first, len(self.segments)):

@@ -26,8 +26,11 @@ from kraft.storage.log_files import (
     DELETED_SUFFIX,
     LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     parse_segment_file,
 )
 from kraft.storage.log_segment import LogSegment
@@ -58,6 +61,7 @@ class LoadedLog:
     producers: ProducerStateManager
     report: LoadReport
     clean: bool
+    epochs_on_disk: bool
 
 
 class LogLoader:
@@ -85,6 +89,7 @@ class LogLoader:
         self._now_ms = now_ms
         self._report = LoadReport()
         self._segments: list[LogSegment] = []
+        self._names: set[str] = set()
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
 
@@ -93,12 +98,9 @@ class LogLoader:
         self._finish_swaps()
         self._open_segments()
         self._epochs = self._load_epochs()
-        if self._clean and self._segments and self._segments[-1].end()[1] != self._segments[-1].size:
-            self._report.events.append("the shutdown was marked clean, yet the last segment does not end with a whole batch")
+        end_offset = self._clean_end() if self._clean else None
+        if end_offset is None:
             self._clean = False
-        if self._clean:
-            end_offset = self._segments[-1].next_offset() if self._segments else self._log_start_offset
-        else:
             end_offset = self._recover()
         if not self._segments or end_offset < self._log_start_offset:
             end_offset = self._start_afresh(end_offset)
@@ -117,7 +119,28 @@ class LogLoader:
             producers=self._producers,
             report=self._report,
             clean=self._clean,
+            epochs_on_disk=self._files.exists(self._path(LEADER_EPOCH_CHECKPOINT)),
         )
+
+    def _clean_end(self) -> int | None:
+        """The end offset after a clean shutdown; None when the last segment belies the mark."""
+        if not self._segments:
+            return self._log_start_offset
+        active = self._segments[-1]
+        size = active.size
+        if self._lacks_indexes(active):
+            end_offset, end_position = active.index_by_headers(self._config.index_interval_bytes), active.size
+            active.size = size
+        else:
+            end_offset, end_position = active.end()
+        if end_position == size:
+            return end_offset
+        self._report.events.append("the shutdown was marked clean, yet the last segment does not end with a whole batch")
+        return None
+
+    def _lacks_indexes(self, segment: LogSegment) -> bool:
+        """A clean close leaves the indexes out where they would be empty."""
+        return not any(f"{segment.base_offset:020d}{suffix}" in self._names for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX))
 
     def _durable_offset(self) -> int:
         """Nothing is known of how much of the segments that had to be read is durable: the next flush takes them whole."""
@@ -174,6 +197,7 @@ class LogLoader:
 
     def _open_segments(self) -> None:
         files = self._parsed()
+        self._names = {name for name, _, _, _ in files}
         logs = {offset for _, offset, kind, _ in files if kind == LOG_SUFFIX}
         snapshots = []
         for name, offset, kind, _ in files:
@@ -186,7 +210,8 @@ class LogLoader:
         self._producers.snapshots = snapshots
         for index, segment in enumerate(self._segments):
             will_be_recovered = not self._clean and self._end_of(index) > self._recovery_point
-            if not will_be_recovered:
+            will_be_walked = self._clean and index + 1 == len(self._segments) and self._lacks_indexes(segment)
+            if not will_be_recovered and not will_be_walked:
                 self._check_indexes(segment, index)
 
     def _end_of(self, index: int) -> int:
@@ -208,12 +233,10 @@ class LogLoader:
             return parse_leader_epochs(path, read_text(self._files, path) or "")
         except CorruptData as problem:
             self._report.events.append(f"leader epochs are read back from the log: {problem}")
-            self._recovery_point = 0
-            self._clean = False
             return LeaderEpochCache()
 
     def _complete_epochs(self) -> None:
-        """The checkpoint may begin later than the log, when a log start was lost that it had followed: the missing epochs are in the batches."""
+        """The checkpoint may be missing (a clean close of a small log leaves it out), or begin later than the log: the epochs are in the batches, too."""
         known = self._epochs.earliest
         first = next((batch for segment in self._segments for _, batch in walk_headers(segment.open_log().file, 0, segment.size)), None)
         if first is None or first.partition_leader_epoch < 0 or (known is not None and known[1] <= first.base_offset):

@@ -304,7 +304,10 @@ class LogManager:
     # Stop
 
     def close_logs(self) -> Iterator[UnifiedLog]:
-        """Flush and close every log, one at each step. A disk that fails takes its directory offline."""
+        """Flush and close every log, one at each step; blocks. A disk that fails takes its directory offline.
+
+        Faster where threads are at hand: `prepare_close` of many logs, their jobs run side by side (the kernel merges the syncs), `finish_close`.
+        """
         for log in self.logs():
             try:
                 log.close()

@@ -163,6 +163,23 @@ class LogSegment:
             self.time_index.maybe_append(self.largest_timestamp, self._largest_timestamp_offset)
         self.spill_indexes()
 
+    @property
+    def indexes_say_nothing(self) -> bool:
+        """No entry in the offset index: a walk over the headers tells as much, so a clean close need not write the indexes."""
+        return self.offset_index.count == 0
+
+    def index_by_headers(self, index_interval_bytes: int) -> int:
+        """Make the indexes in memory from the batches' headers, for a segment whose files lack them; the next offset.
+
+        `size` becomes the end of the last whole batch.
+        """
+        end, end_offset = self.size, self.base_offset
+        self._reset_indexes()
+        for _, batch in walk_headers(self.open_log().file, 0, end):
+            self.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
+            end_offset = batch.next_offset
+        return end_offset
+
     def spill_indexes(self) -> None:
         """Write what the indexes hold in memory; the two sparse ones exist from now on, if only as empty files. Raises OSError."""
         self.offset_index.open_for_sync()
@@ -202,6 +219,8 @@ class LogSegment:
         """
         file = self.open_log().file
         end = file.size()
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+            self._remove(self.path(suffix))
         self._reset_indexes()
         reason = None
         while self.size < end:
@@ -228,8 +247,6 @@ class LogSegment:
         return batch
 
     def _reset_indexes(self) -> None:
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-            self._remove(self.path(suffix))
         self._offset_index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
         self._time_index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
         self._transaction_index = TransactionIndex(self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0)

@@ -43,6 +43,9 @@ class DeletedSegments:
         self.reason = reason
 
 
+NEVER_WRITTEN = 0
+UNKNOWN_VERSION = -1
+
 NOTHING_DELETED = DeletedSegments((), 0, "")
 
 
@@ -69,7 +72,7 @@ class UnifiedLog:
         self._producers: ProducerStateManager | None = None
         self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._pending: PendingAppend | None = None
-        self._epochs_written = 0
+        self._epochs_written = NEVER_WRITTEN
         self._index_synced_at = -1
         self.truncations = 0
         """How often the log was truncated in this run: a cleaning that began before gives up."""
@@ -123,7 +126,7 @@ class UnifiedLog:
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.leader_epoch_cache = loaded.epochs
-        self._epochs_written = loaded.epochs.version if loaded.clean else -1
+        self._epochs_written = (loaded.epochs.version if loaded.clean else UNKNOWN_VERSION) if loaded.epochs_on_disk else NEVER_WRITTEN
         self._index_synced_at = loaded.log_end_offset if loaded.clean else -1
         self.local.unsynced_names = not loaded.clean
         self.load_report = loaded.report
@@ -297,6 +300,7 @@ class UnifiedLog:
             if batch.producer_id >= 0:
                 self._update_producers(appended, segment)
         self.log_end_offset = pending.info.last_offset + 1
+        self._index_synced_at = -1
         if self._producers is not None:
             self._producers.map_end_offset = self.log_end_offset
         return pending.info
@@ -383,6 +387,7 @@ class UnifiedLog:
         if offset <= self.log_start_offset:
             return
         self.log_start_offset = offset
+        self._index_synced_at = -1
         self.high_watermark = max(self.high_watermark, offset)
         self.leader_epoch_cache.truncate_from_start(offset)
         if self._producers is not None:
@@ -401,6 +406,7 @@ class UnifiedLog:
             self.truncate_fully_and_start_at(offset, now_ms)
             return True
         self.truncations += 1
+        self._index_synced_at = -1
         self.local.truncate_to(offset)
         self.leader_epoch_cache.truncate_from_end(offset)
         self._ends_at(offset)
@@ -414,6 +420,7 @@ class UnifiedLog:
         """Drop everything; the log is empty and starts (and ends) at `offset`. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         self.truncations += 1
+        self._index_synced_at = -1
         self.local.start_afresh(offset, now_ms)
         self.leader_epoch_cache.clear()
         if self._producers is not None:
@@ -499,19 +506,25 @@ class UnifiedLog:
     def prepare_flush(self, up_to: int | None = None, *, closing: bool = False) -> FlushJob | None:
         """First step of `flush`; None when it is durable already. Raises StorageError."""
         up_to = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-        local = self.local
-        epochs = self.leader_epoch_cache
-        is_flushed = up_to <= self.recovery_point and not closing and not local.unsynced_names and epochs.version == self._epochs_written
-        if not local.files_exist or is_flushed:
+        local, epochs = self.local, self.leader_epoch_cache
+        writes_epochs = epochs.version != self._epochs_written and not (closing and self._is_small)
+        if not local.files_exist or (up_to <= self.recovery_point and not (closing or local.unsynced_names or writes_epochs)):
             return None
+        directories = [local.directory] if local.unsynced_names else []
+        if local.unsynced_directory:
+            directories.append(local.directory.rpartition("/")[0])
         try:
-            opened = local.files_to_sync(self.recovery_point, up_to, closing=closing)
+            opened = local.files_to_sync(self.recovery_point, up_to, closing=closing and not self._is_small)
         except OSError as problem:
             raise StorageError(f"flush of {self.directory}: {problem}") from problem
-        content = epochs.to_text().encode() if epochs.version != self._epochs_written else None
-        names = (local.directory, local.directory.rpartition("/")[0]) if local.unsynced_names else ()
-        local.unsynced_names = False
-        return FlushJob(local.cache.files, up_to, opened, local.path(LEADER_EPOCH_CHECKPOINT), content, epochs.version, names)
+        local.unsynced_names = local.unsynced_directory = False
+        content = epochs.to_text().encode() if writes_epochs else None
+        return FlushJob(local.cache.files, up_to, opened, local.path(LEADER_EPOCH_CHECKPOINT), content, epochs.version, directories)
+
+    @property
+    def _is_small(self) -> bool:
+        """One segment with nothing in its indexes: what indexes and epochs say is read back from a handful of headers faster than it is made durable."""
+        return len(self.segments) == 1 and self.active_segment.indexes_say_nothing and self._epochs_written == NEVER_WRITTEN
 
     def finish_flush(self, job: FlushJob, now_ms: int | None = None) -> None:
         """`job` has run: the recovery point moves, as far as the log was not truncated meanwhile."""
@@ -526,24 +539,31 @@ class UnifiedLog:
             replace_file(self.local.cache.files, self.local.path(LEADER_EPOCH_CHECKPOINT), self.leader_epoch_cache.to_text().encode())
             self._epochs_written = self.leader_epoch_cache.version
 
-    def close(self) -> None:
-        """Flush, put indexes, epochs and producer state on disk, and let go of the files; the log may be loaded as cleanly shut down afterwards.
-
-        Raises OSError, StorageError.
-        """
+    def prepare_close(self) -> FlushJob | None:
+        """First step of `close`: indexes and producer state are written; None when there is nothing to sync. Raises OSError, StorageError."""
         assert self._pending is None, "a close in the middle of an append"
-        if not self.local.files_exist:
-            return
+        if not self.local.files_exist or self._index_synced_at == self.log_end_offset:
+            return None
         self.active_segment.open_log()
-        self.active_segment.close_for_appends()
+        if not self._is_small:
+            self.active_segment.close_for_appends()
         if self._producers is not None:
             self._producers.take_snapshot(durable=True, even_if_empty=False)
-        job = self.prepare_flush(closing=self._index_synced_at != self.log_end_offset)
+        return self.prepare_flush(closing=True)
+
+    def finish_close(self, job: FlushJob | None) -> None:
+        """`job` has run: the log may be loaded as cleanly shut down. Lets go of the files."""
         if job is not None:
-            job.run()
             self.finish_flush(job)
         self._index_synced_at = self.log_end_offset
         self.local.forget_files()
+
+    def close(self) -> None:
+        """Put everything on disk, durably, and let go of the files; blocks. Raises OSError, StorageError."""
+        job = self.prepare_close()
+        if job is not None:
+            job.run()
+        self.finish_close(job)
 
 
 def _ignore(_: str) -> None:

@@ -6,6 +6,7 @@ checkpointed, and of the rest a prefix. An append that was under way may be ther
 
 from __future__ import annotations
 
+import contextlib
 import random
 from dataclasses import dataclass
 
@@ -55,16 +56,15 @@ class StorageMachine:
         self.sequence = 0
         self.lives = 0
         self.lost_power = False
-        self.manager = self.open()
+        self.open()
 
-    def open(self) -> LogManager:
+    def open(self) -> None:
         uuids = random.Random(self.random.random())
-        manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
-        manager.open(None)
-        for _ in manager.load(self.now_ms):
+        self.manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
+        self.manager.open(None)
+        for _ in self.manager.load(self.now_ms):
             pass
         self.lives += 1
-        return manager
 
     @property
     def log(self) -> UnifiedLog:
@@ -142,7 +142,7 @@ class StorageMachine:
             pass
         self.manager.finish_shutdown()
         self.machine.power_off()  # A clean shutdown promises that power may go.
-        self.manager = self.open()
+        self.open()
         self.check(exact=True)
         self.model.durable = self.model.end
 
@@ -153,12 +153,14 @@ class StorageMachine:
     def died(self) -> None:
         """The process is gone, perhaps with the power; start again, perhaps dying in the middle of that too."""
         while True:
+            with contextlib.suppress(NodeDied):
+                self.manager.release()  # What the kernel does for a dead process.
             power_lost = self.random.random() < 0.5
             (self.machine.power_off if power_lost else self.machine.kill)()
             if self.random.random() < 0.3:
                 self.machine.node.die_after_calls(self.random.randrange(120), power_lost=False)
             try:
-                self.manager = self.open()
+                self.open()
                 self.machine.node.die_after_calls(10**9, power_lost=False)
                 self.check(exact=False, power_lost=power_lost)
                 return

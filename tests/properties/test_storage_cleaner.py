@@ -6,6 +6,7 @@ offsets; a key that was deleted stays deleted; and a cleaning that comes to its 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 
@@ -41,15 +42,15 @@ class CleanedLog:
             min_cleanable_dirty_ratio=0.0,
         )
         self.written: list[Entry] = []
-        self.manager, self.cleaner = self.open()
+        self.open()
 
-    def open(self) -> tuple[LogManager, LogCleanerManager]:
+    def open(self) -> None:
         uuids = random.Random(self.random.random())
-        manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
-        manager.open(None)
-        for _ in manager.load(self.now_ms):
+        self.manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
+        self.manager.open(None)
+        for _ in self.manager.load(self.now_ms):
             pass
-        return manager, LogCleanerManager(manager, map_bytes_max=self.random.choice([160 * 3, 1 << 20]))
+        self.cleaner = LogCleanerManager(self.manager, map_bytes_max=self.random.choice([160 * 3, 1 << 20]))
 
     @property
     def log(self) -> UnifiedLog:
@@ -92,11 +93,13 @@ class CleanedLog:
 
     def restart_after_death(self) -> None:
         while True:
+            with contextlib.suppress(NodeDied):
+                self.manager.release()  # What the kernel does for a dead process.
             self.random.choice([self.machine.kill, self.machine.power_off])()
             if self.random.random() < 0.3:
                 self.machine.node.die_after_calls(self.random.randrange(150), power_lost=False)
             try:
-                self.manager, self.cleaner = self.open()
+                self.open()
                 self.machine.node.die_after_calls(10**9, power_lost=False)
             except NodeDied:
                 continue
