@@ -27,6 +27,7 @@ from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.replication_control import elect_leaders
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.image.partition_registration import RECOVERING
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.metadata.records.no_op_record import NoOpRecord
@@ -248,6 +249,8 @@ class ActiveController:
         if result.records:
             self._last_write = self._world.clock.now()
             self._note_registrations(changes, self._pending.image, offset)
+            if self._logger is not None:
+                log_unclean_elections(self._logger, changes, self._pending.image)
         return offset
 
     def _note_registrations(self, changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
@@ -258,3 +261,23 @@ class ActiveController:
                 self._registration_offsets.pop(broker_id, None)
             elif before is None or before.epoch != broker.epoch:
                 self._registration_offsets[broker_id] = offset
+
+
+def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> None:
+    """One warning for each partition that went to a replica which may lack acknowledged records."""
+    for topic_id, partitions in changes.topics.partitions.items():
+        topic = image.topics.by_id.get(topic_id)
+        for index, before in partitions.items():
+            after = None if topic is None else topic.partitions.get(index)
+            if topic is None or before is None or after is None:
+                continue
+            if after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING:
+                logger.warning(
+                    "unclean leader election",
+                    topic=topic.name,
+                    partition=index,
+                    leader=after.leader,
+                    leader_epoch=after.leader_epoch,
+                    former_leader=before.leader,
+                    former_isr=list(before.isr),
+                )

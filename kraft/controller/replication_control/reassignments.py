@@ -11,7 +11,7 @@ from kraft.controller.partition_change_builder import allow_unclean_by_policy, c
 from kraft.controller.partition_reassignment import reassignment_to, revert_of
 from kraft.controller.replication_control.assignments import check_manual_assignment
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
@@ -93,6 +93,8 @@ def _cancel(view: ControllerView, topic: TopicImage, index: int, partition: Part
     builder.target_isr = revert.isr
     builder.target_replicas = revert.replicas
     builder.target_removing = builder.target_adding = ()
+    if revert.unclean:
+        builder.target_recovery_state = RECOVERING  # The replica that takes over may lack records: say so, where Kafka does not.
     return builder.build()
 
 

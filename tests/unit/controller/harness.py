@@ -10,6 +10,7 @@ import trio
 
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import NotLeader
+from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable
 from kraft.controller.controller_view import ControllerSettings
 from kraft.controller.feature_control import Quorum
@@ -100,6 +101,7 @@ class Rig:
         self.refusing: set[int] = set()
         self.hanging: set[int] = set()
         self.probes: list[int] = []
+        self.slow_probes = 0.0
         defaults: dict[str, Any] = {"node_id": 1, "cluster_id": CLUSTER, "metadata_max_idle_interval_ms": 0}
         self.controller = QuorumController(
             ControllerSettings(**{**defaults, **settings}),
@@ -110,6 +112,7 @@ class Rig:
             self.world,
             bootstrap=BOOTSTRAP,
             probe=self._probe,
+            logger=Loggers(self.world.log_sink, self.world.clock).get("controller"),
         )
         self.epochs: dict[int, int] = {}
 
@@ -117,6 +120,7 @@ class Rig:
         self.probes.append(port)
         if port in self.hanging:
             await trio.sleep_forever()
+        await self.world.clock.sleep(self.slow_probes)
         return port in self.refusing
 
     @property

@@ -371,7 +371,8 @@ def test_cancelling_needs_the_policy_when_no_old_replica_is_in_sync() -> None:
     assert message == "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
     cluster.configure(2, "t", unclean_leader_election_enable="true")
     assert move(cluster, None) == (0, None)
-    assert cluster.partition("t").replicas == (1,)
+    assert (cluster.partition("t").replicas, cluster.partition("t").isr) == ((1,), (1,))
+    assert cluster.partition("t").leader_recovery_state == RECOVERING
 
 
 @pytest.mark.parametrize(

@@ -317,6 +317,39 @@ def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_ses
     simulate(body)
 
 
+def test_a_broker_that_speaks_while_we_ask_lives() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            rig.refusing.add(9002)
+            rig.slow_probes = 0.5
+            rig.controller.broker_connection_lost(2)
+            await universe.sleep(0.1)
+            await rig.beat(2)
+            await universe.sleep(1)
+            assert rig.probes == [9002]
+            assert rig.image.cluster.is_active(2)
+
+    simulate(body)
+
+
+def test_an_unclean_election_is_told() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(1)
+            await rig.broker(2)
+            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
+            leader = rig.partition("t").leader
+            other = 3 - leader
+            await rig.beat(other, want_fence=True)
+            await rig.beat(leader, want_fence=True)
+            await rig.beat(other)
+            events = [line for line in rig.world.log if line["event"] == "unclean leader election"]
+            assert [(line["topic"], line["partition"], line["leader"], line["former_isr"]) for line in events] == [("t", 0, other, [leader])]
+
+    simulate(body)
+
+
 def test_a_held_leader_that_returns_leads_again_at_once() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
