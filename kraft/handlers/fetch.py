@@ -235,7 +235,7 @@ class _Fetching:
 
 def _divergence(partition: Partition, wanted: CachedPartition) -> tuple[int, int] | None:
     """Where the fetcher's log stops agreeing with ours (KIP-595), or None while it agrees."""
-    epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
+    end_offset, epoch = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch == -1:
         raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: epoch {wanted.last_fetched_epoch} is older than the log")
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
