@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from api.consuming import Consumption, consume
 from api.deps import Cluster, TopicNamePath, Writable
@@ -48,7 +49,7 @@ async def produce_records(cluster: Cluster, topic_name: TopicNamePath, request: 
     reports = await producer.append(first)
     if len(reports) == 1 and reports[0].error_code in (400, 422):
         return await _refused_or_going_on(producer, reports, groups)
-    return StreamingResponse(_stream(producer, reports, groups), media_type="application/json")
+    return _Reports(_stream(producer, reports, groups))
 
 
 async def _refused_or_going_on(producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]) -> Response:
@@ -60,7 +61,29 @@ async def _refused_or_going_on(producer: Producer, reports: list[ProduceReport],
     if following is None:
         raise ApiProblem(400, reports[0].message or "Bad Request")
     reports += await producer.append(following)
-    return StreamingResponse(_stream(producer, reports, groups), media_type="application/json")
+    return _Reports(_stream(producer, reports, groups))
+
+
+class _Reports(Response):
+    """Reports while the request still comes in. Starlette's streaming response would read from the same channel to notice a client that leaves, and so take
+    parts of the request away; here the request's own stream notices.
+    """
+
+    media_type = "application/json"
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._lines = lines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async for line in self._lines:
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except (ClientDisconnect, OSError):
+            return  # Nobody is left to report to.
 
 
 async def _stream(producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]) -> AsyncIterator[bytes]:

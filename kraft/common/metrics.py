@@ -110,6 +110,10 @@ class MetricsRegistry:
         """Numbers with labels that are read at a scrape."""
         self._family(name, "gauge", help_text, labels).read = read
 
+    def counters(self, name: str, help_text: str, labels: tuple[str, ...], read: Callable[[], Iterable[tuple[LabelValues, float]]]) -> None:
+        """Numbers with labels that only rise, kept by somebody else and read at a scrape."""
+        self._family(name, "counter", help_text, labels).read = read
+
     def drop(self, name: str, values: LabelValues) -> None:
         """Forget one child, as of a deleted topic."""
         family = self._families.get(name)

@@ -1,0 +1,95 @@
+"""What the HTTP admin sees of this node: `api.ports.AdminPort`, carried out on the node's own loop.
+
+Requests go through the very dispatcher that serves the broker's listeners, without a socket in between, so they mean what they mean on the wire; those for
+other brokers, and all of them on a node without a broker role, go over Kafka's protocol. Facts and metrics are read from the metadata image and the parts of
+the broker in slices that leave room for clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import trio
+
+from api.ports import Check, ClusterFacts, NodeIdentity
+from kraft.common.version import VERSION
+from kraft.server.admin_requests import LocalRequests, RemoteRequests
+from kraft.server.asyncio_bridge import AsyncioBridge
+from kraft.server.broker_lifecycle_manager import BrokerState
+from kraft.server.cluster_facts import gather_facts
+from kraft.server.node_metrics import NodeMetrics
+
+if TYPE_CHECKING:
+    from kraft.protocol.schema import Message
+    from kraft.server.node import Node
+
+T = TypeVar("T")
+
+
+class AdminService:
+    """Made on the node's loop; every method may be called from asyncio tasks of another thread."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._bridge = AsyncioBridge(trio.lowlevel.current_trio_token())
+        self._local: LocalRequests | None = None
+        if node.broker is not None:
+            self._local = LocalRequests(node.broker.dispatcher, node.broker.services.registry, node.config.broker_listeners[0])
+        self._remote = RemoteRequests(node)
+        self._metrics = NodeMetrics(node)
+        self._identity = NodeIdentity(
+            node_id=node.config.node_id,
+            roles=node.config.roles,
+            cluster_id=node.cluster_id,
+            version=VERSION,
+            read_only=node.config.flag("kraft.admin.read.only"),
+        )
+
+    @property
+    def identity(self) -> NodeIdentity:
+        return self._identity
+
+    def now_ms(self) -> int:
+        return self._node.world.clock.wall_ms()
+
+    async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Message:
+        return await self._run(self._call, api_key, version, request, node_id)
+
+    async def _call(self, api_key: int, version: int, request: Message, node_id: int | None) -> Any:
+        if self._local is not None and node_id in (None, self._node.config.node_id):
+            return await self._local.call(api_key, version, request)
+        return await self._remote.call(version, request, node_id)
+
+    async def cluster_facts(self) -> ClusterFacts:
+        return await self._run(gather_facts, self._node)
+
+    async def liveness(self) -> Sequence[Check]:
+        return await self._run(self._liveness)
+
+    async def _liveness(self) -> Sequence[Check]:
+        """That this runs at all says that the loop does."""
+        await trio.lowlevel.checkpoint()
+        return [Check(name="loop", ok=True, detail="the node's loop answers")]
+
+    async def readiness(self) -> Sequence[Check]:
+        return await self._run(self._readiness)
+
+    async def _readiness(self) -> Sequence[Check]:
+        await trio.lowlevel.checkpoint()
+        node = self._node
+        leader = node.shared.raft.leader_and_epoch.leader_id
+        known = f"the active controller is node {leader}" if leader >= 0 else "no active controller is known"
+        checks = [Check(name="controller", ok=leader >= 0, detail=known)]
+        if node.broker is not None:
+            lifecycle = node.broker.lifecycle
+            registered, serving = lifecycle.epoch >= 0, lifecycle.state == BrokerState.RUNNING and not lifecycle.fenced
+            checks.append(Check(name="registered", ok=registered, detail=f"broker epoch {lifecycle.epoch}" if registered else "not registered with the quorum"))
+            checks.append(Check(name="unfenced", ok=serving, detail="the controller counts this broker in" if serving else "fenced or shutting down"))
+        return checks
+
+    async def metrics(self) -> str:
+        return await self._run(self._metrics.render)
+
+    async def _run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        return await self._bridge.run(function, *arguments)

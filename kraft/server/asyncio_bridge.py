@@ -1,0 +1,62 @@
+"""Work that asyncio tasks of another thread hand to the node's trio loop, and their answers on the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class AsyncioBridge:
+    """Runs functions on the loop that `token` belongs to. Each is a task of its own there; it goes on to its end even if nobody waits for it any more."""
+
+    def __init__(self, token: trio.lowlevel.TrioToken) -> None:
+        self._token = token
+
+    async def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        """The result of `function(*arguments)`, or its exception. Raises ConnectionError once the node has stopped."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        try:
+            self._token.run_sync_soon(partial(self._begin, loop, future, function, arguments))
+        except trio.RunFinishedError:
+            raise ConnectionError("the node has stopped") from None
+        return await future
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> None:
+        trio.lowlevel.spawn_system_task(self._carry_out, loop, future, function, arguments)
+
+    async def _carry_out(
+        self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]
+    ) -> None:
+        try:
+            result = await function(*arguments)
+        except trio.Cancelled:
+            _answer(loop, partial(_fail, future, ConnectionError("the node is stopping")))
+            raise
+        except Exception as problem:  # noqa: BLE001 - the boundary of a task: whatever it was goes to whoever asked.
+            _answer(loop, partial(_fail, future, problem))
+        else:
+            _answer(loop, partial(_succeed, future, result))
+
+
+def _answer(loop: asyncio.AbstractEventLoop, deliver: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(deliver)
+    except RuntimeError:
+        return  # The asking loop has ended, so nobody waits.
+
+
+def _succeed(future: asyncio.Future[Any], result: Any) -> None:
+    if not future.done():
+        future.set_result(result)
+
+
+def _fail(future: asyncio.Future[Any], problem: Exception) -> None:
+    if not future.done():
+        future.set_exception(problem)

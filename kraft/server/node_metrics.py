@@ -1,0 +1,192 @@
+"""The metrics of a node, under the names that existing dashboards and alerts query (the JMX exporter's and kafka_exporter's), read from the node's parts at a
+scrape.
+
+Nothing is counted twice: hot paths keep plain integers of their own (`ApiCounters`), logs and images know their sizes. A scrape walks them in slices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.ids import TopicPartition
+from kraft.common.metrics import Family, MetricsRegistry, render_prometheus
+from kraft.common.version import VERSION
+from kraft.protocol.api_keys import name_of
+from kraft.protocol.error_codes import name_of as error_name_of
+from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
+from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
+
+if TYPE_CHECKING:
+    from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.server.node import Node
+
+Number = Callable[[], float]
+
+
+class NodeMetrics:
+    """Renders everything about one node. Gauges are registered once; series by partition and group are gathered anew for each scrape."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._registry = MetricsRegistry()
+        self._register_node()
+        self._register_controller()
+        self._register_raft()
+        if node.broker is not None:
+            self._register_broker()
+
+    async def render(self) -> str:
+        """The Prometheus text. Pauses after every slice."""
+        pieces = []
+        for piece in render_prometheus(self._registry.families()):
+            pieces.append(piece)
+            await trio.lowlevel.checkpoint()
+        for piece in render_prometheus([*await self._gather_partitions(), *await self._gather_groups()]):
+            pieces.append(piece)
+            await trio.lowlevel.checkpoint()
+        return "".join(pieces)
+
+    @property
+    def _image(self) -> MetadataImage:
+        return self._node.shared.loader.image
+
+    def _register_node(self) -> None:
+        node, registry = self._node, self._registry
+        registry.gauges("kraft_build_info", "The version that runs.", ("version",), lambda: [((VERSION,), 1)])
+        registry.gauges("kraft_disk_free_bytes", "Room left for each log directory.", ("directory",), lambda: self._disks(node.world.files.free_bytes))
+        registry.gauges("kraft_disk_total_bytes", "Size of the disk of each log directory.", ("directory",), lambda: self._disks(node.world.files.total_bytes))
+        registry.gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", lambda: len(offline_log_dirs(node)))
+
+    def _disks(self, measure: Callable[[str], int]) -> list[tuple[tuple[str, ...], float]]:
+        series: list[tuple[tuple[str, ...], float]] = []
+        for path in self._node.config.log_dirs:
+            try:
+                series.append(((path,), measure(path)))
+            except OSError:
+                continue  # The count of offline directories tells of it.
+        return series
+
+    def _register_controller(self) -> None:
+        prefix = "kafka_controller_kafkacontroller_"
+        cluster = "As this node's metadata shows it."
+        gauges: dict[str, tuple[str, Number]] = {
+            "activecontrollercount": ("1 on the active controller.", lambda: int(self._node.shared.raft.is_leader)),
+            "activebrokercount": (f"Brokers that are counted in. {cluster}", lambda: self._brokers(fenced=False)),
+            "fencedbrokercount": (f"Registered brokers that are fenced. {cluster}", lambda: self._brokers(fenced=True)),
+            "offlinepartitionscount": (f"Partitions without a leader. {cluster}", lambda: len(self._image.topics.leaderless)),
+            "preferredreplicaimbalancecount": (f"Partitions led by another than their first replica. {cluster}", lambda: len(self._image.topics.imbalanced)),
+            "globaltopiccount": (f"Topics. {cluster}", lambda: len(self._image.topics.by_id)),
+            "globalpartitioncount": (f"Partitions. {cluster}", lambda: sum(len(topic.partitions) for topic in self._image.topics.by_id.values())),
+        }
+        for name, (help_text, read) in gauges.items():
+            self._registry.gauge(prefix + name, help_text, read)
+        self._registry.gauge("kafka_brokers", f"Live brokers. {cluster}", lambda: self._brokers(fenced=False))
+
+    def _brokers(self, *, fenced: bool) -> int:
+        return sum(broker.fenced == fenced for broker in self._image.cluster.brokers.values())
+
+    def _register_raft(self) -> None:
+        raft, loader = self._node.shared.raft, self._node.shared.loader
+        gauges: dict[str, tuple[str, Number]] = {
+            "kafka_server_raftmetrics_current_leader": ("The active controller; -1 when none is known.", lambda: raft.leader_and_epoch.leader_id),
+            "kafka_server_raftmetrics_current_epoch": ("The quorum's epoch.", lambda: raft.leader_and_epoch.epoch),
+            "kafka_server_raftmetrics_high_watermark": ("Metadata records that are committed.", lambda: raft.known_high_watermark() or 0),
+            "kafka_server_raftmetrics_log_end_offset": ("Metadata records in this node's log.", lambda: raft.log_end_offset),
+            "kafka_server_broker_metadata_metrics_last_applied_record_offset": ("The metadata this node works with.", lambda: loader.published_offset),
+        }
+        for name, (help_text, read) in gauges.items():
+            self._registry.gauge(name, help_text, read)
+
+    def _register_broker(self) -> None:
+        broker = self._node.broker
+        assert broker is not None
+        self._registry.gauge("kafka_server_kafkaserver_brokerstate", "3 is running; 6 and 7 are on the way out.", lambda: broker.lifecycle.state)
+        requests, seconds = "kafka_network_requestmetrics_requests_total", "kraft_request_seconds_total"
+        counters = broker.dispatcher.counters
+        self._registry.counters(
+            requests,
+            "Requests by API and version.",
+            ("request", "version"),
+            lambda: [((name_of(key), str(version)), counted.requests) for (key, version), counted in sorted(counters.items())],
+        )
+        self._registry.counters(
+            seconds,
+            "Time in handlers by API and version. Produce and Fetch answer outside of handlers and are not timed.",
+            ("request", "version"),
+            lambda: [((name_of(key), str(version)), counted.seconds) for (key, version), counted in sorted(counters.items())],
+        )
+        self._registry.counters("kafka_network_requestmetrics_errors_total", "Requests that failed as a whole.", ("request", "error"), self._errors)
+
+    def _errors(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        assert self._node.broker is not None
+        sums: dict[tuple[str, ...], float] = {}
+        for (key, _), counted in sorted(self._node.broker.dispatcher.counters.items()):
+            for code, count in sorted(counted.errors.items()):
+                labels = (name_of(key), error_name_of(code))
+                sums[labels] = sums.get(labels, 0) + count
+        yield from sums.items()
+
+    async def _gather_partitions(self) -> list[Family]:
+        """Series of every partition that is hosted here, and sums over them."""
+        families = {name: Family(name, kind, help_text, labels) for name, kind, help_text, labels in PARTITION_FAMILIES}
+        series: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in families}
+        if self._node.broker is None:
+            return []
+        sums: dict[tuple[str, tuple[str, ...]], float] = {}
+        for count, partition in enumerate(list(self._node.broker.replicas), 1):
+            for name, labels, number, adds in partition_series(partition):
+                if adds:
+                    sums[name, labels] = sums.get((name, labels), 0) + number
+                else:
+                    series[name].append((labels, number))
+            if count % SLICE_PARTITIONS == 0:
+                await trio.lowlevel.checkpoint()
+        for (name, labels), number in sorted(sums.items()):
+            series[name].append((labels, number))
+        for name, family in families.items():
+            family.read = series[name].__iter__
+        return list(families.values())
+
+    async def _gather_groups(self) -> list[Family]:
+        """Lag of every group that is coordinated here, on partitions whose end this node knows."""
+        broker = self._node.broker
+        if broker is None:
+            return []
+        lags: list[tuple[tuple[str, ...], float]] = []
+        offsets: list[tuple[tuple[str, ...], float]] = []
+        totals: dict[tuple[str, ...], float] = {}
+        for count, (group_id, commits) in enumerate(broker.groups.committed_offsets().items(), 1):
+            for place, commit in commits.items():
+                labels = (group_id, place.topic, str(place.partition))
+                offsets.append((labels, commit.offset))
+                end = self._end_offset(place)
+                if end is None:
+                    continue
+                lag = max(0, end - commit.offset)
+                lags.append((labels, lag))
+                totals[group_id, place.topic] = totals.get((group_id, place.topic), 0) + lag
+            if count % SLICE_PARTITIONS == 0:
+                await trio.lowlevel.checkpoint()
+        each = ("consumergroup", "topic", "partition")
+        families = (
+            ("kafka_consumergroup_lag", "How many records a group is behind.", each, lags),
+            ("kafka_consumergroup_current_offset", "What a group has committed.", each, offsets),
+            ("kafka_consumergroup_lag_sum", "The same over a topic's partitions.", ("consumergroup", "topic"), sorted(totals.items())),
+        )
+        return [_gauge_family(name, help_text, labels, series) for name, help_text, labels, series in families]
+
+    def _end_offset(self, place: TopicPartition) -> int | None:
+        assert self._node.broker is not None
+        partition = self._node.broker.replicas.find(place.topic, place.partition)
+        return None if partition is None else partition.log.high_watermark
+
+
+def _gauge_family(name: str, help_text: str, labels: tuple[str, ...], series: list[tuple[tuple[str, ...], float]]) -> Family:
+    family = Family(name, "gauge", help_text, labels)
+    family.read = series.__iter__
+    return family
+
+
