@@ -102,7 +102,7 @@ def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices]
 
 def _delegate_to_raft(method: str) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
-        return await getattr(node.raft, method)(request)
+        return await getattr(node.raft, method)(request, context.api_version)
 
     return serve
 

@@ -11,17 +11,16 @@ next effects gather. Nothing else writes the files. A failed write or sync ends 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import trio
 
-from kraft.common.errors import ApiError, CorruptData, KraftError
+from kraft.common.errors import CorruptData
 from kraft.common.ids import OffsetAndEpoch
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.schema import Message
-from kraft.raft import wire_requests, wire_responses
 from kraft.raft.append_batches import Appended, encode_batch, split
 from kraft.raft.core import events
 from kraft.raft.core import messages as core
@@ -29,12 +28,13 @@ from kraft.raft.core.effects import Append, Apply, Effects, Flush, Reply, Send, 
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Leader
-from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.listener_feed import ListenerFeed
-from kraft.raft.log_retention import next_start, should_roll, start_at
+from kraft.raft.log_retention import should_roll, trim
+from kraft.raft.peer_exchange import PeerExchange
 from kraft.raft.ports import CommittedBatch, LeaderAndEpoch, RaftChannel, RaftListener, RecordSerde
 from kraft.raft.quorum_description import describe_quorum
 from kraft.raft.quorum_storage import QuorumStorage
+from kraft.raft.quorum_view import QuorumView
 from kraft.raft.raft_config import RaftConfig
 from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
 from kraft.raft.snapshot.snapshot_path import snapshot_name
@@ -45,14 +45,13 @@ from kraft.world.ports import World
 CLEAN_INTERVAL_S = 60.0
 
 
-class RaftDriver(RequestEntries):
+class RaftDriver(QuorumView, RequestEntries):
     """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
         """Raises CorruptData, OSError."""
         self.config = config
         self._world = world
-        self._channel = channel
         self._serde = serde
         self._logger = log
         self._storage = QuorumStorage(world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes)
@@ -66,78 +65,29 @@ class RaftDriver(RequestEntries):
         self._applied = state.high_watermark
         self._high_watermark_known = False
         self._clean_wanted = False
+        timeout_s = config.quorum.request_timeout_ms / 1000
+        self._exchange = PeerExchange(channel, world.clock, config.listener_name, timeout_s, self._step, log)
         self._shut_down = trio.Event()
         if self._storage.log.cut_bytes:
             log.warning("metadata log had a torn tail", bytes=self._storage.log.cut_bytes, end_offset=state.end_offset)
-
-    # What is known
-
-    @property
-    def node_id(self) -> int:
-        return self.config.quorum.local.id
-
-    @property
-    def leader_and_epoch(self) -> LeaderAndEpoch:
-        """The leader as this node knows it now; listeners hear of it later, in order with what is committed."""
-        hint = self._node.leader
-        return LeaderAndEpoch(hint.leader_id, hint.epoch)
-
-    @property
-    def is_leader(self) -> bool:
-        return self._node.is_leader
-
-    @property
-    def high_watermark(self) -> int:
-        """One past the last offset known to be committed."""
-        return self._node.log.high_watermark
-
-    def known_high_watermark(self) -> int | None:
-        """The same, once a leader has told it since this node started; None before."""
-        return self._node.log.high_watermark if self._high_watermark_known else None
-
-    @property
-    def log_end_offset(self) -> int:
-        return self._node.log.end_offset
-
-    @property
-    def log_start_offset(self) -> int:
-        return self._node.log.start_offset
-
-    @property
-    def latest_snapshot(self) -> OffsetAndEpoch | None:
-        return self._node.log.latest_snapshot
-
-    @property
-    def voters(self) -> VoterSet:
-        return self._node.voters
-
-    @property
-    def kraft_version(self) -> int:
-        return self._node.log.history.kraft_version
-
-    def voter_endpoints(self) -> list[tuple[int, str, int]]:
-        """(node id, host, port) of every voter that has an endpoint."""
-        found = []
-        for voter in self._node.voters.voters:
-            endpoint = self._choose(voter.endpoints)
-            if endpoint is not None:
-                found.append((voter.key.id, endpoint[0], endpoint[1]))
-        return found
 
     # Life
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener raised, and OSError of the metadata disk."""
-        async with trio.open_nursery() as raft_nursery:
-            self._nursery = raft_nursery
-            for feed in self._feeds:
-                raft_nursery.start_soon(feed.run, self._forget_delivered)
-            raft_nursery.start_soon(self._clean_periodically)
-            self._step(events.Tick())
-            task_status.started()
-            await self._carry_out()
-            raft_nursery.cancel_scope.cancel()
-        self._storage.close()
+        try:
+            async with trio.open_nursery() as raft_nursery:
+                self._nursery = raft_nursery
+                for feed in self._feeds:
+                    raft_nursery.start_soon(feed.run, self._forget_delivered)
+                raft_nursery.start_soon(self._clean_periodically)
+                self._step(events.Tick())
+                task_status.started()
+                await self._carry_out()
+                raft_nursery.cancel_scope.cancel()
+        finally:
+            self._nursery = None
+            self._storage.close()
 
     async def _carry_out(self) -> None:
         """The one task that writes and sends."""
@@ -309,6 +259,10 @@ class RaftDriver(RequestEntries):
             return events.SnapshotDownloadFailed(snapshot)
         return events.SnapshotDownloaded(snapshot, voters, kraft_version)
 
+    def _send(self, message: Send) -> None:
+        assert self._nursery is not None, "messages leave only inside run"
+        self._nursery.start_soon(self._exchange.run, message)
+
     # Requests of others
 
     async def describe_quorum(self, request: Message, version: int = LATEST) -> Message:
@@ -339,35 +293,6 @@ class RaftDriver(RequestEntries):
         waiter.response = response
         waiter.answered.set()
 
-    # Requests of our own
-
-    def _send(self, message: Send) -> None:
-        assert self._nursery is not None, "messages leave only inside run"
-        self._nursery.start_soon(self._exchange, message)
-
-    async def _exchange(self, message: Send) -> None:
-        """One request and its answer, or the news that there is none. Answers that come too late are ignored by the core."""
-        event: events.Event = events.RequestFailed(message.correlation)
-        timeout_s = self.config.quorum.request_timeout_ms / 1000
-        address = self._choose(message.endpoints)
-        with self._world.clock.move_on_after(timeout_s):
-            try:
-                if address is None:
-                    raise OSError(f"no endpoint of node {message.to} is known")
-                answer = await self._channel.send(message.to, *address, wire_requests.TO_WIRE[type(message.request)](message.request), timeout_s)
-                event = events.ResponseReceived(message.correlation, wire_responses.TO_CORE[type(message.request)](message.request, answer))
-            except ConnectionRefusedError:
-                event = events.RequestFailed(message.correlation, refused=True)
-            except (OSError, KraftError) as problem:
-                event = failure_of(message, problem)
-                self._logger.debug("quorum request failed", to=message.to, request=type(message.request).__name__, problem=str(problem))
-        self._step(event)
-
-    def _choose(self, endpoints: Iterable[tuple[str, str, int]]) -> tuple[str, int] | None:
-        """The endpoint of our controller listener, else the first."""
-        found = list(endpoints)
-        return next(((host, port) for name, host, port in found if name == self.config.listener_name), (found[0][1], found[0][2]) if found else None)
-
     # Retention
 
     async def _clean_periodically(self) -> None:
@@ -381,18 +306,5 @@ class RaftDriver(RequestEntries):
         if should_roll(state, storage):
             await self._world.threads.run(storage.log.roll)
         position = min((feed.next_offset for feed in self._feeds), default=math.inf)
-        while (snapshot := next_start(self.config, state, storage, position, self._world.clock.wall_ms())) is not None:
-            older = [kept for kept in state.snapshots if kept < snapshot]
-            self._step(events.LogStartAdvanced(snapshot))
-            start_at(state, storage, snapshot, older)
-            self._logger.info("metadata log start advanced", start_offset=snapshot.offset)
-
-
-def failure_of(message: Send, problem: Exception) -> events.Event:
-    """A peer too old for pre-votes is an answer; everything else is a failure."""
-    request = message.request
-    if isinstance(request, core.VoteRequest) and request.pre_vote and isinstance(problem, ApiError) and problem.code == ErrorCode.UNSUPPORTED_VERSION:
-        return events.ResponseReceived(message.correlation, core.VoteResponse(core.LeaderHint(epoch=request.epoch), error=ErrorCode.UNSUPPORTED_VERSION))
-    return events.RequestFailed(message.correlation)
-
-
+        if trim(self.config, state, storage, position, self._world.clock.wall_ms(), lambda snapshot: self._step(events.LogStartAdvanced(snapshot))):
+            self._logger.info("metadata log start advanced", start_offset=state.start_offset)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kraft.common.errors import ConfigurationError, CorruptData
+from kraft.common.errors import ConfigurationError
 from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
 from kraft.common.ids import OffsetAndEpoch, Uuid, uuid_from_text, uuid_to_text
 from kraft.raft.core.voter_set import Endpoint, Endpoints, ReplicaKey, Voter, VoterSet
@@ -263,62 +263,6 @@ def write_checkpoint(
     )  # fmt: skip
     writer.append(records)
     writer.freeze_blocking()
-
-
-# kraft storage info
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StorageInfo:
-    """What `storage info` found. `exit_code` is 1 if there is any problem."""
-
-    directories: tuple[str, ...]
-    metadata: Mapping[str, str]
-    problems: tuple[str, ...]
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.problems else 0
-
-    def lines(self) -> list[str]:
-        told = []
-        if self.directories:
-            told += ["Found log directory:" if len(self.directories) == 1 else "Found log directories:", *map("  {}".format, self.directories), ""]
-        if self.metadata:
-            told += [f"Found metadata: {{{', '.join(f'{key}={value}' for key, value in sorted(self.metadata.items()))}}}", ""]
-        if self.problems:
-            told += ["Found problem:" if len(self.problems) == 1 else "Found problems:", *(f"  {problem}" for problem in self.problems), ""]
-        return told
-
-
-def storage_info(files: FileSystem, directories: Sequence[str]) -> StorageInfo:
-    """Look at the directories of a node; nothing is changed."""
-    found, problems, first = [], [], dict[str, str]()
-    for directory in sorted(directories):
-        if not files.exists(directory):
-            problems.append(f"{directory} does not exist")
-            continue
-        found.append(directory)
-        try:
-            properties = read_meta_properties(files, directory)
-        except CorruptData as problem:
-            problems.append(str(problem))
-            continue
-        if properties is None:
-            problems.append(f"{directory} is not formatted.")
-            continue
-        facts = described(properties)
-        different = [key for key in ("cluster.id", "node.id") if first and facts[key] != first[key]]
-        problems.extend(f"{key} of {directory} is {facts[key]}, that of {found[0]} is {first[key]}" for key in different)
-        first = first or facts
-    return StorageInfo(directories=tuple(found), metadata=first, problems=tuple(problems))
-
-
-def described(properties: MetaProperties) -> dict[str, str]:
-    facts = {"cluster.id": properties.cluster_id, "node.id": str(properties.node_id), "version": "1", **properties.others}
-    if properties.directory_id is not None:
-        facts["directory.id"] = uuid_to_text(properties.directory_id)
-    return facts
 
 
 def random_uuid(random: Randomness) -> str:

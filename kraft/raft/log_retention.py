@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kraft.common.ids import OffsetAndEpoch
 from kraft.raft.core.log_state import LogState
 from kraft.raft.quorum_storage import QuorumStorage
@@ -35,8 +37,14 @@ def is_over_bounds(config: RaftConfig, state: LogState, storage: QuorumStorage, 
     return 0 <= config.retention_ms < now_ms - oldest.last_contained_timestamp_ms
 
 
-def start_at(state: LogState, storage: QuorumStorage, snapshot: OffsetAndEpoch, older: list[OffsetAndEpoch]) -> None:
-    """Remove what lies before `snapshot`, which the core has been told of already."""
-    assert state.start_offset == snapshot.offset, "the core knows first"
-    storage.log.delete_before(snapshot.offset)
-    storage.remove_snapshots_before(snapshot, older)
+def trim(config: RaftConfig, state: LogState, storage: QuorumStorage, position: float, now_ms: int, tell: Callable[[OffsetAndEpoch], None]) -> int:
+    """Move the start of the log as far as `next_start` wants it, telling the core of each step first. Returns how many steps that were."""
+    steps = 0
+    while (snapshot := next_start(config, state, storage, position, now_ms)) is not None:
+        older = [kept for kept in state.snapshots if kept < snapshot]
+        tell(snapshot)
+        assert state.start_offset == snapshot.offset, "the core knows before the files go"
+        storage.log.delete_before(snapshot.offset)
+        storage.remove_snapshots_before(snapshot, older)
+        steps += 1
+    return steps

@@ -19,11 +19,11 @@ from kraft.raft.formatter import (
     parse_initial_controllers,
     plan_format,
     random_uuid,
-    storage_info,
 )
 from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.raft.storage_info import storage_info
 from kraft.storage.meta_properties import read_meta_properties
 from kraft.world.randomness import SeededRandomness
 from kraft.world.real.files import RealFileSystem

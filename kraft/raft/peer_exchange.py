@@ -1,0 +1,63 @@
+"""Requests of our own: each in a task, its answer or the news that there is none goes back to the core as an event.
+
+Answers that come too late are ignored there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.logging import Logger
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft import wire_requests, wire_responses
+from kraft.raft.core import events
+from kraft.raft.core import messages as core
+from kraft.raft.core.effects import Send
+from kraft.raft.core.voter_set import Endpoint
+from kraft.raft.ports import RaftChannel
+from kraft.world.ports import Clock
+
+
+class PeerExchange:
+    """Sends through the channel, with a deadline. `report` steps the core."""
+
+    def __init__(self, channel: RaftChannel, clock: Clock, listener_name: str, timeout_s: float, report: Callable[[events.Event], None], log: Logger) -> None:
+        self._channel = channel
+        self._clock = clock
+        self._listener_name = listener_name
+        self._timeout_s = timeout_s
+        self._report = report
+        self._log = log
+
+    async def run(self, message: Send) -> None:
+        """One request and its answer."""
+        event: events.Event = events.RequestFailed(message.correlation)
+        request = message.request
+        with self._clock.move_on_after(self._timeout_s):
+            try:
+                address = choose(message.endpoints, self._listener_name)
+                if address is None:
+                    raise OSError(f"no endpoint of node {message.to} is known")
+                answer = await self._channel.send(message.to, *address, wire_requests.TO_WIRE[type(request)](request), self._timeout_s)
+                event = events.ResponseReceived(message.correlation, wire_responses.TO_CORE[type(request)](request, answer))
+            except ConnectionRefusedError:
+                event = events.RequestFailed(message.correlation, refused=True)
+            except (OSError, KraftError) as problem:
+                event = failure_of(message, problem)
+                self._log.debug("quorum request failed", to=message.to, request=type(request).__name__, problem=str(problem))
+        self._report(event)
+
+
+def choose(endpoints: Sequence[Endpoint], listener_name: str) -> tuple[str, int] | None:
+    """Host and port of the endpoint with that listener name, else of the first; None if there is none."""
+    found = next((endpoint for endpoint in endpoints if endpoint.name == listener_name), endpoints[0] if endpoints else None)
+    return None if found is None else (found.host, found.port)
+
+
+def failure_of(message: Send, problem: Exception) -> events.Event:
+    """A peer too old for pre-votes is an answer; everything else is a failure."""
+    request = message.request
+    if isinstance(request, core.VoteRequest) and request.pre_vote and isinstance(problem, ApiError) and problem.code == ErrorCode.UNSUPPORTED_VERSION:
+        return events.ResponseReceived(message.correlation, core.VoteResponse(core.LeaderHint(epoch=request.epoch), error=ErrorCode.UNSUPPORTED_VERSION))
+    return events.RequestFailed(message.correlation)
