@@ -58,7 +58,7 @@ def test_a_sole_whole_frame_is_handed_out_in_place() -> None:
 def test_an_impossible_size_is_refused_at_once(size: int) -> None:
     pool = FramePool()
     assembler = FrameAssembler(100, pool.acquire, pool.release)
-    with pytest.raises(ProtocolError, match="socket.request.max.bytes"):
+    with pytest.raises(ProtocolError, match=r"socket\.request\.max\.bytes"):
         assembler.feed(memoryview(struct.pack(">i", size) + b"rest"))
 
 
