@@ -234,6 +234,19 @@ class GroupCoordinator:
             groups.update(shard)
         return dict(sorted(groups.items()))
 
+    def offsets_of(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Committed offsets of one group, in order; empty for a group that has none. Raises ApiError where another node coordinates it."""
+
+        def query(state: GroupShardState) -> dict[TopicPartition, OffsetAndMetadata]:
+            offsets = state.offsets_of(group_id)
+            return {key: offsets[key] for key in sorted(offsets)}
+
+        return self.runtime.read(self.partition_for(group_id), query)
+
+    def snapshots(self) -> list[GroupShardState]:
+        """The committed state of every shard loaded here, as values: cheap to take, and to walk at leisure beside changes."""
+        return self.runtime.read_loaded(lambda state: state)
+
     def group_states(self) -> dict[str, str]:
         """State name of every group coordinated and loaded here, by group id, in order."""
         shards = self.runtime.read_loaded(lambda state: {group_id: state.groups[group_id].state.value for group_id in sorted(state.groups)})

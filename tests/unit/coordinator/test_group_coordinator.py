@@ -6,6 +6,7 @@ import pytest
 import trio
 import trio.testing
 
+from kraft.common.errors import ApiError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -378,5 +379,21 @@ def test_heartbeats_keep_a_member_for_as_long_as_they_come():
                 assert (await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), TestCaller(4))).error_code == 0
             await trio.sleep(9.9)
             assert service.coordinator.group_states() == {"g": "Stable"}
+
+    run(scenario)
+
+
+def test_offsets_can_be_looked_up_for_lag():
+    async def scenario():
+        async with serving() as service:
+            await service.coordinator.offset_commit(commit_request("g", {("u", 1): 2, ("t", 0): 1}), CALLER)
+            assert [(key.topic, each.offset) for key, each in service.coordinator.offsets_of("g").items()] == [("t", 1), ("u", 2)]
+            assert service.coordinator.offsets_of("none") == {}
+            before = service.coordinator.snapshots()
+            await service.coordinator.offset_commit(commit_request("g", {("t", 0): 9}), CALLER)
+            assert [each.offset for state in before for key, each in sorted(state.offsets_of("g").items())] == [1, 2], "a snapshot stays as it was"
+            service.coordinator.on_resignation(service.partition("g").partition)
+            with pytest.raises(ApiError):
+                service.coordinator.offsets_of("g")
 
     run(scenario)
