@@ -245,11 +245,13 @@ class RaftDriver(QuorumView, RequestEntries):
             if stage.last:
                 done.append(await self._finish_download(stage.snapshot))
         elif isinstance(stage, StartFromSnapshot):
-            await run(storage.log.start_at, stage.snapshot.offset)
+            storage.log.start_at(stage.snapshot.offset)  # Here and not in a thread: listeners read the log.
             self._recent.clear()
         elif isinstance(stage, Apply):
             self._applied = max(self._applied, stage.high_watermark)
             self._high_watermark_known = True
+            for feed in self._feeds:
+                feed.wake()
 
     async def _finish_download(self, snapshot: OffsetAndEpoch) -> events.Event:
         try:
@@ -304,7 +306,8 @@ class RaftDriver(QuorumView, RequestEntries):
         self._clean_wanted = False
         state, storage = self._node.log, self._storage
         if should_roll(state, storage):
-            await self._world.threads.run(storage.log.roll)
+            await self._world.threads.run(storage.log.sync)
+            storage.log.roll()
         position = min((feed.next_offset for feed in self._feeds), default=math.inf)
         if trim(self.config, state, storage, position, self._world.clock.wall_ms(), lambda snapshot: self._step(events.LogStartAdvanced(snapshot))):
             self._logger.info("metadata log start advanced", start_offset=state.start_offset)

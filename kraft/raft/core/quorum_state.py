@@ -43,6 +43,7 @@ class QuorumState:
         self.role: Role = Unattached(NEVER_MS)
         self.shutting_down = False
         self._rng = rng
+        self._committed_told = False
         self._correlation = 0
         self._in_flight: dict[int, InFlight] = {}
         self._busy: dict[tuple[type[Request], int], int] = {}
@@ -238,8 +239,9 @@ class QuorumState:
         self._effects_log.append(operation)
 
     def commit(self, high_watermark: int) -> None:
-        """Raise the high watermark; it never falls, whatever is asked."""
-        if high_watermark > self.log.high_watermark:
+        """Raise the high watermark; it never falls, whatever is asked. The first one that a leader tells is passed on even if it is what we had."""
+        if high_watermark > self.log.high_watermark or (high_watermark == self.log.high_watermark and not self._committed_told):
+            self._committed_told = True
             assert high_watermark <= self.log.end_offset, "what is committed is in the log"
             self.log.high_watermark = high_watermark
             self._effects_high_watermark = high_watermark
