@@ -82,7 +82,7 @@ class LogFlusher:
                 waiter.event.set()
 
     async def _sync(self, path: str, waiters: list[_Waiter]) -> StorageError | None:
-        logs = {id(waiter.log): waiter.log for waiter in waiters if waiter.log.recovery_point < waiter.needs}
+        logs = {id(waiter.log): waiter.log for waiter in waiters if waiter.log.recovery_point < waiter.needs}  # unordered: told apart only, kept as they came
         try:
             jobs = [(log, job) for log in logs.values() if (job := log.prepare_flush()) is not None]
             start = self._world.clock.now()

@@ -154,7 +154,7 @@ class LogManager:
     def clean_shutdown_epoch(self) -> int:
         """The broker epoch of the last run if it ended cleanly in every directory, for the registration; -1 otherwise."""
         epochs = {directory.clean_shutdown_epoch for directory in self.directories}
-        return epochs.pop() if len(epochs) == 1 and all(directory.was_clean for directory in self.directories) else NO_BROKER_EPOCH
+        return min(epochs) if len(epochs) == 1 and all(directory.was_clean for directory in self.directories) else NO_BROKER_EPOCH
 
     # Logs
 

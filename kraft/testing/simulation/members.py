@@ -115,5 +115,5 @@ class Member:
     async def _leave(self) -> None:
         request = LeaveGroupRequest(group_id=self._group, members=[MemberIdentity(member_id=self._id)])
         response = await self._session.call(request, 3, 5)
-        if response.error_code not in (ErrorCode.NONE, *REJOIN):
+        if response.error_code != ErrorCode.NONE and response.error_code not in REJOIN:
             raise Refused("LeaveGroup", response.error_code)
