@@ -186,7 +186,7 @@ def array_claims() -> list[tuple[str, Callable[[], Message]]]:
         ("structs", lambda: MetadataRequest.decode(count + b"\0\1a" * 10, 0)),
         ("compact structs", lambda: MetadataRequest.decode(compact + b"\2a\0" * 10, 9)),
         ("numbers", lambda: ListOffsetsRequest.decode(b"\0\0\0\1" + count, 1)),
-        ("uuids", lambda: BrokerHeartbeatRequest.decode(bytes(22) + b"\1" + b"\0\7" + compact, 1)),
+        ("uuids", lambda: BrokerHeartbeatRequest.decode(bytes(22) + b"\1" + b"\0\5" + compact, 1)),
         ("small numbers", lambda: PartitionChangeRecord.decode(bytes(20) + b"\1\0\5" + compact, 0)),
         ("records", lambda: ProduceRequest.decode(bytes(2) + b"\0\1" + bytes(4) + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + count, 3)),
         ("tags", lambda: ApiVersionsRequest.decode(b"\1\1" + compact, 3)),
