@@ -1,0 +1,140 @@
+"""The pending log: who is released by which commit, and which images may be handed over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from kraft.common.errors import ApiError
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.pending_log import PendingLog
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord
+from kraft.metadata.records.end_transaction_record import EndTransactionRecord
+from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.metadata.records.topic_record import TopicRecord
+
+
+class Log:
+    def __init__(self) -> None:
+        self.log_end_offset = 5
+        self.sizes: list[int] = []
+
+    def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
+        self.sizes.append(len(records))
+        self.log_end_offset += len(records)
+        return self.log_end_offset - 1
+
+
+def topics(*names: str) -> ControllerResult[None]:
+    return ControllerResult([TopicRecord(name=name, topic_id=name.encode().ljust(16)) for name in names], None)
+
+
+def test_a_commit_releases_exactly_those_it_covers() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        pending.claim(3, MetadataImage())
+        released: list[int] = []
+
+        async def wait(offset: int) -> None:
+            await pending.committed(offset)
+            released.append(offset)
+
+        async with trio.open_nursery() as waiters_nursery:
+            for name in ("a", "b", "c"):
+                offset, _ = await pending.append(topics(name))
+                waiters_nursery.start_soon(wait, offset)
+                await trio.testing.wait_all_tasks_blocked()
+            assert released == []
+            pending.handle_committed(6, MetadataImage(), False)
+            await trio.testing.wait_all_tasks_blocked()
+            assert sorted(released) == [5, 6]
+            pending.handle_committed(7, MetadataImage(), False)
+        assert sorted(released) == [5, 6, 7]
+        await pending.committed(7)  # Committed already: no waiting.
+
+    trio.run(body)
+
+
+def test_an_image_is_handed_over_only_on_top_of_the_image_it_was_made_on() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        base = MetadataImage()
+        pending.claim(3, base)
+        await pending.append(topics("a"))
+        first = pending.image
+        await pending.append(topics("b"))
+        equal_but_other = MetadataImage(configs=MetadataImage().configs)
+        assert pending.prepared(equal_but_other, 5, 3) is None
+        assert pending.prepared(base, 6, 3) is None, "not the next batch"
+        assert pending.prepared(base, 5, 2) is None, "another leader's batch"
+        handed = pending.prepared(base, 5, 3)
+        assert handed is not None
+        assert handed[0] is first
+        assert list(handed[1].topics.created.values()) == ["a"]
+
+    trio.run(body)
+
+
+def test_a_batch_with_a_transaction_in_it_is_replayed_by_the_loader() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        base = MetadataImage()
+        pending.claim(3, base)
+        await pending.append(ControllerResult([BeginTransactionRecord(), NoOpRecord(), EndTransactionRecord()], None))
+        assert pending.prepared(base, 7, 3) is None
+
+    trio.run(body)
+
+
+def test_long_results_are_split_and_atomic_ones_must_not_be_long() -> None:
+    async def body() -> None:
+        log = Log()
+        pending = PendingLog(log)
+        pending.claim(3, MetadataImage())
+        offset, _ = await pending.append(ControllerResult([NoOpRecord()] * 25_000, None))
+        assert log.sizes == [10_000, 10_000, 5_000]
+        assert offset == 5 + 25_000 - 1
+        with pytest.raises(AssertionError):
+            await pending.append(ControllerResult([NoOpRecord()] * 10_001, None, atomic=True))
+
+    trio.run(body)
+
+
+def test_once_everything_is_committed_the_committed_image_is_the_base() -> None:
+    async def body() -> None:
+        pending = PendingLog(Log())
+        pending.claim(3, MetadataImage())
+        await pending.append(topics("a"))
+        await pending.append(topics("b"))
+        shown, _ = MetadataImage().replay_batch(topics("a").records)
+        ahead = pending.image
+        pending.handle_committed(5, shown, False)
+        assert pending.image is ahead
+        all_of_it, _ = shown.replay_batch(topics("b").records)
+        pending.handle_committed(6, all_of_it, False)
+        assert pending.image is all_of_it
+
+    trio.run(body)
+
+
+def test_losing_the_epoch_within_a_long_replay_appends_nothing() -> None:
+    async def body() -> None:
+        log = Log()
+        pending = PendingLog(log)
+        pending.claim(3, MetadataImage())
+
+        async def lose() -> None:
+            pending.renounce()
+
+        async with trio.open_nursery() as losing_nursery:
+            losing_nursery.start_soon(lose)
+            with pytest.raises(ApiError):
+                await pending.append(topics(*(f"t{index}" for index in range(2_000))))
+        assert log.sizes == []
+
+    trio.run(body)
