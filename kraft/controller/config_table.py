@@ -16,10 +16,12 @@ from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS
 class ConfigTable:
     """A ConfigSchema over `NodeConfig`: dynamic layers come from the image, the static one from this node's start."""
 
-    __slots__ = ("_static",)
+    __slots__ = ("_defaults", "_layers", "_static")
 
     def __init__(self, static: NodeConfig) -> None:
         self._static = static
+        self._layers = BrokerLayers(static, {}, {})
+        self._defaults: list[EffectiveConfig] | None = None  # What a topic without keys of its own gets under `_layers`; most topics are such.
 
     def check(self, resource_type: int, resource_name: str, texts: Mapping[str, str]) -> None:
         check_texts(resource_type, resource_name, texts, self._static)
@@ -37,7 +39,18 @@ class ConfigTable:
 
     def effective_topic_configs(self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]) -> Sequence[EffectiveConfig]:
         layers = BrokerLayers(self._static, cluster, broker)
-        return [EffectiveConfig(row.name, row.value, row.source, row.read_only, row.sensitive) for row in describe_topic(topic, layers)]
+        if self._defaults is None or (self._layers.cluster, self._layers.broker) != (cluster, broker):
+            self._layers, self._defaults = layers, _described({}, layers)
+        if not topic:
+            return self._defaults
+        if "internal.segment.bytes" in topic:  # Changes another key as well.
+            return _described(topic, layers)
+        own = {row.name: row for row in _described(topic, layers, list(topic))}
+        return [own.get(row.name, row) for row in self._defaults]
 
     def static_min_in_sync_replicas(self) -> int:
         return self._static.integer(MIN_IN_SYNC_REPLICAS)
+
+
+def _described(topic: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[EffectiveConfig]:
+    return [EffectiveConfig(row.name, row.value, row.source, row.read_only, row.sensitive) for row in describe_topic(topic, layers, names)]
