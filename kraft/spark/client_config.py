@@ -57,7 +57,7 @@ PRODUCER_DEFAULTS = {
     "log_level": "4",
     "socket.nagle.disable": "true",
 }
-PRODUCER_FIXED = {"delivery.report.only.error": "true"}
+PRODUCER_FIXED = {"delivery.report.only.error": True}  # The Python client reads this one itself, as a bool.
 
 
 def admin_config(kafka: Mapping[str, str]) -> dict[str, str | int | float | bool]:
@@ -71,7 +71,7 @@ def consumer_config(kafka: Mapping[str, str], group_id: str) -> dict[str, str]:
     return {**CONSUMER_DEFAULTS, "group.id": group_id, **translate(kafka), **CONSUMER_FIXED}
 
 
-def producer_config(kafka: Mapping[str, str]) -> dict[str, str]:
+def producer_config(kafka: Mapping[str, str]) -> dict[str, str | int | float | bool]:
     """For a task that writes."""
     return {**PRODUCER_DEFAULTS, **translate(kafka), **PRODUCER_FIXED}
 

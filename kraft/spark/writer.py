@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
     from pyspark.sql.types import StructType
 
+Setting = str | int | float | bool
 FLUSH_WAIT_S = 1.0
 UNASSIGNED = -1
 HEADERS = "array<struct<key:string,value:binary>>"
@@ -40,7 +41,7 @@ class SinkOptions:
     """A checked sink. `topic` is the option, or None if the column says."""
 
     topic: str | None
-    config: dict[str, str]
+    config: dict[str, Setting]
     columns: tuple[str, ...]
 
 
@@ -69,9 +70,9 @@ class ProducerPool:
     """One idle producer by configuration for each Python worker: thread-safe inside, used by one task at a time."""
 
     def __init__(self) -> None:
-        self.producers: dict[tuple[tuple[str, str], ...], Producer] = {}
+        self.producers: dict[tuple[tuple[str, Setting], ...], Producer] = {}
 
-    def get(self, config: Mapping[str, str]) -> Producer:
+    def get(self, config: Mapping[str, Setting]) -> Producer:
         from confluent_kafka import Producer
 
         key = tuple(sorted(config.items()))
@@ -79,7 +80,7 @@ class ProducerPool:
             self.producers[key] = Producer(dict(config))
         return self.producers[key]
 
-    def discard(self, config: Mapping[str, str]) -> None:
+    def discard(self, config: Mapping[str, Setting]) -> None:
         """Forget a producer that failed; its queue goes with it."""
         producer = self.producers.pop(tuple(sorted(config.items())), None)
         if producer is not None:

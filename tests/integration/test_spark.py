@@ -1,0 +1,357 @@
+"""Spark over one topic in three ways: kraft's data source without jars, Spark's own connector, and a plain client. They must see the same.
+
+KRAFT_TARGET=kafka runs all of it against Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import spark_partition_id
+
+from tests.capabilities import require_capability
+from tests.integration.clusters import Cluster, running_cluster
+from tests.integration.spark_sessions import start_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+BASE_MS = 1_700_000_000_000
+SOURCES = ("kraft", "kafka")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    require_capability("java17")
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    require_capability("mvn")
+    session = start_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+def write(cluster: Cluster, topic: str, records: list[dict[str, Any]], **config: Any) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, **config})
+    for record in records:
+        producer.produce(topic, **record)
+    assert producer.flush(30) == 0
+
+
+def number_rows(cluster: Cluster, topic: str, count: int, partitions: int, first: int = 0) -> None:
+    write(
+        cluster,
+        topic,
+        [
+            {"value": b"%d" % index, "key": b"k%d" % index, "partition": index % partitions, "timestamp": BASE_MS + index}
+            for index in range(first, first + count)
+        ],
+    )
+
+
+def odd_records(codec: str) -> list[dict[str, Any]]:
+    """Null and empty keys and values, headers twice under one name, null headers, all that is odd and legal."""
+    rows: list[dict[str, Any]] = [
+        {"key": None, "value": None},
+        {"key": b"", "value": b""},
+        {"key": b"key", "value": None},
+        {"key": None, "value": b"value"},
+        {"key": bytes(range(256)), "value": bytes(range(255, -1, -1))},
+        {"value": b"h", "headers": [("a", b"1"), ("a", b"2"), ("", b""), ("null", None), ("ü", "ü".encode())]},
+        {"value": b"no headers", "headers": []},
+        *({"key": b"%d" % index, "value": codec.encode() * 40} for index in range(50)),
+    ]
+    return [{**row, "partition": index % 2, "timestamp": BASE_MS + index * 17} for index, row in enumerate(rows)]
+
+
+def read(spark: SparkSession, cluster: Cluster, source: str, **options: str) -> DataFrame:
+    reader = spark.read.format(source).option("kafka.bootstrap.servers", cluster.bootstrap)
+    for name, value in options.items():
+        reader = reader.option(name.replace("__", "."), value)
+    return reader.load()
+
+
+def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+    """Rows in the order of topic, partition and offset, headers as plain pairs."""
+    rows = [
+        tuple([(header.key, bytes_of(header.value)) for header in value] if isinstance(value, list) else bytes_of(value) for value in row)
+        for row in frame.collect()
+    ]
+    return sorted(rows, key=lambda row: row[2:5])
+
+
+def bytes_of(value: Any) -> Any:
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def plain_rows(cluster: Cluster, topic: str, partitions: int) -> list[tuple[Any, ...]]:
+    """(key, value, topic, partition, offset, headers) as an ordinary consumer sees them."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "plain", "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
+    rows, ended = [], 0
+    while ended < partitions:
+        message = consumer.poll(30)
+        assert message is not None, f"nothing more from {topic} after {len(rows)} records"
+        if message.error() is None:
+            rows.append((message.key(), message.value(), topic, message.partition(), message.offset(), message.headers()))
+        else:
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            ended += 1
+    consumer.close()
+    return sorted(rows, key=lambda row: row[2:5])
+
+
+def test_every_way_to_read_sees_the_same_rows_for_every_codec(spark: SparkSession, cluster: Cluster) -> None:
+    codecs = ("none", "gzip", "snappy", "lz4", "zstd")
+    for codec in codecs:
+        write(cluster, cluster.create(f"codec-{codec}", 2), odd_records(codec), **{"compression.type": codec})
+    options = {"subscribePattern": "codec-.*", "includeHeaders": "true"}
+    ours, official = (read(spark, cluster, source, **options) for source in SOURCES)
+    assert [(field.name, field.dataType) for field in ours.schema] == [(field.name, field.dataType) for field in official.schema]
+    our_rows = rows_of(ours)
+    assert our_rows == rows_of(official)
+    plain = [row for codec in codecs for row in plain_rows(cluster, f"codec-{codec}", 2)]
+    assert [(*row[:5], row[7]) for row in our_rows] == sorted(plain, key=lambda row: row[2:5])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"startingOffsets": '{"T":{"0":2,"1":-2}}', "endingOffsets": '{"T":{"0":-1,"1":3}}'}, 11),
+        ({"startingTimestamp": str(BASE_MS + 10)}, 10),
+        ({"startingOffsetsByTimestamp": json.dumps({"T": {"0": BASE_MS, "1": BASE_MS + 15}})}, 13),
+        ({"startingTimestamp": str(BASE_MS + 4), "startingOffsets": '{"T":{"0":0,"1":0}}'}, 16),
+        ({"endingTimestamp": str(BASE_MS + 6)}, 6),
+        ({"endingTimestamp": str(BASE_MS + 10_000)}, 20),
+        ({"startingTimestamp": str(BASE_MS + 10_000), "startingOffsetsByTimestampStrategy": "latest"}, 0),
+        ({"startingOffsets": "earliest", "endingOffsets": "latest"}, 20),
+    ],
+)
+def test_ranges_named_by_options_are_the_official_ones(spark: SparkSession, cluster: Cluster, options: dict[str, str], expected: int, numbers: str) -> None:
+    given = {name: value.replace("T", numbers) for name, value in options.items()}
+    ours, official = (rows_of(read(spark, cluster, source, subscribe=numbers, **given)) for source in SOURCES)
+    assert ours == official
+    assert len(ours) == expected
+
+
+@pytest.fixture(scope="module")
+def numbers(cluster: Cluster) -> str:
+    """Twenty records over two partitions, a millisecond apart."""
+    number_rows(cluster, cluster.create("numbers", 2), 20, 2)
+    return "numbers"
+
+
+@pytest.mark.parametrize("options", [{}, {"minPartitions": "5"}, {"assign": '{"numbers":[1]}'}])
+def test_work_is_split_into_as_many_tasks_as_the_official_connector_makes(
+    spark: SparkSession, cluster: Cluster, numbers: str, options: dict[str, str]
+) -> None:
+    chosen = options if "assign" in options else {"subscribe": numbers, **options}
+    ours, official = (read(spark, cluster, source, **chosen) for source in SOURCES)
+    assert rows_of(ours) == rows_of(official)
+    assert ours.rdd.getNumPartitions() == official.rdd.getNumPartitions()
+
+
+def test_no_task_reads_more_records_than_it_may(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
+    frame = read(spark, cluster, "kraft", subscribe=numbers, maxRecordsPerPartition="3")
+    sizes = [row["count"] for row in frame.groupBy(spark_partition_id()).count().collect()]
+    assert sorted(sizes) == [2, 2, 2, 2, 3, 3, 3, 3]
+
+
+def test_offsets_that_are_gone_fail_a_read_or_are_skipped_as_asked(spark: SparkSession, cluster: Cluster) -> None:
+    topic = cluster.create("shortened", 1)
+    number_rows(cluster, topic, 10, 1)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_records([TopicPartition(topic, 0, 4)]).values():
+        future.result(30)
+    options = {"subscribe": topic, "startingOffsets": '{"shortened":{"0":0}}'}
+    with pytest.raises(Exception, match="KAFKA_DATA_LOSS"):
+        read(spark, cluster, "kraft", **options).collect()
+    ours, official = (rows_of(read(spark, cluster, source, failOnDataLoss="false", **options)) for source in SOURCES)
+    assert ours == official
+    assert [row[4] for row in ours] == [4, 5, 6, 7, 8, 9]
+
+
+def test_a_range_that_ends_in_records_nobody_gets_ends_all_the_same(spark: SparkSession, cluster: Cluster) -> None:
+    if cluster.target == "kraft":
+        pytest.skip("transactional ids are refused until transactions are served")
+    topic = cluster.create("transactions", 1)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "t"})
+    producer.init_transactions()
+    for index in range(6):
+        producer.begin_transaction()
+        producer.produce(topic, b"%d" % index)
+        producer.flush()
+        producer.commit_transaction() if index % 2 == 0 else producer.abort_transaction()
+    for level, expected in (("read_uncommitted", 6), ("read_committed", 3)):
+        ours, official = (rows_of(read(spark, cluster, source, subscribe=topic, kafka__isolation__level=level)) for source in SOURCES)
+        assert ours == official
+        assert len(ours) == expected
+
+
+def test_mistaken_options_are_refused_before_anything_runs(spark: SparkSession, cluster: Cluster, numbers: str) -> None:
+    for options, text in (
+        ({}, "One of the following options must be specified"),
+        ({"subscribe": numbers, "assign": "{}"}, "Only one of the following options"),
+        ({"subscribe": numbers, "kafka__auto__offset__reset": "latest"}, "'auto.offset.reset' is not supported"),
+    ):
+        with pytest.raises(Exception, match=text):
+            read(spark, cluster, "kraft", **options)
+    with pytest.raises(Exception, match="can't be latest"):
+        read(spark, cluster, "kraft", subscribe=numbers, startingOffsets="latest").collect()
+    with pytest.raises(Exception, match="fixed schema"):
+        spark.read.format("kraft").schema("a int").option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", numbers).load().collect()
+
+
+# -- streams -------------------------------------------------------------------------------------------------------------------------------
+
+
+def run_stream(
+    spark: SparkSession, cluster: Cluster, source: str, topic: str, place: Path, seen: Callable[[DataFrame, int], None], **options: str
+) -> list[dict[str, Any]]:
+    """Everything available, in micro-batches, from the checkpoint in `place`. Answers the progress reports."""
+    reader = spark.readStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", topic)
+    for name, value in {"startingOffsets": "earliest", **options}.items():
+        reader = reader.option(name, value)
+    query = reader.load().writeStream.foreachBatch(seen).option("checkpointLocation", str(place)).trigger(availableNow=True).start()
+    assert query.awaitTermination(120), "the stream did not end"
+    return [json.loads(progress.json) for progress in query.recentProgress]
+
+
+class Batches:
+    """Collects (partition, offset) of every micro-batch."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[tuple[int, int]]] = []
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        self.rows.append([(row.partition, row.offset) for row in frame.select("partition", "offset").collect()])
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(rows) for rows in self.rows]
+
+    @property
+    def all(self) -> list[tuple[int, int]]:
+        return sorted(row for rows in self.rows for row in rows)
+
+
+def last_offsets(place: Path) -> dict[str, Any]:
+    newest = max((path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    return json.loads(newest.read_text().splitlines()[-1])
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_stream_goes_on_where_its_checkpoint_ends(spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str) -> None:
+    topic = cluster.create(f"stream-{source}", 2)
+    number_rows(cluster, topic, 20, 2)
+    first, second = Batches(), Batches()
+    run_stream(spark, cluster, source, topic, tmp_path, first, maxOffsetsPerTrigger="6")
+    assert first.all == sorted((index % 2, index // 2) for index in range(20))
+    assert first.sizes == [6, 6, 6, 2]
+    assert last_offsets(tmp_path) == {topic: {"0": 10, "1": 10}}
+    number_rows(cluster, topic, 4, 2, first=20)
+    run_stream(spark, cluster, source, topic, tmp_path, second)
+    assert second.all == [(0, 10), (0, 11), (1, 10), (1, 11)]
+
+
+def test_a_partition_that_is_added_is_read_from_its_start(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    from confluent_kafka.admin import NewPartitions
+
+    topic = cluster.create("grown", 1)
+    number_rows(cluster, topic, 4, 1)
+    first, second = Batches(), Batches()
+    run_stream(spark, cluster, "kraft", topic, tmp_path, first)
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.create_partitions([NewPartitions(topic, 2)]).values():
+        future.result(30)
+    number_rows(cluster, topic, 4, 2, first=4)
+    run_stream(spark, cluster, "kraft", topic, tmp_path, second)
+    assert first.all == [(0, 0), (0, 1), (0, 2), (0, 3)]
+    assert second.all == [(0, 4), (0, 5), (1, 0), (1, 1)]
+
+
+def test_a_topic_made_anew_under_a_stream_is_data_loss(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+    topic = cluster.create("reborn", 1)
+    number_rows(cluster, topic, 10, 1)
+    run_stream(spark, cluster, "kraft", topic, tmp_path, Batches())
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for future in admin.delete_topics([topic]).values():
+        future.result(30)
+    wait_until_gone(cluster, topic)
+    number_rows(cluster, cluster.create(topic, 1), 3, 1)
+    with pytest.raises(Exception, match=r"KAFKA_DATA_LOSS|less than end offset"):
+        run_stream(spark, cluster, "kraft", topic, tmp_path, Batches(), **{"fetchOffset.retryIntervalMs": "10"})
+
+
+def wait_until_gone(cluster: Cluster, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    for _ in range(200):
+        if topic not in admin.list_topics(timeout=10).topics:
+            return
+    raise AssertionError(f"{topic} is still there")
+
+
+# -- sinks -------------------------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_frame_becomes_records_with_keys_headers_and_partitions(spark: SparkSession, cluster: Cluster, source: str) -> None:
+    topic = cluster.create(f"sink-{source}", 3)
+    frame = spark.sql(
+        """SELECT * FROM VALUES
+        (CAST('k1' AS BINARY), CAST('v1' AS BINARY), 2, array(named_struct('key', 'h', 'value', CAST('x' AS BINARY)))),
+        (CAST('k2' AS BINARY), NULL, NULL, NULL),
+        (NULL, CAST('v3' AS BINARY), 0, NULL) AS t(key, value, partition, headers)"""
+    )
+    frame.write.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic).mode("append").save()
+    rows = sorted(plain_rows(cluster, topic, 3), key=str)
+    assert [(row[0], row[1], row[5]) for row in rows] == [(None, b"v3", None), (b"k1", b"v1", [("h", b"x")]), (b"k2", None, None)]
+    assert [row[3] for row in rows[:2]] == [0, 2]
+
+
+def test_keys_land_in_the_partitions_where_the_official_sink_puts_them(spark: SparkSession, cluster: Cluster) -> None:
+    placed = {}
+    for source in SOURCES:
+        topic = cluster.create(f"placed-{source}", 5)
+        frame = spark.range(200).selectExpr("CAST(id AS STRING) AS key", "'v' AS value", f"'{topic}' AS topic")
+        frame.write.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).mode("append").save()
+        placed[source] = {row[0]: row[3] for row in plain_rows(cluster, topic, 5)}
+    assert placed["kraft"] == placed["kafka"]
+    assert len(placed["kraft"]) == 200
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_stream_writes_into_a_topic(spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str, numbers: str) -> None:
+    topic = cluster.create(f"piped-{source}", 1)
+    reader = spark.readStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", numbers)
+    frame = reader.option("startingOffsets", "earliest").load().select("key", "value")
+    writer = frame.writeStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
+    query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+    assert query.awaitTermination(120)
+    assert sorted(int(row[1]) for row in plain_rows(cluster, topic, 1)) == list(range(20))
+
+
+def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Cluster) -> None:
+    def save(sql: str, **options: str) -> None:
+        writer = spark.sql(sql).write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap)
+        for name, value in options.items():
+            writer = writer.option(name, value)
+        writer.mode("append").save()
+
+    with pytest.raises(Exception, match="topic option required"):
+        save("SELECT 'v' AS value")
+    with pytest.raises(Exception, match="Required attribute 'value' not found"):
+        save("SELECT 'k' AS key", topic="t")
+    with pytest.raises(Exception, match="value attribute unsupported type int"):
+        save("SELECT 1 AS value", topic="t")
+    with pytest.raises(Exception, match="KAFKA_NULL_TOPIC_IN_DATA"):
+        save("SELECT 'v' AS value, CAST(NULL AS STRING) AS topic")
