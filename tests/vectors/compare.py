@@ -77,12 +77,24 @@ def compare(target: Target, only: str = "") -> Report:
                         deliberate[difference.name] += 1
                     else:
                         unexplained.append(mismatch)
-        prepare(target, module)
+        if problem := unreachable(target, module):
+            unexplained.append(Mismatch(f"{module}/after/0/0/", "serving", problem))
+            break
     return Report(cases_run, runs, tuple(unexplained), deliberate)
 
 
 def selected(only: str) -> list[tuple[str, tuple[Case, ...]]]:
     return [(module, cases) for module, cases in MODULES.items() if only in module]
+
+
+def unreachable(target: Target, module: str) -> str | None:
+    """Why the target serves no longer after a module, or None."""
+    try:
+        target.advertised()
+        prepare(target, module)
+    except (OSError, AssertionError) as problem:
+        return str(problem)
+    return None
 
 
 def prepare(target: Target, module: str) -> None:
