@@ -171,7 +171,9 @@ class ActiveController:
                 continue
             try:
                 await self._activate(epoch)
-            except ApiError:
+            except ApiError as error:
+                if error.code != ErrorCode.NOT_CONTROLLER:
+                    raise
                 continue  # The leadership was lost meanwhile.
             finally:
                 activated.set()

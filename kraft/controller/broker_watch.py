@@ -17,6 +17,7 @@ from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control.leader_and_isr import broker_fenced, leaderless_after_hold
 from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock, Network
 
 if TYPE_CHECKING:
@@ -96,7 +97,9 @@ class BrokerWatch:
 
         try:
             fenced = bool(await self._write(fence))
-        except ApiError:
+        except ApiError as error:
+            if error.code != ErrorCode.NOT_CONTROLLER:
+                raise
             return False  # No longer the active controller: somebody else watches now.
         if fenced and self._log is not None:
             self._log.info("broker fenced", broker=broker_id, epoch=broker_epoch, reason="its process is gone" if early else "its session timed out")

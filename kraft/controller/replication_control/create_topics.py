@@ -13,6 +13,7 @@ from typing import Any, Final
 from kraft.common.config.alterations import Alteration, Operation
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
+from kraft.controller.config_schema import EffectiveConfig
 from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import ControllerView
@@ -29,6 +30,9 @@ from kraft.protocol.messages.create_topics_response import CreatableTopicConfigs
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
+Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
+"""Answers' configs by the keys that a topic sets itself: most topics of a request share one."""
+
 
 def create_topics(
     view: ControllerView, request: CreateTopicsRequest, context: ControllerRequestContext, placer: ReplicaPlacer, new_topic_id: Callable[[], bytes]
@@ -39,10 +43,11 @@ def create_topics(
     known_forms = collisions(view.image.topics.id_by_name)
     records: list[Any] = []
     results = []
+    described: Described = {}
     for topic in topics:
         try:
             _check_name(view, topic.name, known_forms)
-            created, result = _create_topic(view, topic, context, placer, new_topic_id)
+            created, result = _create_topic(view, topic, context, placer, new_topic_id, described)
         except ApiError as error:
             results.append(_refusal(topic.name, error.code, message_of_error(error)))
             continue
@@ -92,7 +97,12 @@ def _check_name(view: ControllerView, name: str, known_forms: dict[str, str]) ->
 
 
 def _create_topic(
-    view: ControllerView, topic: CreatableTopic, context: ControllerRequestContext, placer: ReplicaPlacer, new_topic_id: Callable[[], bytes]
+    view: ControllerView,
+    topic: CreatableTopic,
+    context: ControllerRequestContext,
+    placer: ReplicaPlacer,
+    new_topic_id: Callable[[], bytes],
+    described: Described,
 ) -> tuple[list[Any], CreatableTopicResult]:
     config_records = _config_records(view, topic, context)
     partitions = _manual_partitions(view, topic) if topic.assignments else _placed_partitions(view, topic, placer)
@@ -100,7 +110,7 @@ def _create_topic(
     topic_id = new_topic_id()
     result = CreatableTopicResult(name=topic.name, topic_id=topic_id, error_message=None)
     if context.may_describe_configs(topic.name):
-        _describe(view, topic, partitions, result)
+        _describe(view, topic, partitions, result, described)
     else:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     # Configs come between the topic and its partitions, so that whoever replays knows them before the first partition exists.
@@ -109,14 +119,18 @@ def _create_topic(
     return records, result
 
 
-def _describe(view: ControllerView, topic: CreatableTopic, partitions: list[PartitionRegistration], result: CreatableTopicResult) -> None:
+def _shown(row: EffectiveConfig) -> CreatableTopicConfigs:
+    value = None if row.sensitive else row.value
+    return CreatableTopicConfigs(name=row.name, value=value, read_only=row.read_only, config_source=row.source, is_sensitive=row.sensitive)
+
+
+def _describe(view: ControllerView, topic: CreatableTopic, partitions: list[PartitionRegistration], result: CreatableTopicResult, described: Described) -> None:
     own = {config.name: config.value for config in topic.configs if config.value is not None}
-    result.configs = [
-        CreatableTopicConfigs(
-            name=entry.name, value=None if entry.sensitive else entry.value, read_only=entry.read_only, config_source=entry.source, is_sensitive=entry.sensitive
-        )
-        for entry in view.schema.effective_topic_configs(own, view.own_broker_configs, view.cluster_configs)
-    ]
+    known = described.get(tuple(sorted(own.items())))
+    if known is None:
+        rows = view.schema.effective_topic_configs(own, view.own_broker_configs, view.cluster_configs)
+        known = described[tuple(sorted(own.items()))] = [_shown(row) for row in rows]
+    result.configs = known
     result.num_partitions = len(partitions)
     result.replication_factor = len(partitions[0].replicas)
 
