@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from api.ports import BrokerFacts, ClusterFacts, PartitionFacts
+from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.replication.topic_configs import ConfigView
 
@@ -32,26 +33,12 @@ async def gather_facts(node: Node) -> ClusterFacts:
             seen = 0
             await trio.lowlevel.checkpoint()
     leader = node.shared.raft.leader_and_epoch
-    listener = node.config.inter_broker_listener_name
-    brokers = []
-    for broker in image.cluster.brokers.values():
-        endpoint = broker.endpoint(listener) or next(iter(broker.endpoints), None)
-        brokers.append(
-            BrokerFacts(
-                node_id=broker.id,
-                host=endpoint.host if endpoint else "",
-                port=endpoint.port if endpoint else 0,
-                rack=broker.rack,
-                fenced=broker.fenced,
-                shutting_down=broker.in_controlled_shutdown,
-            )
-        )
     free, total = _disk(node)
     return ClusterFacts(
         controller_id=leader.leader_id,
         controller_epoch=leader.epoch,
         voters=tuple(sorted(node.shared.raft.voters.ids)),
-        brokers=tuple(brokers),
+        brokers=tuple(_broker_facts(broker, node.config.inter_broker_listener_name) for broker in image.cluster.brokers.values()),
         topics_count=topics,
         partitions_count=partitions,
         impaired=tuple(impaired),
@@ -59,6 +46,18 @@ async def gather_facts(node: Node) -> ClusterFacts:
         disk_free_bytes=free,
         disk_total_bytes=total,
         metadata_offset=offset,
+    )
+
+
+def _broker_facts(broker: BrokerRegistration, listener: str) -> BrokerFacts:
+    endpoint = broker.endpoint(listener) or next(iter(broker.endpoints), None)
+    return BrokerFacts(
+        node_id=broker.id,
+        host=endpoint.host if endpoint else "",
+        port=endpoint.port if endpoint else 0,
+        rack=broker.rack,
+        fenced=broker.fenced,
+        shutting_down=broker.in_controlled_shutdown,
     )
 
 

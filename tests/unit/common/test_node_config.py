@@ -1,0 +1,218 @@
+"""How a node's configuration is put together: who wins, what is derived, and what one report says about mistakes."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.config.endpoints import Address, Endpoint, Voter
+from kraft.common.config.layers import ConfigFile
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.properties import Property, parse_properties
+from kraft.common.config.topic_config import effective_topic_config
+from kraft.common.errors import ConfigurationError
+
+HERE = Surroundings(working_directory="/work", host_name="here.example")
+
+
+def load(*options: tuple[str, str], sets: list[str] | None = None, files: list[str] | None = None, environment: dict[str, str] | None = None) -> NodeConfig:
+    named = [ConfigFile(f"{number}.properties", text) for number, text in enumerate(files or [], 1)]
+    return load_node_config(options=options, sets=sets or [], files=named, environment=environment or {}, surroundings=HERE)
+
+
+def problems(*options: tuple[str, str], sets: list[str] | None = None, files: list[str] | None = None, environment: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(ConfigurationError) as refused:
+        load(*options, sets=sets, files=files, environment=environment)
+    return refused.value.problems
+
+
+def test_with_nothing_given_a_node_is_its_own_quorum_on_loopback() -> None:
+    config = load()
+    assert (config.roles, config.node_id, config.quorum_of_one) == (("broker", "controller"), 1, True)
+    assert config.listeners == (Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "127.0.0.1", 9093))
+    assert config.advertised == config.listeners
+    assert (config.log_dirs, config.metadata_log_dir) == (("/work/kraft-data",), "/work/kraft-data")
+    assert config.admin_address == Address("127.0.0.1", 8080)
+    assert config.integer("offsets.topic.replication.factor") == 1
+    assert (config.cluster_id, config.format_requested, config.warnings) == (None, False, ())
+
+
+def test_a_member_of_several_is_no_quorum_of_one_and_replicates_internal_topics() -> None:
+    config = load(("--voters", "1@a:1,2@b:2,3@c:3"))
+    assert config.voters == (Voter(1, "a", 1), Voter(2, "b", 2), Voter(3, "c", 3))
+    assert (config.quorum_of_one, config.integer("offsets.topic.replication.factor")) == (False, 3)
+    assert not load(("--bootstrap-controllers", "a:1")).quorum_of_one
+    assert load(("--voters", "1@localhost:9093")).quorum_of_one
+
+
+def test_the_command_line_wins_then_the_last_file_then_the_first_then_the_environment() -> None:
+    environment = {"KAFKA_NUM_PARTITIONS": "2", "KAFKA_LOG_ROLL_HOURS": "2", "KAFKA_NODE_ID": "2", "KAFKA_DEFAULT_REPLICATION_FACTOR": "2"}
+    files = ["num.partitions=3\nlog.roll.hours=3\nnode.id=3", "num.partitions=4\nlog.roll.hours=4"]
+    config = load(sets=["num.partitions=5"], files=files, environment=environment)
+    assert [config.integer(name) for name in ("num.partitions", "log.roll.hours", "default.replication.factor")] == [5, 4, 2]
+    assert config.node_id == 3
+    assert config.settings["log.roll.hours"].origin == "2.properties:2"
+    assert config.settings["default.replication.factor"].origin == "environment KAFKA_DEFAULT_REPLICATION_FACTOR"
+
+
+def test_two_values_for_one_key_on_the_command_line_are_an_error() -> None:
+    assert problems(("--node-id", "1"), sets=["node.id=2"]) == ["node.id: two values on the command line, '1' by --node-id and '2' by --set"]
+    assert problems(("--node-id", "1"), ("--node-id", "2"))[0].startswith("node.id: two values")
+    twice = problems(("--listen", "a:1"), sets=["listeners=PLAINTEXT://b:2,CONTROLLER://b:3"])
+    assert twice == ["--listen: listeners is given by --set as well; name the address once"]
+    assert load(("--node-id", "7"), sets=["node.id=7"]).node_id == 7
+
+
+def test_listen_options_replace_one_address_each() -> None:
+    file = "listeners=CONTROLLER://c:20,INSIDE://b:10\nlistener.security.protocol.map=INSIDE:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    config = load(("--listen", "0.0.0.0:1"), ("--controller-listen", "[::1]:2"), files=[file])
+    assert config.listeners == (Endpoint("CONTROLLER", "::1", 2), Endpoint("INSIDE", "0.0.0.0", 1))
+    assert [str(endpoint) for endpoint in config.advertised] == ["CONTROLLER://[::1]:2", "INSIDE://here.example:1"]
+    assert config.inter_broker_listener_name == "INSIDE"
+    assert problems(("--role", "controller"), ("--listen", "a:1")) == ["--listen: this node has no broker role, so it has no broker listener"]
+
+
+def test_advertised_listeners_follow_the_bound_ports_unless_set() -> None:
+    config = load(("--listen", "127.0.0.1:0"), ("--controller-listen", "127.0.0.1:0"))
+    assert config.advertised_listeners({"PLAINTEXT": 55, "CONTROLLER": 66})[0].port == 55
+    fixed = load(("--listen", ":0"), sets=["advertised.listeners=PLAINTEXT://kafka.example:9094"])
+    assert fixed.advertised_listeners({"PLAINTEXT": 55, "CONTROLLER": 66})[0] == Endpoint("PLAINTEXT", "kafka.example", 9094)
+
+
+def test_a_broker_alone_needs_to_know_its_quorum_and_a_controller_alone_may_be_one() -> None:
+    assert problems(("--role", "broker"))[0].startswith("a broker without a controller role must know its quorum")
+    broker = load(("--role", "broker"), ("--bootstrap-controllers", "c1:9093,c2:9093"))
+    assert (broker.bootstrap_controllers, broker.is_controller) == ((Address("c1", 9093), Address("c2", 9093)), False)
+    assert [endpoint.name for endpoint in broker.listeners] == ["PLAINTEXT"]
+    assert load(("--role", "controller")).quorum_of_one
+
+
+def test_the_voters_and_the_role_must_agree() -> None:
+    assert "its id 4 is not among the voters [1, 2]" in problems(("--node-id", "4"), ("--voters", "1@a:1,2@b:2"))[0]
+    assert "this node is no controller" in problems(("--role", "broker"), ("--voters", "1@a:1,2@b:2"))[0]
+
+
+def test_every_problem_stands_in_one_report_with_its_place() -> None:
+    found = problems(
+        ("--admin", "nowhere"),
+        sets=["retention.ms=5", "zookeeper.connect=x"],
+        files=["# a comment\nnum.partition=3\nnum.partitions=0\n\nssl.protocol=TLSv1.2\nbroker.heartbeat.interval.ms=20000\nnonsense=1"],
+    )
+    assert found == [
+        "1.properties:2: unknown key num.partition - did you mean num.partitions?",
+        "1.properties:7: unknown key nonsense - docs/configuration.md lists every key",
+        "--set: unknown key retention.ms - it is a topic's key; the broker's default for it is log.retention.ms",
+        "--set: unknown key zookeeper.connect - Kafka 4 removed it together with ZooKeeper",
+        "1.properties:3: Invalid value 0 for configuration num.partitions: Value must be at least 1 (valid: [1,...])",
+        "1.properties:5: ssl.protocol is not served yet. The TLS version that contexts are made for. Remove it or give it its default, TLSv1.3",
+        "--admin: kraft.admin.listener: 'nowhere' is not host:port, nor is it off",
+        "1.properties:6: broker.heartbeat.interval.ms (20000) must be smaller than broker.session.timeout.ms (9000)",
+    ]
+
+
+def test_what_has_no_effect_is_said_and_what_is_a_plugins_is_passed_over() -> None:
+    config = load(
+        sets=["num.io.threads=9", "num.network.threads=3", "metric.reporters=com.example.Reporter", "confluent.telemetry.enabled=true"],
+        environment={"KAFKA_HOME": "/opt/kafka", "KAFKA_HEAP_OPTS": "-Xmx1G", "KAFKA_BROKERS": "a:1"},
+    )
+    said = "\n".join(config.warnings)
+    assert "num.io.threads has no effect here" in said
+    assert "num.network.threads" not in said
+    assert "metric.reporters names a plugin" in said
+    assert "confluent.telemetry.enabled belongs to a plugin" in said
+    assert "environment KAFKA_BROKERS would set brokers, which is no key: passed over" in said
+    assert "KAFKA_HOME" not in said
+
+
+def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
+    environment = {
+        "KAFKA_LISTENERS": "PLAINTEXT_HOST://:29092,PLAINTEXT://:19092,CONTROLLER://:29093",
+        "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PLAINTEXT_HOST:PLAINTEXT",
+        "KAFKA_ADVERTISED_LISTENERS": "PLAINTEXT_HOST://localhost:29092,PLAINTEXT://broker:19092",
+        "KAFKA_INTER_BROKER_LISTENER_NAME": "PLAINTEXT",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_NODE_ID": "1",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@broker:29093",
+        "KAFKA_LOG_DIRS": "/tmp/kraft-combined-logs",
+        "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+        "CLUSTER_ID": "4L6g3nShT-eMCtK--X86sw",
+    }
+    config = load(environment=environment)
+    assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
+    assert [str(endpoint) for endpoint in config.advertised] == ["PLAINTEXT_HOST://localhost:29092", "PLAINTEXT://broker:19092", "CONTROLLER://here.example:29093"]
+    assert (config.integer("group.initial.rebalance.delay.ms"), config.quorum_of_one, config.warnings) == (0, True, ())
+
+
+@pytest.mark.parametrize(
+    ("setting", "complaint"),
+    [
+        ("listeners=SASL_SSL://:9092,CONTROLLER://:9093", "the security protocol SASL_SSL is not served yet"),
+        ("listeners=FOO://:9092,CONTROLLER://:9093", "listener.security.protocol.map has no protocol for the name FOO"),
+        ("listeners=PLAINTEXT://:9092", "a controller needs a listener"),
+        ("listeners=CONTROLLER://:9093", "a broker needs a listener that is not a controller's"),
+        ("listeners=PLAINTEXT://h:9092,CONTROLLER://h:9092", "two listeners share the address h:9092"),
+        ("listeners=PLAINTEXT://h:99999,CONTROLLER://h:9092", "a port above 65535"),
+        ("advertised.listeners=PLAINTEXT://0.0.0.0:9092", "no address that a client could connect to"),
+        ("advertised.listeners=OTHER://h:9092", "no protocol for the name OTHER"),
+        ("kraft.admin.listener=127.0.0.1:9092", "a Kafka listener has the address 127.0.0.1:9092 already"),
+        ("kraft.cluster.id=nope", "not a Kafka UUID"),
+        ("log.retention.ms=0", "log.retention.ms must be -1 (for ever) or at least 1"),
+        ("queued.max.request.bytes=1000", "must hold one largest request"),
+        ("replica.selector.class=com.example.Mine", "cannot be loaded"),
+        ("max.connections.per.ip.overrides=h:many", "'h:many' is not host:count"),
+        ("group.consumer.heartbeat.interval.ms=20000", "must not exceed group.consumer.max.heartbeat.interval.ms"),
+        ("broker.id=9", "broker.id 9 and node.id 1 differ"),
+        ("listener.name.plaintext.nonsense=1", "unknown key listener.name.plaintext.nonsense"),
+        ("authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer", "not served yet"),
+    ],
+)
+def test_what_cannot_work_is_refused(setting: str, complaint: str) -> None:
+    sets = [setting] + (["node.id=1"] if setting.startswith("broker.id") else [])
+    assert any(complaint in problem for problem in problems(sets=sets))
+
+
+def test_the_older_name_of_the_node_id_counts_alone() -> None:
+    assert load(sets=["broker.id=9"]).node_id == 9
+
+
+def test_a_key_may_be_set_for_one_listener() -> None:
+    assert load(sets=["listener.name.plaintext.max.connections=5"])["listener.name.plaintext.max.connections"] == 5
+
+
+def test_dynamic_values_apply_per_broker_over_cluster_wide_and_never_to_fixed_keys() -> None:
+    config = load(sets=["log.retention.hours=24", "num.partitions=2"])
+    live = config.with_dynamic({"log.retention.ms": "7000", "num.partitions": "9", "message.max.bytes": "nonsense"}, {"log.retention.ms": "8000"})
+    assert effective_topic_config({}, live)["retention.ms"] == 8000
+    assert effective_topic_config({}, config)["retention.ms"] == 24 * 3_600_000
+    assert (live.integer("num.partitions"), live.integer("message.max.bytes")) == (2, 1_048_588)
+
+
+def test_topic_values_are_the_topics_own_then_the_brokers_then_the_default() -> None:
+    config = load(sets=["log.roll.hours=5", "log.retention.minutes=60", "log.segment.bytes=2000000", "log.retention.hours=-1"])
+    values = effective_topic_config({"cleanup.policy": "compact", "retention.bytes": "nonsense"}, config)
+    assert (values["segment.ms"], values["retention.ms"], values["segment.bytes"]) == (5 * 3_600_000, 3_600_000, 2_000_000)
+    assert (values["cleanup.policy"], values["retention.bytes"], values["flush.ms"]) == (("compact",), -1, 2**63 - 1)
+    assert effective_topic_config({"internal.segment.bytes": "100"}, config)["segment.bytes"] == 100
+    assert effective_topic_config({}, load(sets=["log.retention.hours=-1"]))["retention.ms"] == -1
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = "# c\n! c\na=1\n b : 2\nc 3\nd=x\\\n   y\ne\\=f=g\\u0041\\t\\n\\q\nempty\n\n=v\r\nk=a=b"
+    assert parse_properties(text) == [
+        Property(3, "a", "1"),
+        Property(4, "b", "2"),
+        Property(5, "c", "3"),
+        Property(6, "d", "xy"),
+        Property(8, "e=f", "gA\t\nq"),
+        Property(9, "empty", ""),
+        Property(11, "", "v"),
+        Property(12, "k", "a=b"),
+    ]
+    with pytest.raises(ValueError, match="line 1: malformed"):
+        parse_properties("a=\\u00g1")
+
+
+def test_a_value_given_twice_in_a_file_is_told() -> None:
+    config = load(files=["num.partitions=1\nnum.partitions=2"])
+    assert (config.integer("num.partitions"), config.warnings) == (2, ("1.properties:2: num.partitions replaces the value of 1.properties:1",))
