@@ -15,12 +15,23 @@ from kraft.world.ports import FileSystem
 
 
 class FlushJob:
-    """Files, then the leader-epoch checkpoint, then names. `up_to` is the offset below which everything is durable afterwards."""
+    """Files, then the leader-epoch checkpoint, then names. `up_to` is the offset below which everything is durable afterwards.
 
-    __slots__ = ("directories", "epochs", "epochs_path", "epochs_version", "files", "opened", "up_to")
+    `generation` counts the log's truncations: a job from before one says nothing about the log after it.
+    """
+
+    __slots__ = ("directories", "epochs", "epochs_path", "epochs_version", "files", "generation", "opened", "up_to")
 
     def __init__(
-        self, files: FileSystem, up_to: int, opened: Sequence[OpenFile], epochs_path: str, epochs: bytes | None, epochs_version: int, directories: Sequence[str]
+        self,
+        files: FileSystem,
+        up_to: int,
+        opened: Sequence[OpenFile],
+        epochs_path: str,
+        epochs: bytes | None,
+        epochs_version: int,
+        directories: Sequence[str],
+        generation: int,
     ) -> None:
         self.files = files
         self.up_to = up_to
@@ -29,6 +40,7 @@ class FlushJob:
         self.epochs = epochs
         self.epochs_version = epochs_version
         self.directories = directories
+        self.generation = generation
 
     def run(self) -> None:
         """Blocks. Raises StorageError; the caller takes the directory offline."""
