@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from kraft.common.errors import ApiError
+from kraft.controller.broker_heartbeat import process_heartbeat
+from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.alter_partition import alter_partition
 from kraft.controller.replication_control.assign_directories import assign_replicas_to_dirs
@@ -18,6 +20,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import assign_replicas_to_dirs_request as assign
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from tests.unit.controller.pure_cluster import PureCluster
@@ -388,3 +391,18 @@ def test_moves_that_are_refused(replicas: list[int], fields: dict[str, Any], cod
     cluster = PureCluster(1, 2)
     cluster.topic("t", [1, 2])
     assert move(cluster, replicas, **fields) == (code, message)
+
+
+def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
+    cluster = PureCluster(1, 2, elr=True)
+    cluster.topic("t", [1, 2])
+    cluster.fence(2)
+    cluster.register(1, incarnation=2)
+    assert (cluster.partition("t").leader, cluster.partition("t").last_known_elr) == (-1, (1,))
+    heartbeats = BrokerHeartbeatManager(lambda: 100.0, 9_000)
+    heartbeats.hold_until(1, 105.0)
+    cluster.held = heartbeats.held
+    request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=cluster.epoch(1), current_metadata_offset=9)
+    cluster.apply(process_heartbeat(cluster.view, request, heartbeats, 5))
+    assert (cluster.partition("t").leader, cluster.partition("t").leader_recovery_state) == (1, RECOVERING)
+    assert heartbeats.held == frozenset()
