@@ -37,7 +37,6 @@ from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.quorum_view import QuorumView
 from kraft.raft.raft_config import RaftConfig
 from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
-from kraft.raft.snapshot.snapshot_path import snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
 from kraft.world.ports import World
@@ -164,20 +163,7 @@ class RaftDriver(QuorumView, RequestEntries):
         newest = log.latest_snapshot
         if snapshot.offset <= log.start_offset or snapshot.offset > self._applied or (newest is not None and newest.offset >= snapshot.offset):
             return None
-        voters, kraft_version = log.history.at(snapshot.offset)
-        return SnapshotWriter(
-            self._world.files,
-            self._storage.directory,
-            snapshot_name(snapshot),
-            snapshot,
-            self._serde,
-            voters=voters,
-            kraft_version=kraft_version,
-            last_contained_timestamp_ms=last_contained_timestamp_ms,
-            now_ms=self._world.clock.wall_ms(),
-            threads=self._world.threads,
-            on_frozen=self._on_frozen,
-        )
+        return self._storage.begin_snapshot(snapshot, log.history, last_contained_timestamp_ms, self._world, self._on_frozen)
 
     def _on_frozen(self, snapshot: OffsetAndEpoch) -> None:
         newest = self._node.log.latest_snapshot

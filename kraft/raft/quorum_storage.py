@@ -7,7 +7,7 @@ whole log is read, checked and synced, since the first Fetch will acknowledge it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kraft.common.errors import CorruptData
 from kraft.common.ids import METADATA_TOPIC, OffsetAndEpoch
@@ -21,7 +21,8 @@ from kraft.raft.ports import RecordSerde
 from kraft.raft.quorum_state_store import QuorumStateStore
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, PART_SUFFIX, is_unfinished, parse_name, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
-from kraft.world.ports import File, FileSystem
+from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
+from kraft.world.ports import File, FileSystem, World
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 
@@ -113,6 +114,25 @@ class QuorumStorage:
 
     def open_snapshot(self, snapshot: OffsetAndEpoch) -> SnapshotReader:
         return SnapshotReader(self.files, self.path(snapshot), snapshot, self._serde)
+
+    def begin_snapshot(
+        self, snapshot: OffsetAndEpoch, history: VoterSetHistory, last_contained_timestamp_ms: int, world: World, on_frozen: Callable[[OffsetAndEpoch], None]
+    ) -> SnapshotWriter:
+        """A writer for the state machine, with the voters of that offset in the header."""
+        voters, kraft_version = history.at(snapshot.offset)
+        return SnapshotWriter(
+            self.files,
+            self.directory,
+            snapshot_name(snapshot),
+            snapshot,
+            self._serde,
+            voters=voters,
+            kraft_version=kraft_version,
+            last_contained_timestamp_ms=last_contained_timestamp_ms,
+            now_ms=world.clock.wall_ms(),
+            threads=world.threads,
+            on_frozen=on_frozen,
+        )
 
     def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
         """Bytes from `position` of a snapshot, and its size."""

@@ -80,13 +80,23 @@ class Apply(NamedTuple):
     high_watermark: int
 
 
+def is_replication(message: Message) -> bool:
+    """Records or snapshot bytes that a leader hands out promise nothing of its own disk: it counts itself by `LogFlushed` only, and may not lead the epoch
+    again after a crash.
+
+    So followers write and sync while the leader does.
+    """
+    return isinstance(message, Reply) and message.epoch >= 0
+
+
 Stage = ElectionState | LogOperation | Flush | Message | Apply
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effects:
-    """What the driver must do, in the order of `stages`: persist `election` and sync it; carry out `log` and sync that; send `messages`; apply up to
-    `high_watermark`.
+    """What the driver must do, in the order of `stages`.
+
+    Persist `election` and sync it; carry out `log`; hand out records to followers; sync the log; send the other `messages`; apply up to `high_watermark`.
 
     Effects of several steps may be merged and done at once (`merge`): promises are only made earlier durable by it, never sent earlier.
     That is the group commit.
@@ -107,8 +117,11 @@ class Effects:
             yield self.election
         yield from self.log
         if self.flush is not None:
+            yield from (message for message in self.messages if is_replication(message))
             yield self.flush
-        yield from self.messages
+            yield from (message for message in self.messages if not is_replication(message))
+        else:
+            yield from self.messages
         if self.high_watermark is not None:
             yield Apply(self.high_watermark)
 

@@ -121,6 +121,18 @@ def two_voter_changes_at_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reconfiguration, "has_change_under_way", lambda q, leader: False)
 
 
+def restarted_leader_leads_on(patch: pytest.MonkeyPatch) -> None:
+    original = raft_node.resume
+
+    def resume(q: QuorumState) -> None:
+        if q.election.leader_id == q.local.id and q.log.last_epoch <= q.epoch and q.is_voter:
+            q._enter(Leader(q.log.end_offset, q.now_ms))
+        else:
+            original(q)
+
+    patch.setattr(raft_node, "resume", resume)
+
+
 def appends_without_checking_the_offset(patch: pytest.MonkeyPatch) -> None:
     original = leadership.divergence
 
@@ -171,6 +183,7 @@ MUTANTS: tuple[Mutant, ...] = (
     removed_leader_counts_itself,
     voter_change_survives_truncation,
     two_voter_changes_at_once,
+    restarted_leader_leads_on,
     appends_without_checking_the_offset,
     follower_believes_the_high_watermark,
     high_watermark_may_fall,

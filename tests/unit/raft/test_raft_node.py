@@ -168,6 +168,26 @@ def test_a_new_leader_writes_leader_change_first() -> None:
     assert effects.high_watermark == replica.log.end_offset
 
 
+def test_a_new_leader_tells_where_it_listens_now() -> None:
+    moved = voters_of(1).with_voter(voter_of(1, port=12345))
+    replica = node(1, moved)
+    effects = replica.step(events.Tick(), 0)
+    (append,) = effects.log
+    assert isinstance(append, Append)
+    assert append.batches[0].voters == voters_of(1)
+
+
+def test_a_leader_hands_out_records_before_its_own_sync_and_commits_only_after_it() -> None:
+    replica = leader()
+    fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)
+    offset, effects = replica.append(replica.epoch, 1, "payload", 2_100)
+    assert [type(stage).__name__ for stage in effects.stages()][:3] == ["Append", "Reply", "Flush"]
+    fetch(replica, 2, offset + 1, replica.epoch, now_ms=2_101)
+    assert replica.log.high_watermark <= offset
+    replica.step(events.LogFlushed(offset + 1, replica.log.generation), 2_102)
+    assert replica.log.high_watermark == offset + 1
+
+
 def test_an_old_sync_says_nothing_about_what_was_written_after_a_truncation() -> None:
     replica = follower(epochs=(1, 1, 1))
     generation = replica.log.generation
