@@ -30,11 +30,16 @@ class FaultPlan:
     @classmethod
     def draw(cls, chance: random.Random) -> FaultPlan:
         power = chance.random() < 0.5
-        able = [kind for kind in KINDS if power or kind not in ("power off", "power off in mid call")]
+        able = [kind for kind in KINDS if power or kind not in NEED_FLUSH]
         kinds = tuple(kind for kind in able if chance.random() < 0.5)
         if not any(kind in DEADLY for kind in kinds):
             kinds += (chance.choice([kind for kind in able if kind in DEADLY]),)
         return cls(power, kinds, pause_mean=chance.choice((1.0, 2.0, 4.0)))
+
+    @property
+    def hurts_disk(self) -> bool:
+        """Whether the node may have to stop because of its disk."""
+        return "full disk" in self.kinds or "failing sync" in self.kinds
 
     async def run(self, universe: Universe, seconds: float) -> None:
         chance = universe.stream("fault plan")
@@ -125,5 +130,7 @@ KINDS: dict[str, Callable[[Universe, random.Random], None]] = {
     "slow disk": slow_disk,
     "full disk": full_disk,
     "strange clock": strange_clock,
+    "failing sync": failing_sync,
 }
+NEED_FLUSH = ("power off", "power off in mid call", "failing sync")
 DEADLY = ("kill", "kill in mid call", "power off", "power off in mid call")

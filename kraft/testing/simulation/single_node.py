@@ -16,6 +16,7 @@ import trio
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
+from kraft.common.errors import StorageError
 from kraft.server.node import run_node
 from kraft.testing.simulation.checks import check
 from kraft.testing.simulation.committers import Committer
@@ -84,7 +85,7 @@ class SingleNodeRun:
         self.history = History(power_losses=self.plan.power_losses)
         self.logs: dict[Partition, dict[int, str]] = {}
         self.lives = 0
-        self.stops = 0  # Lives that ended because there was no room for the metadata log, as Apache Kafka's do.
+        self.stops = 0  # Lives that ended because the disk was full or failed a sync, as Apache Kafka's do with one log directory.
 
     def run(self) -> Outcome:
         with self.universe.trace as trace:
@@ -140,11 +141,18 @@ class SingleNodeRun:
             try:
                 await self.universe.live(world, self._node)
             except Exception as error:  # noqa: BLE001 - whatever ends a living node is a finding; the run goes on with its next life.
-                if not _only_lacks_space(error):
+                if not (self.plan.hurts_disk and _is_the_disks(error)):
                     self.history.violation(f"the node failed: {_causes(error)}")
                 self.stops += 1
-                self.universe.kill(NODE)
+                self._end_machine_or_process()
             await self.universe.sleep(0.3)
+
+    def _end_machine_or_process(self) -> None:
+        """After a failed sync the page cache shows what the disk does not have, and calls it clean: no process can tell, so the machine starts afresh."""
+        if "failing sync" in self.plan.kinds:
+            self.universe.power_off(NODE)
+        else:
+            self.universe.kill(NODE)
 
     async def _node(self, world: SimulatedWorld) -> None:
         await run_node(self.config, world)
@@ -216,12 +224,10 @@ class SingleNodeRun:
         await check_topics(session, self.history)
 
 
-def _only_lacks_space(error: BaseException) -> bool:
+def _is_the_disks(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        return all(_only_lacks_space(inner) for inner in error.exceptions)
-    while error.__cause__ is not None and not isinstance(error, OSError):
-        error = error.__cause__
-    return isinstance(error, OSError) and error.errno == errno.ENOSPC
+        return all(_is_the_disks(inner) for inner in error.exceptions)
+    return isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO))
 
 
 def _causes(error: BaseException) -> str:
