@@ -23,6 +23,7 @@ from kraft.common.config.node_loader import Surroundings, load_node_config
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from kraft.cli.process import RunNode
     from kraft.common.config.node_config import NodeConfig
 
 OK = 0
@@ -77,9 +78,15 @@ def read_files(paths: Sequence[str]) -> tuple[list[ConfigFile], list[str]]:
 
 
 def run(config: NodeConfig) -> int:
-    """Run the node until it is asked to stop or fails. Returns the exit code."""
-    from kraft.cli.process import fault_reason, serve_process
-    from kraft.server.node import run_node
+    """Run a node until it is asked to stop or fails. Returns the exit code."""
+    from kraft.server.node import run_node  # The whole server: not before the configuration is known to be good.
+
+    return run_process(config, run_node)
+
+
+def run_process(config: NodeConfig, run_node: RunNode) -> int:
+    """Run `run_node` in this process: logs to stderr, the ready line to stdout, signals, exit code."""
+    from kraft.cli.process import configuration_problems, fault_reason, serve_process
     from kraft.world.real import RealWorld
 
     sink = stderr_sink(config.text("kraft.log.format"), config.text("kraft.log.level"))
@@ -87,15 +94,12 @@ def run(config: NodeConfig) -> int:
         sink({"level": "warning", "event": "configuration", "note": warning})
     try:
         serve_process(config, RealWorld(log_sink=sink), run_node)
-    except ConfigurationError as error:
-        report_problems(error.problems)
-        return UNUSABLE
     except BaseException as error:  # noqa: BLE001 - the boundary of the process: whatever it was, its reason is the last line.
-        reasons = fault_reason(error)
-        if isinstance(reasons, list):
-            report_problems(reasons)
+        problems = configuration_problems(error)
+        if problems:
+            report_problems(problems)
             return UNUSABLE
-        sys.stderr.write(f"kraft-node: {reasons}\n")
+        sys.stderr.write(f"kraft-node: {fault_reason(error)}\n")
         return FAULT
     return OK
 

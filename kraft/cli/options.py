@@ -16,7 +16,8 @@ _HELP_WIDTH: Final = 100
 _EPILOG: Final = """\
 examples:
   kraft-node                                                    a broker and its own quorum, on 127.0.0.1
-  kraft-node --data-dir /srv/kraft --listen 0.0.0.0:9092 --set advertised.listeners=PLAINTEXT://kafka.example.org:9092
+  kraft-node --data-dir /srv/kraft --listen 0.0.0.0:9092 \\
+      --set advertised.listeners=PLAINTEXT://kafka.example.org:9092
   kraft-node --config server.properties --set num.partitions=6  Kafka's own file, one value changed
   KAFKA_NUM_PARTITIONS=6 kraft-node                             the environment as Kafka's image reads it
 
@@ -47,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kraft-node",
         usage="kraft-node [options]",
-        description="Runs one node of a Kafka-compatible cluster: a broker, a controller, or both. With nothing else it formats ./kraft-data and serves.",
+        description="Runs one node of a Kafka-compatible cluster: a broker, a controller, or both.\nWith nothing else it formats ./kraft-data and serves.",
         epilog=_EPILOG,
         formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=36, width=_HELP_WIDTH),
         allow_abbrev=False,

@@ -17,7 +17,7 @@ from kraft.cli.http_admin import AdminThread, bind_admin
 from kraft.cli.terminal import print_ready, process_age_ms, ready_line
 from kraft.common.config.endpoints import Address, Endpoint
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.errors import ConfigurationError
+from kraft.common.errors import ConfigurationError, KraftError
 from kraft.world.ports import World
 
 if TYPE_CHECKING:
@@ -128,14 +128,15 @@ class _Process:
         self.node_scope.cancel()
 
 
-def fault_reason(error: BaseException) -> str | list[str]:
-    """One line that says why the process ends; a list when it is the configuration after all. Everything else goes to stderr before."""
-    leaves = list(_leaves(error))
-    problems = [problem for leaf in leaves if isinstance(leaf, ConfigurationError) for problem in leaf.problems]
-    if problems:
-        return problems
-    first = next((leaf for leaf in leaves if not isinstance(leaf, trio.Cancelled)), error)
-    if not isinstance(first, OSError):
+def configuration_problems(error: BaseException) -> list[str]:
+    """The problems in `error`, when it was the configuration after all: a taken port, a directory that is not ours."""
+    return [problem for leaf in _leaves(error) if isinstance(leaf, ConfigurationError) for problem in leaf.problems]
+
+
+def fault_reason(error: BaseException) -> str:
+    """One line that says why the process ends. What only a developer can read goes to stderr before it."""
+    first = next((leaf for leaf in _leaves(error) if not isinstance(leaf, trio.Cancelled)), error)
+    if not isinstance(first, OSError | KraftError):
         traceback.print_exception(error, file=sys.stderr)
     return f"{first} ({type(first).__name__})" if str(first) else type(first).__name__
 

@@ -1,0 +1,133 @@
+"""The command line of a node: options, exit codes, the ready line, signals."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kraft.cli.node import UNUSABLE, main
+from kraft.cli.options import parse_command_line
+from kraft.cli.terminal import ready_line
+from kraft.common.config.endpoints import Address, Endpoint
+from kraft.common.version import VERSION
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _quiet_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("KAFKA_") or name == "CLUSTER_ID"]:
+        monkeypatch.delenv(name)
+
+
+def stub(mode: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "STUB_MODE": mode}
+    command = [sys.executable, "-m", "tests.unit.cli.stub_node", "--admin", "off", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_options_become_texts_for_the_configuration_and_nothing_is_judged() -> None:
+    invocation = parse_command_line(["--role", "broker", "--set", "a=b", "--node-id", "x", "--node-id", "2", "--format", "--config", "f", "--set", "c=d"])
+    assert sorted(invocation.options) == [("--format", "true"), ("--node-id", "2"), ("--node-id", "x"), ("--role", "broker")]
+    assert (invocation.sets, invocation.config_paths) == (["a=b", "c=d"], ["f"])
+
+
+def test_help_names_every_option_of_the_contract_and_leaves_with_0(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parse_command_line(["--help"])
+    assert left.value.code == 0
+    shown = capsys.readouterr().out
+    for option in (
+        "--role", "--node-id", "--data-dir", "--listen", "--controller-listen", "--admin", "--voters", "--bootstrap-controllers",
+        "--cluster-id", "--format", "--config", "--set", "--log-format", "--log-level", "--version",
+    ):  # fmt: skip
+        assert option in shown
+    assert max(len(line) for line in shown.splitlines()) <= 120
+
+
+def test_what_is_no_option_is_refused_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        parse_command_line(["--lisen", "x"])
+    assert left.value.code == 2
+    assert "--lisen" in capsys.readouterr().err
+
+
+def test_an_unusable_configuration_is_one_report_and_exit_code_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "bad.properties").write_text("num.partitions=none\n")
+    code = main(["--config", str(tmp_path / "missing.properties"), "--config", str(tmp_path / "bad.properties"), "--set", "num.partition=1"])
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (UNUSABLE, "")
+    assert shown.err.splitlines()[0] == "kraft-node: unusable configuration, 3 problems:"
+    assert f"--config {tmp_path}/missing.properties: No such file or directory" in shown.err
+    assert "bad.properties:1: Invalid value none for configuration num.partitions: Not a number of type INT" in shown.err
+    assert "did you mean num.partitions?" in shown.err
+
+
+def test_the_ready_line_is_as_programs_read_it() -> None:
+    broker, controller = Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "::1", 9093)
+    line = ready_line(1, ("broker", "controller"), broker, controller, Address("127.0.0.1", 8080), "4L6g3nShT-eMCtK--X86sw", 95)
+    assert line == (
+        "ready node=1 roles=broker,controller kafka=127.0.0.1:9092 controller=[::1]:9093 admin=http://127.0.0.1:8080 cluster=4L6g3nShT-eMCtK--X86sw ms=95"
+    )
+    assert ready_line(2, ("controller",), None, controller, None, "x", 1) == "ready node=2 roles=controller controller=[::1]:9093 admin=off cluster=x ms=1"
+
+
+def test_a_signal_asks_to_stop_and_the_process_leaves_with_0() -> None:
+    done = stub("asked", "--listen", "127.0.0.1:0", "--log-format", "json")
+    assert done.returncode == 0
+    [line] = done.stdout.splitlines()
+    assert line.startswith("ready node=1 roles=broker,controller kafka=127.0.0.1:7000 controller=127.0.0.1:9093 admin=off cluster=4L6g3nShT-eMCtK--X86sw ms=")
+    assert [event in done.stderr for event in ('"event": "stopping"', '"event": "stub stopped"')] == [True, True]
+
+
+def test_a_signal_before_the_node_serves_ends_it_at_once_without_a_ready_line() -> None:
+    done = stub("never ready")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_shutdown_that_hangs_is_cut_short_at_its_deadline() -> None:
+    done = stub("hangs", "--set", "kraft.shutdown.timeout.ms=50")
+    assert done.returncode == 0
+    assert "shutdown_cut_short" in done.stderr
+
+
+def test_a_second_signal_stops_at_once() -> None:
+    assert stub("two signals", "--set", "kraft.shutdown.timeout.ms=60000").returncode == 130
+
+
+def test_a_fault_leaves_1_with_its_reason_as_the_last_line() -> None:
+    done = stub("fault")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == "kraft-node: [Errno 28] No space left on device (OSError)"
+
+
+def test_a_directory_that_is_not_ours_is_an_unusable_configuration() -> None:
+    done = stub("unusable")
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == ["kraft-node: unusable configuration, 1 problem:", "  --data-dir: /nowhere belongs to another cluster"]
+
+
+def test_a_taken_admin_port_names_its_option() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        environment = {**os.environ, "STUB_MODE": "asked"}
+        command = [sys.executable, "-m", "tests.unit.cli.stub_node", "--admin", f"127.0.0.1:{port}"]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert f"--admin: 127.0.0.1:{port} is taken by another process; choose another port, or 0 to have one picked" in done.stderr
+
+
+def test_warnings_of_the_configuration_reach_the_log() -> None:
+    assert "num.io.threads has no effect here" in stub("asked", "--set", "num.io.threads=9").stderr
+
+
+def test_the_version_is_the_distributions() -> None:
+    assert tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"] == VERSION
