@@ -317,6 +317,31 @@ def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_ses
     simulate(body)
 
 
+def test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_is() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (2, 3):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
+            leader = rig.partition("t").leader
+            other = 5 - leader
+            await rig.beat(other, want_fence=True)
+            rig.refusing.add(9000 + leader)
+            rig.controller.broker_connection_lost(leader)
+            await universe.sleep(0.1)
+            rig.log.lose(7, 2)
+            await rig.log.lead(3)
+            await rig.beat(other)
+            assert rig.image.cluster.is_active(other)
+            assert rig.partition("t").leader == -1
+            await keep_beating(rig, universe, other, seconds=8)
+            assert rig.partition("t").leader == -1
+            await keep_beating(rig, universe, other, seconds=4)
+            assert rig.partition("t").leader == other
+
+    simulate(body)
+
+
 def test_a_broker_that_speaks_while_we_ask_lives() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
