@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Final
+
+from kraft.metadata.image.topics_image import TopicsImage
 
 MAX_NAME_LENGTH: Final = 249
 _LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
@@ -25,19 +26,9 @@ def reason_invalid(name: str) -> str | None:
     return f"Topic name is invalid: {problem}"
 
 
-def has_collision_characters(name: str) -> bool:
-    return "." in name or "_" in name
-
-
-def unified(name: str) -> str:
-    """The form in which two names are the same to a metrics system."""
-    return name.replace(".", "_")
-
-
-def collisions(names: Iterable[str]) -> dict[str, str]:
-    """By unified form, the first of `names` that has it; names without '.' and '_' collide with nothing."""
-    found: dict[str, str] = {}
-    for name in names:
-        if has_collision_characters(name):
-            found.setdefault(unified(name), name)
-    return found
+def collision(name: str, topics: TopicsImage) -> str | None:
+    """An existing topic whose name a metrics system could not tell from `name`; names without '.' and '_' collide with nothing."""
+    if "." not in name and "_" not in name:
+        return None
+    others = topics.colliding.get(name.replace(".", "_"))
+    return None if others is None else others[0]

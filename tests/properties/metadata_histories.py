@@ -63,7 +63,7 @@ class _Model:
 
 
 def _topic(model: _Model) -> list[Any]:
-    name = f"topic-{model.source.randrange(8)}"
+    name = model.source.choice(["a.b", "a_b", "a-b", *(f"topic-{index}" for index in range(6))])
     if any(name == known for known, _ in model.topics.values()):
         return []
     topic_id = model.uuid()

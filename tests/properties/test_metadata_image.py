@@ -84,6 +84,9 @@ def test_the_indexes_agree_with_the_partitions(seed: int, steps: int) -> None:
     assert topics.reassigning.keys() == tuple(key for key, partition in everything if partition.is_reassigning)
     for broker_id in range(1, 6):
         assert topics.partitions_on(broker_id) == tuple(key for key, partition in everything if broker_id in partition.replicas)
+    names = [topic.name for topic in topics.by_id.values()]
+    forms = {name.replace(".", "_") for name in names if "." in name or "_" in name}
+    assert dict(topics.colliding.items()) == {form: tuple(sorted(name for name in names if name.replace(".", "_") == form)) for form in forms}
     assert {topic.name: topic.id for topic in topics.by_id.values()} == dict(topics.id_by_name.items())
 
 

@@ -20,7 +20,7 @@ from kraft.controller.controller_view import ControllerView
 from kraft.controller.replica_placer import ReplicaPlacer
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.topic_names import collisions, reason_invalid, unified
+from kraft.controller.topic_names import collision, reason_invalid
 from kraft.metadata.image.configs_image import ConfigResource, ResourceType
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.topic_record import TopicRecord
@@ -40,13 +40,12 @@ def create_topics(
     """Records and answer for CreateTopics. Raises ApiError(POLICY_VIOLATION) when the request as a whole is too large."""
     topics, refused = _split_duplicates(request.topics)
     _check_partition_count(view, topics)
-    known_forms = collisions(view.image.topics.id_by_name)
     records: list[Any] = []
     results = []
     described: Described = {}
     for topic in topics:
         try:
-            _check_name(view, topic.name, known_forms)
+            _check_name(view, topic.name)
             created, result = _create_topic(view, topic, context, placer, new_topic_id, described)
         except ApiError as error:
             results.append(_refusal(topic.name, error.code, message_of_error(error)))
@@ -86,11 +85,12 @@ def _check_partition_count(view: ControllerView, topics: list[CreatableTopic]) -
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
-def _check_name(view: ControllerView, name: str, known_forms: dict[str, str]) -> None:
+def _check_name(view: ControllerView, name: str) -> None:
     if name in view.image.topics.id_by_name:
         raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    if ("." in name or "_" in name) and unified(name) in known_forms:
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {known_forms[unified(name)]}")
+    other = collision(name, view.image.topics)
+    if other is not None:
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
     problem = reason_invalid(name)
     if problem is not None:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, problem)

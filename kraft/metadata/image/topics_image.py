@@ -43,6 +43,8 @@ class TopicsImage:
 
     by_id: OrderedMap[bytes, TopicImage] = field(default_factory=OrderedMap)
     id_by_name: OrderedMap[str, bytes] = field(default_factory=OrderedMap)
+    colliding: OrderedMap[str, tuple[str, ...]] = field(default_factory=OrderedMap)
+    """Names with '.' or '_', by the form in which metrics systems cannot tell them apart: every '.' a '_'."""
     leaderless: PartitionSet = field(default_factory=OrderedMap)
     imbalanced: PartitionSet = field(default_factory=OrderedMap)
     reassigning: PartitionSet = field(default_factory=OrderedMap)
@@ -98,12 +100,13 @@ class _OpenTopic:
 class TopicsDraft:
     """A topics image under change. Private to one `replay_batch`; nothing outside sees it half done."""
 
-    __slots__ = ("_base", "_by_id", "_directories", "_id_by_name", "_imbalanced", "_interned", "_leaderless", "_open", "_reassigning", "changes")
+    __slots__ = ("_base", "_by_id", "_colliding", "_directories", "_id_by_name", "_imbalanced", "_interned", "_leaderless", "_open", "_reassigning", "changes")
 
     def __init__(self, base: TopicsImage) -> None:
         self._base = base
         self._by_id = base.by_id.mutate()
         self._id_by_name = base.id_by_name.mutate()
+        self._colliding = base.colliding
         self._leaderless: MapMutation[TopicIdPartition, None] | None = None
         self._imbalanced: MapMutation[TopicIdPartition, None] | None = None
         self._reassigning: MapMutation[TopicIdPartition, None] | None = None
@@ -117,6 +120,9 @@ class TopicsDraft:
             raise ValueError(f"topic {record.name!r} is created while a topic of that name exists")
         self._id_by_name[record.name] = record.topic_id
         self._by_id[record.topic_id] = TopicImage(record.name, record.topic_id)
+        if "." in record.name or "_" in record.name:
+            form = record.name.replace(".", "_")
+            self._colliding = self._colliding.set(form, tuple(sorted((*self._colliding.get(form, ()), record.name))))
         self.changes.created[record.topic_id] = record.name
 
     def partition(self, record: PartitionRecord) -> None:
@@ -136,6 +142,10 @@ class TopicsDraft:
             self._index((topic.id, partition_id), partition, None)
         del self._by_id[topic.id]
         del self._id_by_name[topic.name]
+        if "." in topic.name or "_" in topic.name:
+            form = topic.name.replace(".", "_")
+            others = tuple(name for name in self._colliding[form] if name != topic.name)
+            self._colliding = self._colliding.set(form, others) if others else self._colliding.without(form)
         self.changes.partitions.pop(topic.id, None)
         if self.changes.created.pop(topic.id, None) is None:
             self.changes.deleted[topic.id] = self._base.by_id[topic.id]
@@ -162,6 +172,7 @@ class TopicsDraft:
         return TopicsImage(
             OrderedMap(self._by_id.finish()),
             OrderedMap(self._id_by_name.finish()),
+            self._colliding,
             base.leaderless if self._leaderless is None else OrderedMap(self._leaderless.finish()),
             base.imbalanced if self._imbalanced is None else OrderedMap(self._imbalanced.finish()),
             base.reassigning if self._reassigning is None else OrderedMap(self._reassigning.finish()),
