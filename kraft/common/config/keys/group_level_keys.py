@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, ENFORCED, INT, MEDIUM, STRING
+from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, INT, MEDIUM, STRING
 from kraft.common.config.validators import ANYTHING, OFFSET_RESET, at_least, one_of
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
-    key("consumer.assignment.interval.ms", INT, "1000", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(0),
+    key("consumer.assignment.interval.ms", INT, "1000", MEDIUM, CLUSTER_WIDE, ACCEPTED, at_least(0),
         "The shortest time between two computed assignments of this group."),
-    key("consumer.heartbeat.interval.ms", INT, "5000", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(1), "How often the members shall send heartbeats."),
-    key("consumer.session.timeout.ms", INT, "45000", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(1), "After so long without a heartbeat a member is removed."),
+    key("consumer.heartbeat.interval.ms", INT, "5000", MEDIUM, CLUSTER_WIDE, ACCEPTED, at_least(1), "How often the members shall send heartbeats."),
+    key("consumer.session.timeout.ms", INT, "45000", MEDIUM, CLUSTER_WIDE, ACCEPTED, at_least(1), "After so long without a heartbeat a member is removed."),
     key("share.assignment.interval.ms", INT, "1000", MEDIUM, CLUSTER_WIDE, ACCEPTED, at_least(0),
         "The shortest time between two computed assignments of this share group."),
     key("share.auto.offset.reset", STRING, "latest", MEDIUM, CLUSTER_WIDE, ACCEPTED, OFFSET_RESET,

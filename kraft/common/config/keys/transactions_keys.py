@@ -33,6 +33,6 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
     key("add.partitions.to.txn.retry.backoff.max.ms", INT, "100", HIGH, READ_ONLY, ACCEPTED, at_least(0), "The longest such pause."),
     key("producer.id.expiration.ms", INT, "86400000", LOW, CLUSTER_WIDE, ENFORCED, at_least(1),
         "How long a partition remembers the last sequence number of an idle producer."),
-    key("producer.id.expiration.check.interval.ms", INT, "600000", LOW, READ_ONLY, ENFORCED, at_least(1),
+    key("producer.id.expiration.check.interval.ms", INT, "600000", LOW, READ_ONLY, ACCEPTED, at_least(1),
         "How often forgotten producers are looked for.", internal=True),
 )
