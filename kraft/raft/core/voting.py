@@ -127,6 +127,8 @@ def stand(q: QuorumState) -> None:
     if q.may_stand:
         q.become_prospective()
         count_votes(q)
+    elif isinstance(q.role, Unattached):
+        q.role.until_ms = q.now_ms + q.random_election_timeout_ms()  # What it has asked others is still under way.
     else:
         q.become_unattached(q.epoch)
 
