@@ -212,20 +212,18 @@ class LogLoader:
             will_be_recovered = not self._clean and self._end_of(index) > self._recovery_point
             will_be_walked = self._clean and index + 1 == len(self._segments) and self._lacks_indexes(segment)
             if not will_be_recovered and not will_be_walked:
-                self._check_indexes(segment, index)
+                self._check_indexes(segment)
 
     def _end_of(self, index: int) -> int:
         """An offset no record of segment `index` reaches."""
         return self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 1 << 63
 
-    def _check_indexes(self, segment: LogSegment, index: int) -> None:
+    def _check_indexes(self, segment: LogSegment) -> None:
         try:
             segment.check_indexes()
         except CorruptData as problem:
             self._report.events.append(f"indexed segment {segment.base_offset} anew: {problem}")
             self._recover_segment(segment, with_state=False)
-            if index + 1 == len(self._segments):
-                segment.close_for_appends()
 
     def _load_epochs(self) -> LeaderEpochCache:
         path = self._path(LEADER_EPOCH_CHECKPOINT)
@@ -295,6 +293,8 @@ class LogLoader:
 
         reason = segment.recover(self._config.index_interval_bytes, replay if with_state else lambda _: None)
         self._report.segments_recovered += 1
+        if segment is not self._segments[-1] or not with_state:
+            segment.close_for_appends()
         if reason is not None:
             self._report.bytes_cut += before - segment.size
             self._report.events.append(f"cut {before - segment.size} bytes of segment {segment.base_offset} at position {segment.size}: {reason}")

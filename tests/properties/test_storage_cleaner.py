@@ -140,6 +140,8 @@ def test_cleaning_never_loses_moves_or_resurrects_through_any_crash(block: int) 
             except NodeDied:
                 cleaned.restart_after_death()
                 cleaned.check()
+        cleaned.machine.node.die_after_calls(10**9, power_lost=False)
+        cleaned.manager.release()
 
 
 def test_a_finished_cleaning_leaves_one_record_a_key() -> None:

@@ -1,0 +1,211 @@
+"""Record batches: views, codecs, builders, control records."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+
+import cramjam
+import lz4.frame
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft.protocol.records.builder import build_batch, build_empty_batch, with_max_timestamp
+from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, CompressionError, compress, decompress
+from kraft.protocol.records.control_record import (
+    ControlRecordType,
+    TransactionMarker,
+    build_control_batch,
+    build_marker_batch,
+    control_type_of,
+    marker_of,
+)
+from kraft.protocol.records.record import CorruptBatch, InvalidRecord, Record, RecordCountMismatch
+from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_APPEND_TIME, SEQUENCE_MAX, RecordBatch, batches, increment_sequence, with_offset_and_epoch
+from kraft.protocol.records.varint import append_varint, read_varint
+
+CODECS = range(5)
+texts = st.text(max_size=8)
+blobs = st.none() | st.binary(max_size=40)
+
+
+@st.composite
+def record_lists(draw: st.DrawFn) -> list[Record]:
+    offset = draw(st.integers(0, 2**40))
+    records = []
+    for _ in range(draw(st.integers(1, 6))):
+        headers = tuple(draw(st.lists(st.tuples(texts, blobs), max_size=3)))
+        records.append(Record(offset, draw(st.integers(-1, 2**41)), draw(blobs), draw(blobs), headers))
+        offset += draw(st.integers(1, 2**20))
+    return records
+
+
+@given(records=record_lists(), codec=st.sampled_from(CODECS))
+def test_what_is_built_is_read_back(records: list[Record], codec: int) -> None:
+    data = build_batch(records, codec=codec, leader_epoch=7, producer_id=5, producer_epoch=2, base_sequence=9)
+    batch = RecordBatch(memoryview(b"before" + data + b"after"), 6)
+    batch.check_frame()
+    batch.verify_crc()
+    assert batch.records() == records
+    assert (batch.size, batch.base_offset, batch.last_offset, batch.codec) == (len(data), records[0].offset, records[-1].offset, codec)
+    assert (batch.partition_leader_epoch, batch.producer_id, batch.producer_epoch, batch.base_sequence) == (7, 5, 2, 9)
+    assert batch.max_timestamp == max(record.timestamp for record in records)
+
+
+@given(value=st.integers(-(2**63), 2**63 - 1))
+def test_varints_round_trip(value: int) -> None:
+    out = bytearray(b"x")
+    append_varint(out, value)
+    assert read_varint(bytes(out), 1) == (value, len(out))
+
+
+def test_a_varint_that_does_not_end_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than ten"):
+        read_varint(b"\xff" * 20, 0)
+
+
+@given(payload=st.binary(max_size=200), count=st.integers(1, 5))
+def test_garbage_records_are_refused_and_nothing_else_happens(payload: bytes, count: int) -> None:
+    data = bytearray(build_batch([Record(0, 0, None, None)]))[:HEADER_SIZE] + payload
+    data[8:12] = (len(data) - 12).to_bytes(4, "big")
+    data[57:61] = count.to_bytes(4, "big")
+    try:
+        assert len(RecordBatch(data).records()) == count
+    except InvalidRecord:
+        pass
+
+
+def test_a_wrong_count_is_told_from_garbage() -> None:
+    for count in (1, 3):
+        data = bytearray(build_batch([Record(0, 0, None, b"a"), Record(1, 0, None, b"b")]))
+        data[57:61] = count.to_bytes(4, "big")
+        with pytest.raises(RecordCountMismatch):
+            RecordBatch(data).records()
+
+
+@pytest.mark.parametrize("flipped", range(21, 80))
+def test_any_changed_byte_changes_the_crc(flipped: int) -> None:
+    data = bytearray(build_batch([Record(0, 0, b"key", b"value" * 5)]))
+    data[flipped] ^= 1
+    with pytest.raises(CorruptBatch):
+        RecordBatch(data).verify_crc()
+
+
+def test_offset_and_epoch_may_be_set_without_touching_the_crc() -> None:
+    data = build_batch([Record(0, 0, b"key", b"value")])
+    patched = RecordBatch(with_offset_and_epoch(data, 1 << 40, 12) + data[HEADER_SIZE:])
+    patched.verify_crc()
+    assert (patched.base_offset, patched.partition_leader_epoch, patched.records()[0].offset) == (1 << 40, 12, 1 << 40)
+
+
+@pytest.mark.parametrize("size", [0, 11, 60])
+def test_too_few_bytes_are_no_batch(size: int) -> None:
+    with pytest.raises(CorruptBatch):
+        RecordBatch(build_batch([Record(0, 0, None, b"v")])[:size])
+
+
+def test_a_concatenation_is_walked_and_a_cut_off_tail_is_allowed_only_where_asked() -> None:
+    one, two = build_batch([Record(0, 0, None, b"a")]), build_batch([Record(1, 0, None, b"b")])
+    assert [batch.base_offset for batch in batches(one + two)] == [0, 1]
+    for cut in range(1, len(two)):
+        assert [batch.base_offset for batch in batches((one + two)[:-cut], partial_tail=True)] == [0]
+        with pytest.raises(CorruptBatch):
+            list(batches((one + two)[:-cut]))
+
+
+def test_old_formats_are_refused() -> None:
+    data = bytearray(build_batch([Record(0, 0, None, b"a")]))
+    data[16] = 1
+    with pytest.raises(CorruptBatch, match="magic 1"):
+        list(batches(data))
+
+
+def test_append_time_replaces_every_timestamp() -> None:
+    batch = RecordBatch(build_batch([Record(0, 10, None, b"a"), Record(1, 11, None, b"b")]))
+    stamped = RecordBatch(with_max_timestamp(batch, LOG_APPEND_TIME, 99))
+    stamped.verify_crc()
+    assert [record.timestamp for record in stamped.records()] == [99, 99]
+
+
+def test_an_emptied_batch_keeps_offsets_and_sequence() -> None:
+    records = [Record(4, 10, None, b"a"), Record(9, 11, None, b"b")]
+    batch = RecordBatch(build_batch(records, producer_id=3, producer_epoch=1, base_sequence=7, is_transactional=True))
+    empty = RecordBatch(build_empty_batch(batch))
+    empty.verify_crc()
+    assert (empty.base_offset, empty.last_offset, empty.count, empty.producer_id, empty.last_sequence, empty.is_transactional) == (4, 9, 0, 3, 12, True)
+    assert empty.records() == []
+
+
+def test_a_delete_horizon_stands_in_for_the_base_timestamp() -> None:
+    batch = RecordBatch(build_batch([Record(0, 1000, b"k", None)], delete_horizon_ms=50_000))
+    assert (batch.delete_horizon_ms, batch.records()[0].timestamp) == (50_000, 1000)
+
+
+def test_sequences_wrap() -> None:
+    assert increment_sequence(SEQUENCE_MAX, 1) == 0
+    assert increment_sequence(SEQUENCE_MAX - 1, 3) == 1
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(data=st.binary(max_size=5000))
+def test_codecs_round_trip(codec: int, data: bytes) -> None:
+    packed = compress(codec, data)
+    assert decompress(codec, memoryview(packed)) == data
+    assert compress(codec, data) == packed
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_decompression_is_bounded(codec: int) -> None:
+    bomb = compress(codec, bytes(10_000_000))
+    assert len(decompress(codec, bomb, 10_000_000)) == 10_000_000
+    with pytest.raises(CompressionError, match="more than"):
+        decompress(codec, bomb, 1_000_000)
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+@given(data=st.binary(max_size=100), cut=st.integers(1, 20))
+def test_damaged_data_is_refused(codec: int, data: bytes, cut: int) -> None:
+    for damaged in (data, compress(codec, b"some text, some text")[:-cut]):
+        try:
+            decompress(codec, damaged, 1 << 20)
+        except CompressionError:
+            pass
+
+
+def test_unknown_codecs_are_refused() -> None:
+    for action in (compress, decompress):
+        with pytest.raises(CompressionError, match="unknown"):
+            action(5, b"")
+    assert CODEC_NAMES[ZSTD] == "zstd"
+    assert decompress(NONE, b"as it is") == b"as it is"
+
+
+def test_other_writers_forms_are_read() -> None:
+    text = os.urandom(100) * 1000
+    assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(text))) == text
+    assert decompress(GZIP, gzip.compress(text[:50]) + gzip.compress(text[50:])) == text
+    assert decompress(ZSTD, zstandard.ZstdCompressor().compress(text)) == text
+    assert decompress(ZSTD, zstandard.ZstdCompressor(write_content_size=False).compress(text[:9]) + zstandard.compress(text[9:])) == text
+    assert decompress(LZ4, lz4.frame.compress(text, content_checksum=True, block_linked=True)) == text
+    assert compress(GZIP, b"x")[4:8] == bytes(4)
+    assert zlib.decompress(compress(GZIP, text), 31) == text
+
+
+def test_markers_round_trip() -> None:
+    data = build_marker_batch(TransactionMarker(ControlRecordType.ABORT, 6), offset=3, timestamp_ms=9, leader_epoch=1, producer_id=4, producer_epoch=2)
+    batch = RecordBatch(data)
+    marker = marker_of(batch)
+    assert marker is not None
+    assert (marker.control_type, marker.coordinator_epoch, batch.is_control, batch.is_transactional, batch.base_offset) == (0, 6, True, True, 3)
+
+
+def test_control_batches_of_the_quorum_hold_their_messages() -> None:
+    entries = [(ControlRecordType.KRAFT_VERSION, b"a"), (ControlRecordType.KRAFT_VOTERS, b"b")]
+    batch = RecordBatch(build_control_batch(entries, base_offset=5, timestamp_ms=1, leader_epoch=2))
+    assert [(control_type_of(record.key), record.value, record.offset) for record in batch.records()] == [(5, b"a", 5), (6, b"b", 6)]
+    assert marker_of(batch) is None
+    with pytest.raises(InvalidRecord):
+        control_type_of(b"x")

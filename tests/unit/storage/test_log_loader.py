@@ -1,0 +1,165 @@
+"""Loading a log from whatever a crash left: what is kept, what is cut, and what is said about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.storage.checkpoints import read_file, write_file
+from kraft.storage.log_config import LogConfig
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
+
+CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80)
+
+
+def written(machine: Machine, count: int = 20) -> UnifiedLog:
+    log = machine.log(CONFIG)
+    for index in range(count):
+        log.append_as_leader(batch_of(b"%02d" % index * 20, timestamp=NOW_MS + index), index // 8, now_ms=NOW_MS + index)
+    return log
+
+
+def names(machine: Machine, suffix: str = "") -> list[str]:
+    return [name for name in machine.files.list_directory(DIRECTORY) if name.endswith(suffix)]
+
+
+def events(log: UnifiedLog) -> str:
+    assert log.load_report is not None
+    return "\n".join(log.load_report.events)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def test_a_killed_process_loses_nothing_it_wrote(machine: Machine) -> None:
+    before = content(written(machine))
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert content(log) == before
+    assert log.leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
+    assert log.find_offset_by_timestamp(NOW_MS + 13) == (NOW_MS + 13, 13, 1)
+
+
+@pytest.mark.parametrize("cut", range(1, 100, 7))
+def test_a_torn_tail_is_cut_at_the_last_whole_batch(machine: Machine, cut: int) -> None:
+    log = written(machine)
+    path, size = log.active_segment.path(".log"), log.active_segment.size
+    whole = [entry for entry in content(log) if entry[0] < 19]
+    machine.files.open(path).truncate(size - cut)
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert content(log) == whole
+    assert "cut" in events(log)
+    assert log.append_as_leader(batch_of(b"x"), 3, now_ms=NOW_MS).first_offset == 19
+
+
+def test_a_corrupt_batch_cuts_the_log_there_and_drops_later_segments(machine: Machine) -> None:
+    log = written(machine)
+    segment = log.segments[1]
+    machine.files.open(segment.path(".log")).pwrite(b"?", 70)
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert [offset for offset, _, _ in content(log)] == list(range(segment.base_offset))
+    assert "CRC" in events(log)
+    assert "dropped segment" in events(log)
+    assert log.log_end_offset == segment.base_offset
+
+
+def test_what_is_below_the_recovery_point_is_not_read_again(machine: Machine) -> None:
+    written(machine).flush()
+    machine.kill()
+    log = machine.log(CONFIG, recovery_point=20)
+    assert log.load_report is not None
+    assert log.load_report.segments_recovered == 1  # the active one, which the recovery point lies in
+
+
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("damage", ["missing", "odd", "impossible"])
+def test_an_index_that_cannot_be_right_is_made_anew(machine: Machine, suffix: str, damage: str) -> None:
+    log = written(machine)
+    log.close()
+    good = read_file(machine.files, f"{DIRECTORY}/00000000000000000000{suffix}")
+    path = f"{DIRECTORY}/00000000000000000000{suffix}"
+    if damage == "missing":
+        machine.files.remove(path)
+    else:
+        write_file(machine.files, path, b"odd" if damage == "odd" else b"\xff" * (8 if suffix == ".index" else 12))
+    log = machine.log(CONFIG, clean=True)
+    assert "anew" in events(log)
+    assert [offset for offset, _, _ in content(log)] == list(range(20))
+    log.close()
+    assert read_file(machine.files, path) == good
+
+
+def test_leftovers_of_interrupted_work_go(machine: Machine) -> None:
+    before = content(written(machine))
+    for name in ("00000000000000000000.log.deleted", "00000000000000000004.index.cleaned", "leader-epoch-checkpoint.tmp", "00000000000000000777.index"):
+        write_file(machine.files, f"{DIRECTORY}/{name}", b"rest")
+    machine.kill()
+    assert content(machine.log(CONFIG)) == before
+    assert not [name for name in names(machine) if name.endswith((".deleted", ".cleaned", ".tmp", "777.index"))]
+
+
+def swap(machine: Machine, log: UnifiedLog, count: int) -> None:
+    """What the cleaner leaves between its two renames: one segment that replaces the first `count`."""
+    merged = b"".join(segment.open_log().file.pread(segment.size, 0) for segment in log.segments[:count])
+    write_file(machine.files, f"{DIRECTORY}/00000000000000000000.log.swap", merged)
+
+
+def test_a_swap_that_was_decided_is_finished(machine: Machine) -> None:
+    log = written(machine)
+    before, third = content(log), log.segments[2].base_offset
+    log.flush()
+    swap(machine, log, 2)
+    machine.kill()
+    log = machine.log(CONFIG, recovery_point=20)
+    assert content(log) == before
+    assert [segment.base_offset for segment in log.segments[:2]] == [0, third]
+    assert not names(machine, ".swap")
+
+
+def test_a_swap_that_was_not_decided_is_undone(machine: Machine) -> None:
+    log = written(machine)
+    before, bases = content(log), [segment.base_offset for segment in log.segments]
+    swap(machine, log, 2)
+    write_file(machine.files, f"{DIRECTORY}/00000000000000000000.index.cleaned", b"")
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert (content(log), [segment.base_offset for segment in log.segments]) == (before, bases)
+
+
+def test_a_log_that_ends_before_its_start_begins_afresh_there(machine: Machine) -> None:
+    written(machine, 3)
+    machine.kill()
+    log = machine.log(CONFIG, log_start_offset=50)
+    assert (log.log_start_offset, log.log_end_offset, log.size) == (50, 50, 0)
+    machine.kill()
+    assert machine.log(CONFIG).log_end_offset == 50
+
+
+def test_a_lost_segment_ends_the_log_before_the_gap(machine: Machine) -> None:
+    log = written(machine)
+    gone = log.segments[1]
+    machine.kill()
+    machine.files.remove(gone.path(".log").replace("//", "/"))
+    log = machine.log(CONFIG)
+    assert log.log_end_offset == gone.base_offset
+
+
+def test_a_damaged_epoch_checkpoint_is_read_back_from_the_batches(machine: Machine) -> None:
+    log = written(machine)
+    log.close()
+    write_file(machine.files, f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n5\n1 1\n")
+    assert machine.log(CONFIG, clean=True).leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
+
+
+def test_a_clean_mark_that_is_belied_by_a_torn_tail_is_not_believed(machine: Machine) -> None:
+    log = written(machine)
+    path = log.active_segment.path(".log")
+    log.close()
+    machine.files.open(path).append([b"torn"])
+    log = machine.log(CONFIG, clean=True)
+    assert log.log_end_offset == 20
+    assert "belies" in events(log) or "does not end" in events(log)

@@ -1,0 +1,241 @@
+"""All logs of a broker: directories, identity, start, stop, deletion, failing disks."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from kraft.common.errors import ConfigurationError, CorruptData, StorageError
+from kraft.common.ids import TopicPartition, Uuid
+from kraft.storage.checkpoints import read_file, read_offset_checkpoint, write_file
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_manager import LogManager
+from kraft.storage.meta_properties import MetaProperties, parse_properties, read_meta_properties, write_meta_properties
+from kraft.world.simulated.disk import Fault
+from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of, content
+
+T1 = TopicPartition("other.topic-name", 3)
+
+
+def uuids() -> Callable[[], bytes]:
+    count = 0
+
+    def next_uuid() -> bytes:
+        nonlocal count
+        count += 1
+        return count.to_bytes(16, "big")
+
+    return next_uuid
+
+
+def manager_on(machine: Machine, *paths: str, cluster_id: str | None = None, events: list[str] | None = None) -> LogManager:
+    heard = [] if events is None else events
+    manager = LogManager(
+        machine.files,
+        paths or ("/data",),
+        node_id=1,
+        new_uuid=uuids(),
+        config_of=lambda _: LogConfig(),
+        on_event=lambda place, sentence: heard.append(f"{place}: {sentence}"),
+    )
+    manager.open(cluster_id)
+    list(manager.load(NOW_MS))
+    return manager
+
+
+def stop(manager: LogManager, broker_epoch: int = 7) -> None:
+    list(manager.close_logs())
+    manager.finish_shutdown(broker_epoch)
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def test_a_clean_stop_is_seen_once_and_needs_no_recovery(machine: Machine) -> None:
+    manager = manager_on(machine)
+    for topic_partition in (T0, T1):
+        log = manager.get_or_create(topic_partition, TOPIC_ID, now_ms=NOW_MS)
+        log.append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
+        log.update_high_watermark(2)
+        log.delete_records_before(1)
+    stop(manager)
+    assert read_file(machine.files, "/data/.kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":7}'
+    manager = manager_on(machine)
+    assert manager.clean_shutdown_epoch == 7
+    assert not machine.files.exists("/data/.kafka_cleanshutdown")
+    log = manager.get(T1)
+    assert log is not None
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.topic_id) == (1, 2, 2, TOPIC_ID)
+    assert log.load_report is not None
+    assert log.load_report.segments_recovered == 0
+    manager.release()
+    machine.kill()
+    assert manager_on(machine).clean_shutdown_epoch == -1
+
+
+def test_checkpoints_are_kafkas_text(machine: Machine) -> None:
+    manager = manager_on(machine)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    log.update_high_watermark(1)
+    log.flush()
+    manager.checkpoint_all()
+    assert read_file(machine.files, "/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 1\n"
+    assert read_file(machine.files, "/data/replication-offset-checkpoint") == b"0\n1\nt 0 1\n"
+    assert not manager.recovery_checkpoints()[0][1].contents  # nothing has changed
+
+
+def test_malformed_checkpoints_are_errors_and_empty_ones_are_not(machine: Machine) -> None:
+    for text in (b"", b"0\n0\n"):
+        write_file(machine.files, "/data/c", text)
+        assert read_offset_checkpoint(machine.files, "/data/c") == {}
+    for text in (b"0\n2\nt 0 1\n", b"1\n0\n", b"x\n", b"0\n1\nt 0\n", b"\xff"):
+        write_file(machine.files, "/data/c", text)
+        with pytest.raises(CorruptData):
+            read_offset_checkpoint(machine.files, "/data/c")
+
+
+def test_a_damaged_checkpoint_means_recovery_not_refusal(machine: Machine) -> None:
+    manager = manager_on(machine)
+    manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    machine.kill()
+    write_file(machine.files, "/data/recovery-point-offset-checkpoint", b"garbage")
+    events: list[str] = []
+    log = manager_on(machine, events=events).get(T0)
+    assert log is not None
+    assert content(log) == [(0, None, b"a")]
+    assert "garbage" in events[0] or "checkpoint" in events[0]
+
+
+def test_two_processes_cannot_share_a_directory(machine: Machine) -> None:
+    first = manager_on(machine)
+    with pytest.raises(ConfigurationError, match="in use"):
+        manager_on(machine)
+    first.release()
+    manager_on(machine)
+
+
+def test_identity_is_written_once_and_strangers_are_refused(machine: Machine) -> None:
+    manager = manager_on(machine)
+    manager.format_missing("my-cluster")
+    properties = read_meta_properties(machine.files, "/data")
+    assert properties == MetaProperties(cluster_id="my-cluster", node_id=1, directory_id=Uuid((1).to_bytes(16, "big")))
+    manager.format_missing("my-cluster")
+    assert read_meta_properties(machine.files, "/data") == properties
+    manager.release()
+    assert manager_on(machine, cluster_id="my-cluster").directories[0].directory_id == Uuid((1).to_bytes(16, "big"))
+    for options in ({"cluster_id": "another", "node_id": 1}, {"cluster_id": "my-cluster", "node_id": 2}):
+        machine.kill()
+        write_meta_properties(machine.files, "/data", MetaProperties(**options))  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="belongs to"):
+            manager_on(machine, cluster_id="my-cluster")
+
+
+def test_javas_properties_are_read(machine: Machine) -> None:
+    text = "#\n#Sat Nov 21 09:00:00 UTC 2026\n! more\n  a=b\nc : d\\:e\nempty=\n"
+    assert parse_properties(text) == {"a": "b", "c": "d:e", "empty": ""}
+    write_file(machine.files, "/data/meta.properties", b"version=1\ncluster.id=x\n")
+    with pytest.raises(CorruptData):
+        read_meta_properties(machine.files, "/data")
+
+
+def test_deleted_logs_are_renamed_and_removed_later(machine: Machine) -> None:
+    manager = manager_on(machine)
+    manager.get_or_create(T1, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    manager.delete(T1, now_ms=NOW_MS)
+    assert manager.get(T1) is None
+    name = "other.topic-name-3.00000000000000000000000000000001-delete"
+    assert name in machine.files.list_directory("/data")
+    assert manager.due_deletions(NOW_MS + 59_999) is None
+    again = manager.get_or_create(T1, TOPIC_ID, now_ms=NOW_MS)
+    assert again.log_end_offset == 0
+    job = manager.due_deletions(NOW_MS + 60_000)
+    assert job is not None
+    job.run()
+    assert name not in machine.files.list_directory("/data")
+
+
+def test_what_was_deleted_before_a_crash_is_removed_after_it(machine: Machine) -> None:
+    manager = manager_on(machine)
+    manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    manager.delete(T0, now_ms=NOW_MS)
+    machine.power_off()
+    manager = manager_on(machine)
+    assert manager.get(T0) is None
+    job = manager.due_deletions(NOW_MS)
+    assert job is not None
+    job.run()
+    assert not [name for name in machine.files.list_directory("/data") if name.startswith("t-0")]
+
+
+def test_strays_are_set_aside_for_a_person(machine: Machine) -> None:
+    manager = manager_on(machine)
+    manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS).append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    manager.set_aside_stray(T0, now_ms=NOW_MS)
+    stop(manager)
+    manager = manager_on(machine)
+    assert manager.get(T0) is None
+    assert manager.due_deletions(NOW_MS + 10**9) is None
+    assert any(name.endswith("-stray") for name in machine.files.list_directory("/data"))
+
+
+def test_logs_spread_over_directories_and_a_failing_one_takes_only_its_own(machine: Machine) -> None:
+    manager = manager_on(machine, "/data", "/more")
+    logs = [manager.get_or_create(TopicPartition("t", index), TOPIC_ID, now_ms=NOW_MS) for index in range(4)]
+    assert [len(directory.logs) for directory in manager.directories] == [2, 2]
+    for log in logs:
+        log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    gone = manager.directory_failed("/more", "a test says so")
+    assert gone == [TopicPartition("t", 1), TopicPartition("t", 3)]
+    assert [log.topic_partition.partition for log in manager.logs()] == [0, 2]
+    assert manager.directory_failed("/more", "again") == []
+    assert manager.get_or_create(TopicPartition("t", 9), TOPIC_ID, now_ms=NOW_MS).directory == "/data/t-9"
+    stop(manager)
+    assert machine.files.exists("/data/.kafka_cleanshutdown")
+    assert not machine.files.exists("/more/.kafka_cleanshutdown")
+
+
+def test_a_directory_that_cannot_be_read_at_start_is_offline_and_the_last_one_is_fatal(machine: Machine) -> None:
+    stop(manager_on(machine, "/data", "/more"))
+    machine.disk.faults.append(Fault("list", errno.EIO, "/more"))
+    manager = manager_on(machine, "/data", "/more")
+    assert [directory.is_online for directory in manager.directories] == [True, False]
+    manager.release()
+    machine.disk.faults.append(Fault("list", errno.EIO, "/data"))
+    with pytest.raises(StorageError, match="no log directory"):
+        manager_on(machine)
+
+
+def test_the_metadata_log_and_foreign_directories_are_left_alone(machine: Machine) -> None:
+    for name in ("__cluster_metadata-0", "lost+found", "notes.txt-1"):
+        machine.files.make_directories(f"/data/{name}")
+    write_file(machine.files, "/data/file-0", b"")
+    manager = manager_on(machine)
+    assert [str(log.topic_partition) for log in manager.logs()] == ["notes.txt-1"]
+
+
+def test_a_new_configuration_reaches_the_logs_of_its_topic(machine: Machine) -> None:
+    configs = {"t": LogConfig()}
+    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=uuids(), config_of=lambda topic: configs.get(topic, LogConfig()))
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    configs["t"] = LogConfig.of({"retention.ms": 5, "cleanup.policy": "compact,delete", "kraft.produce.validate.records": True, "unknown": 1})
+    manager.reconfigure("t")
+    assert (log.config.retention_ms, log.config.compact, log.config.delete, log.config.validate_records) == (5, True, True, True)
+
+
+def test_an_idle_partition_costs_at_most_two_kilobytes() -> None:
+    import tracemalloc
+
+    machine = Machine()
+    manager = manager_on(machine)
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    for index in range(1000):
+        manager.get_or_create(TopicPartition("a-topic-of-usual-name", index), TOPIC_ID, now_ms=NOW_MS)
+    used = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert used / 1000 <= 2048

@@ -1,0 +1,125 @@
+"""What a Produce may append, and the code that Kafka 4.3 gives for what it may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import build_batch, with_max_timestamp
+from kraft.protocol.records.compression import GZIP, LZ4, ZSTD
+from kraft.protocol.records.record import Record
+from kraft.protocol.records.record_batch import CRC_START, LOG_APPEND_TIME, RecordBatch
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_validator import AppendOrigin, RecordsRejected, single_batch, validate_for_leader
+from tests.unit.storage.support import NOW_MS, batch_of
+
+FULL = LogConfig(validate_records=True)
+
+
+def code_of(data: bytes | bytearray | None, config: LogConfig = FULL, origin: int = AppendOrigin.CLIENT) -> int:
+    try:
+        validate_for_leader(single_batch(data), config, origin, NOW_MS)
+    except ApiError as problem:
+        return problem.code
+    return ErrorCode.NONE
+
+
+def patched(position: int, content: bytes, data: bytes | None = None) -> bytearray:
+    """A batch with some bytes changed and a CRC that agrees."""
+    from crc32c import crc32c
+
+    changed = bytearray(batch_of(b"a", b"b") if data is None else data)
+    changed[position : position + len(content)] = content
+    changed[17:21] = crc32c(bytes(changed[CRC_START:])).to_bytes(4, "big")
+    return changed
+
+
+@pytest.mark.parametrize("config", [LogConfig(), FULL])
+def test_an_ordinary_batch_passes_untouched(config: LogConfig) -> None:
+    batch = single_batch(batch_of(b"a", b"b"))
+    assert validate_for_leader(batch, config, AppendOrigin.CLIENT, NOW_MS) is batch
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (None, ErrorCode.INVALID_RECORD),
+        (b"", ErrorCode.INVALID_RECORD),
+        (batch_of(b"a")[:40], ErrorCode.CORRUPT_MESSAGE),
+        (batch_of(b"a")[:-1], ErrorCode.INVALID_RECORD),
+        (batch_of(b"a") * 2, ErrorCode.INVALID_RECORD),
+        (patched(16, b"\x01"), ErrorCode.INVALID_RECORD),
+        (batch_of(b"a")[:-1] + b"?", ErrorCode.CORRUPT_MESSAGE),
+        (patched(0, (5).to_bytes(8, "big")), ErrorCode.INVALID_RECORD),
+        (patched(57, (3).to_bytes(4, "big")), ErrorCode.INVALID_RECORD),
+        (patched(57, (0).to_bytes(4, "big")), ErrorCode.INVALID_RECORD),
+        (patched(23, (-1).to_bytes(4, "big", signed=True)), ErrorCode.INVALID_RECORD),
+        (patched(22, b"\x07"), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (batch_of(b"a", is_control=True), ErrorCode.INVALID_RECORD),
+        (batch_of(b"a", producer_id=5, producer_epoch=0), ErrorCode.INVALID_RECORD),
+        (batch_of(b"a" * 2_000_000), ErrorCode.MESSAGE_TOO_LARGE),
+        (batch_of(b"a", timestamp=NOW_MS + 3_600_001), ErrorCode.INVALID_TIMESTAMP),
+        (patched(61, b"\xff" * 5), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (patched(22, bytes([GZIP])), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_bad_batches_get_kafkas_codes(data: bytes | None, code: int) -> None:
+    assert code_of(data) == code
+
+
+def test_fewer_records_than_the_header_says() -> None:
+    grown = patched(57, (3).to_bytes(4, "big"), bytes(patched(23, (2).to_bytes(4, "big"))))
+    assert code_of(grown) == ErrorCode.INVALID_RECORD
+    assert code_of(grown, LogConfig()) == ErrorCode.NONE  # what header-only validation lets through
+
+
+def test_old_timestamps_are_refused_when_a_bound_is_set() -> None:
+    config = LogConfig(message_timestamp_before_max_ms=1000)
+    assert code_of(batch_of(b"a", timestamp=NOW_MS - 1000), config) == ErrorCode.NONE
+    assert code_of(batch_of(b"a", timestamp=NOW_MS - 1001), config) == ErrorCode.INVALID_TIMESTAMP
+    assert code_of(batch_of(b"a", timestamp=-1), config) == ErrorCode.NONE
+
+
+def test_compacted_topics_need_keys_and_say_which_record_lacks_one() -> None:
+    config = LogConfig(cleanup_policy=("compact",))
+    assert code_of(batch_of(b"a", keys=(b"k",)), config) == ErrorCode.NONE
+    with pytest.raises(RecordsRejected) as caught:
+        validate_for_leader(single_batch(batch_of(b"a", b"b", keys=(b"k",))), config, AppendOrigin.CLIENT, NOW_MS)
+    assert caught.value.code == ErrorCode.INVALID_RECORD
+    assert [index for index, _ in caught.value.record_errors] == [1]
+
+
+@pytest.mark.parametrize(("name", "codec"), [("uncompressed", 0), ("gzip", GZIP), ("lz4", LZ4), ("zstd", ZSTD), ("producer", GZIP)])
+def test_compression_type_decides_the_codec(name: str, codec: int) -> None:
+    source = batch_of(b"a" * 50, b"b", codec=GZIP, producer_id=4, producer_epoch=1, base_sequence=2)
+    batch = validate_for_leader(single_batch(source), LogConfig(compression_type=name), AppendOrigin.CLIENT, NOW_MS)
+    batch.verify_crc()
+    assert (batch.codec, batch.producer_id, batch.base_sequence) == (codec, 4, 2)
+    assert batch.records() == RecordBatch(source).records()
+
+
+def test_producers_may_not_claim_append_time() -> None:
+    claimed = bytes(with_max_timestamp(RecordBatch(batch_of(b"a")), LOG_APPEND_TIME, NOW_MS))
+    assert code_of(claimed, LogConfig(message_timestamp_type="LogAppendTime")) == ErrorCode.INVALID_TIMESTAMP
+    cleared = validate_for_leader(single_batch(claimed), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    cleared.verify_crc()
+    assert cleared.timestamp_type == 0
+
+
+def test_a_header_that_cannot_be_right_is_repaired_from_its_records() -> None:
+    lying = patched(35, (5).to_bytes(8, "big"))
+    batch = validate_for_leader(single_batch(lying), LogConfig(), AppendOrigin.CLIENT, NOW_MS)
+    batch.verify_crc()
+    assert batch.max_timestamp == NOW_MS + 1
+
+
+def test_offsets_that_are_not_consecutive_are_renumbered() -> None:
+    data = build_batch([Record(0, NOW_MS, None, b"a"), Record(5, NOW_MS, None, b"b")], last_offset=1)
+    batch = validate_for_leader(single_batch(data), FULL, AppendOrigin.CLIENT, NOW_MS)
+    assert [record.offset for record in batch.records()] == [0, 1]
+
+
+def test_the_quorum_writes_what_it_likes_but_not_damaged() -> None:
+    assert code_of(batch_of(b"a" * 2_000_000, is_control=True), origin=AppendOrigin.RAFT_LEADER) == ErrorCode.NONE
+    assert code_of(batch_of(b"a")[:-1] + b"?", origin=AppendOrigin.RAFT_LEADER) == ErrorCode.CORRUPT_MESSAGE

@@ -1,0 +1,199 @@
+"""Idempotent and transactional producers, as a partition remembers them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import ApiError, CorruptData
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.protocol.records.record_batch import SEQUENCE_MAX
+from kraft.storage.log_append import LogAppendInfo
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.producer_snapshot import decode_snapshot, encode_snapshot
+from kraft.storage.producer_state_entry import BatchMetadata, ProducerStateEntry
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
+
+
+@pytest.fixture
+def log() -> UnifiedLog:
+    return Machine().log()
+
+
+def produce(log: UnifiedLog, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 1, transactional: bool = False) -> LogAppendInfo:
+    options = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence, "is_transactional": transactional}
+    info = log.append_as_leader(batch_of(*[b"v"] * count, **options), 0, now_ms=NOW_MS)
+    log.update_high_watermark(log.log_end_offset)
+    return info
+
+
+def refusal(*arguments: object, **options: object) -> int:
+    with pytest.raises(ApiError) as caught:
+        produce(*arguments, **options)  # type: ignore[arg-type]
+    return caught.value.code
+
+
+def end(log: UnifiedLog, control_type: int, *, producer_id: int = 1, epoch: int = 0, coordinator_epoch: int = 0, version: int = 0) -> LogAppendInfo:
+    marker = TransactionMarker(control_type, coordinator_epoch)
+    data = build_marker_batch(marker, offset=0, timestamp_ms=NOW_MS, leader_epoch=0, producer_id=producer_id, producer_epoch=epoch)
+    return log.append_as_leader(data, 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR, transaction_version=version)
+
+
+def test_a_retried_batch_is_answered_with_its_first_offset_and_not_written(log: UnifiedLog) -> None:
+    first = [produce(log, sequence * 2, 2) for sequence in range(7)]
+    size = log.size
+    for sequence in range(2, 7):
+        again = produce(log, sequence * 2, 2)
+        assert (again.duplicate, again.first_offset, again.last_offset) == (True, first[sequence].first_offset, first[sequence].last_offset)
+    assert log.size == size
+    assert refusal(log, 2, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # the sixth last is forgotten
+
+
+def test_a_gap_or_an_overlap_is_out_of_order(log: UnifiedLog) -> None:
+    produce(log, 0, 3)
+    assert refusal(log, 4) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert refusal(log, 0, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert not produce(log, 3).duplicate
+
+
+def test_an_unknown_producer_may_start_anywhere(log: UnifiedLog) -> None:
+    assert produce(log, 77).first_offset == 0
+
+
+def test_a_new_epoch_starts_at_zero_and_fences_the_old(log: UnifiedLog) -> None:
+    produce(log, 0, epoch=1)
+    assert refusal(log, 5, epoch=2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    produce(log, 0, epoch=2)
+    assert refusal(log, 1, epoch=1) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_sequences_wrap_to_zero(log: UnifiedLog) -> None:
+    produce(log, SEQUENCE_MAX - 1, 2)
+    assert produce(log, 0).first_offset == 2
+    assert produce(log, SEQUENCE_MAX - 1, 2).duplicate
+
+
+def test_followers_take_what_the_leader_took() -> None:
+    leader, follower = Machine().log(), Machine().log()
+    produce(leader, 5)
+    leader.truncate_fully_and_start_at(3, NOW_MS)
+    produce(leader, 9)
+    follower.append_as_follower(leader.read(3, 10_000).read(), now_ms=NOW_MS)
+    assert follower.producers.producers[1].last_sequence == 9
+
+
+def test_silent_producers_expire_unless_a_transaction_is_open(log: UnifiedLog) -> None:
+    produce(log, 0)
+    produce(log, 0, producer_id=2, transactional=True)
+    log.maybe_expire_producers(NOW_MS + 86_399_999)
+    assert list(log.producers.producers) == [1, 2]
+    log.maybe_expire_producers(NOW_MS + 86_400_000)
+    assert list(log.producers.producers) == [2]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_producers_go_on_after_a_restart(clean: bool) -> None:
+    machine = Machine()
+    log = machine.log(LogConfig(segment_bytes=300))
+    for sequence in range(10):
+        produce(log, sequence)
+    if clean:
+        log.close()
+    machine.kill()
+    log = machine.log(LogConfig(segment_bytes=300), clean=clean)
+    assert produce(log, 9).duplicate
+    assert produce(log, 10).first_offset == 10
+    assert refusal(log, 12) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_damaged_snapshot_is_replaced_by_reading_the_log() -> None:
+    machine = Machine()
+    log = machine.log()
+    for sequence in range(3):
+        produce(log, sequence)
+    log.close()
+    path = f"{DIRECTORY}/00000000000000000003.snapshot"
+    machine.files.open(path).pwrite(b"?", 20)
+    log = machine.log(clean=True)
+    assert produce(log, 2).duplicate
+    assert "the CRC is wrong" in log.load_report.events[0]  # type: ignore[union-attr]
+
+
+def test_truncation_takes_producers_back(log: UnifiedLog) -> None:
+    for sequence in range(5):
+        produce(log, sequence)
+    log.truncate_to(2, NOW_MS)
+    assert produce(log, 2).first_offset == 2
+
+
+def test_snapshots_are_46_bytes_a_producer_and_refuse_damage() -> None:
+    batches = (BatchMetadata(10, 20, 4, 99),)
+    known = ProducerStateEntry(7, producer_epoch=2, coordinator_epoch=3, last_timestamp=99, current_transaction_first_offset=5, batches=batches)
+    data = encode_snapshot([known, ProducerStateEntry(8)])
+    assert len(data) == 10 + 2 * 46
+    first, second = decode_snapshot("x", data)
+    assert (first.producer_id, first.last_sequence, first.last_offset, first.last_offset_delta, first.current_transaction_first_offset) == (7, 10, 20, 4, 5)
+    assert (second.producer_epoch, second.batches, second.current_transaction_first_offset) == (-1, (), None)
+    for damaged in (data[:-1], data[:5], b"\x00\x02" + data[2:], data[:-1] + b"?"):
+        with pytest.raises(CorruptData):
+            decode_snapshot("x", damaged)
+
+
+def test_an_open_transaction_holds_the_last_stable_offset_until_its_marker_is_replicated(log: UnifiedLog) -> None:
+    produce(log, 0, producer_id=9)
+    produce(log, 0, 2, transactional=True)
+    produce(log, 1, producer_id=9)
+    assert (log.high_watermark, log.last_stable_offset) == (4, 1)
+    assert refusal(log, 2) == ErrorCode.INVALID_TXN_STATE
+    end(log, ControlRecordType.COMMIT)
+    assert log.last_stable_offset == 1
+    log.update_high_watermark(5)
+    assert log.last_stable_offset == 5
+    assert log.aborted_transactions(0, 5) == []
+
+
+def test_aborted_transactions_are_told_to_those_who_read_over_them(log: UnifiedLog) -> None:
+    produce(log, 0, transactional=True)
+    produce(log, 0, producer_id=2, transactional=True)
+    end(log, ControlRecordType.ABORT)
+    end(log, ControlRecordType.ABORT, producer_id=2)
+    produce(log, 1)
+    found = log.aborted_transactions(0, 5)
+    assert [(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset) for one in found] == [(1, 0, 2, 1), (2, 1, 3, 4)]
+    assert [one.producer_id for one in log.aborted_transactions(3, 5)] == [2]
+    assert [one.producer_id for one in log.aborted_transactions(0, 1)] == [1]
+
+
+def test_open_and_aborted_transactions_survive_a_crash() -> None:
+    machine = Machine()
+    log = machine.log(LogConfig(segment_bytes=300))
+    for round_number in range(6):
+        produce(log, round_number, transactional=True)
+        end(log, ControlRecordType.ABORT)
+    produce(log, 6, transactional=True)
+    before = [(one.first_offset, one.last_offset, one.last_stable_offset) for one in log.aborted_transactions(0, 99)]
+    machine.kill()
+    log = machine.log(LogConfig(segment_bytes=300))
+    log.update_high_watermark(log.log_end_offset)
+    assert [(one.first_offset, one.last_offset, one.last_stable_offset) for one in log.aborted_transactions(0, 99)] == before
+    assert log.last_stable_offset == 12
+
+
+def test_markers_from_the_past_are_refused(log: UnifiedLog) -> None:
+    produce(log, 0, epoch=3, transactional=True)
+    end(log, ControlRecordType.COMMIT, epoch=3, coordinator_epoch=5)
+    for code, options in (
+        (ErrorCode.INVALID_PRODUCER_EPOCH, {"epoch": 2, "coordinator_epoch": 5}),
+        (ErrorCode.TRANSACTION_COORDINATOR_FENCED, {"epoch": 3, "coordinator_epoch": 4}),
+    ):
+        with pytest.raises(ApiError) as caught:
+            end(log, ControlRecordType.COMMIT, **options)
+        assert caught.value.code == code
+    produce(log, 0, epoch=4, transactional=True)
+    with pytest.raises(ApiError):
+        end(log, ControlRecordType.COMMIT, epoch=4, coordinator_epoch=5, version=2)
+    end(log, ControlRecordType.COMMIT, epoch=5, coordinator_epoch=5, version=2)
+    end(log, ControlRecordType.COMMIT, epoch=5, coordinator_epoch=5, version=2)  # a retry of one that was written
