@@ -254,6 +254,9 @@ class Cleaning:
         files.sync_directory(self._directory)
         copy.change_suffix("")
         files.sync_directory(self._directory)
+        if self._log.has_producers:
+            for segment in group[1:]:
+                self._log.producers.remove_snapshot(segment.base_offset)
 
 
 class _Writer:
