@@ -68,7 +68,7 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
                 log = partition.log
                 if info.rolled:
                     broker.replicas.flusher.flush_later(log)
-                needs_flush = log.flush_is_due(now_ms)
+                needs_flush = partition.durable_end() < log.log_end_offset
                 if needs_flush or (acks == -1 and info.last_offset >= log.high_watermark):
                     unsettled.append(_Unsettled(partition, answer, info.last_offset + 1, needs_flush))
             except EXPECTED as problem:
@@ -134,7 +134,7 @@ class _Unsettled:
 async def _settle(
     unsettled: list[_Unsettled], topics: list[TopicProduceResponse], request: ProduceRequest, context: RequestContext, broker: BrokerServices
 ) -> Reply:
-    """The second stage: this replica's disk where flush.messages or flush.ms ask for it, then the high watermark for acks=all."""
+    """The second stage: this replica's disk where flush.messages asks for it, then the high watermark for acks=all."""
     deadline = broker.world.clock.now() + request.timeout_ms / 1000
     failed = False
     for append in unsettled:

@@ -124,7 +124,7 @@ class Partition:
         log = self.log
         info = log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
         if self.followers is None:
-            end = log.log_end_offset
+            end = self.durable_end()
             if end > log.high_watermark:
                 log.update_high_watermark(end)
                 if self.high_watermark_listeners:
@@ -137,10 +137,17 @@ class Partition:
                 waiter.grew(size)
         return info
 
+    def durable_end(self) -> int:
+        """How far this replica's own log counts: its end, or what is synced once flush.messages asks for a sync (Kafka syncs within the append)."""
+        log = self.log
+        end = log.log_end_offset
+        recovery_point = log.recovery_point
+        return recovery_point if end - recovery_point >= log.config.flush_messages else end
+
     def advance_high_watermark(self) -> bool:
         """Move the high watermark as far as the in-sync set allows; wakes those who waited for it."""
         log = self.log
-        end = log.log_end_offset
+        end = self.durable_end()
         followers = self.followers
         if followers is None:
             reached = end
@@ -154,9 +161,8 @@ class Partition:
             self._wake_produce(reached)
         if self.high_watermark_listeners:
             self._tell_high_watermark(reached)
-        if followers is not None and self.fetch_waiters:
-            for waiter in self.fetch_waiters:
-                waiter.wake()
+        for waiter in self.fetch_waiters or ():
+            waiter.wake()
         return True
 
     def follower_fetched(self, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, now: float) -> None:

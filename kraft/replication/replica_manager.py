@@ -78,6 +78,7 @@ class ReplicaManager:
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here. Raises StorageError."""
         await self.flusher.flush(partition.log)
+        partition.advance_high_watermark()
 
     def directory_failed(self, path: str, why: str) -> None:
         """A disk failed: its partitions are gone for this run, and the controller must hear of it."""

@@ -30,7 +30,7 @@ class PartitionLog:
             raise NotLeader(f"{partition}: led in epoch {target.leader_epoch}, not {leader_epoch}", target.leader_id, target.leader_epoch)
         batch = build_batch([Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)])
         info = target.append(memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR)
-        if target.log.flush_is_due(timestamp_ms):
+        if target.durable_end() < target.log.log_end_offset:
             await self._replicas.flush(target)
         return info.last_offset
 
