@@ -406,3 +406,29 @@ def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
     cluster.apply(process_heartbeat(cluster.view, request, heartbeats, 5))
     assert (cluster.partition("t").leader, cluster.partition("t").leader_recovery_state) == (1, RECOVERING)
     assert heartbeats.held == frozenset()
+
+
+def test_a_broker_that_returns_without_a_directory_does_not_lead_what_was_in_it() -> None:
+    cluster = PureCluster(1)
+    cluster.topic("t", [1])
+    cluster.register(1, incarnation=2, log_dirs=[b"new directory id"])
+    cluster.unfence(1)
+    assert (cluster.partition("t").leader, cluster.partition("t").isr) == (-1, (1,))
+    cluster.register(1, incarnation=3, log_dirs=[b"\x01" * 16])
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == 1
+
+
+def test_an_unclean_election_leaves_nobody_else_eligible() -> None:
+    cluster = PureCluster(1, 2, elr=True)
+    cluster.topic("t", [1, 2], min_insync_replicas="2")
+    cluster.fence(1)
+    cluster.fence(2)
+    assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((), (1, 2))
+    topic_id = cluster.image.topics.id_by_name["t"]
+    cluster.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, eligible_leader_replicas=[2], last_known_elr=[]))
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == -1
+    assert elect(cluster, 1, 0) == [(0, ErrorCode.NONE)]
+    after = cluster.partition("t")
+    assert (after.leader, after.isr, after.elr, after.leader_recovery_state) == (1, (1,), (), RECOVERING)

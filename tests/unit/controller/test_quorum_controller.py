@@ -460,6 +460,18 @@ def test_controlled_shutdown_moves_leaders_and_waits_until_the_others_know() -> 
     simulate(body)
 
 
+def test_a_broker_that_dies_while_it_stops_may_come_back() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(1)
+            await rig.create("t")
+            assert not (await rig.beat(1, want_shut_down=True)).should_shut_down
+            await rig.broker(1, incarnation=2)
+            assert rig.partition("t").leader == 1
+
+    simulate(body)
+
+
 def test_a_broker_that_leads_nothing_may_stop_at_once() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
