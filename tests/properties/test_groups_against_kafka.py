@@ -1,0 +1,72 @@
+"""Our group coordinator and Apache Kafka's give the same answers to the same random lives of groups, sessions that end included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+import trio
+
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tests.java.kafka import ApacheKafka
+from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours
+from tests.unit.coordinator.fakes import MemoryLog
+from tests.unit.coordinator.service import PARTITIONS, Service
+
+pytestmark = [pytest.mark.soak, pytest.mark.java, pytest.mark.skipif(not os.environ.get("KRAFT_SOAK"), reason="a long comparison: make soak")]
+
+
+@pytest.fixture(scope="module")
+def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    directory: Path = tmp_path_factory.mktemp("kafka")
+    with ApacheKafka(directory, heap="-Xmx512M -Xms128m") as kafka:
+        yield kafka.port
+
+
+async def make_topics(port: int) -> dict[str, bytes]:
+    """Topics t and u with two partitions on Kafka, and the topic of group offsets, which it makes late. Returns their ids."""
+    kafka = Kafka(port)
+    topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in "tu"]
+    await kafka.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=topics, timeout_ms=10_000), "c")
+    with trio.fail_after(30):
+        while True:
+            found = await kafka.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), "c")
+            if found.coordinators[0].error_code == 0:
+                break
+            await trio.sleep(0.2)
+    await trio.sleep(3)
+    metadata = await kafka.ask(ApiKey.METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in "tu"]), "c")
+    return {topic.name: bytes(topic.topic_id) for topic in metadata.topics}
+
+
+@pytest.mark.parametrize(("seeds", "steps", "session_ms", "rebalance_ms"), [(range(25), 60, 30_000, 60_000), (range(25, 31), 50, 6_000, 8_000)])
+def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
+    async def lives() -> int:
+        topic_ids = await make_topics(port)
+        service = Service(MemoryLog(), GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
+        service.coordinator._topics.topic_id = topic_ids.get
+        service.coordinator._topics.topic_name = lambda topic_id: next((name for name, each in topic_ids.items() if each == bytes(topic_id)), None)
+        compared = 0
+        async with trio.open_nursery() as nursery:
+            await nursery.start(service.coordinator.run)
+            for partition in range(PARTITIONS):
+                service.coordinator.on_election(partition, 1)
+            await trio.sleep(0.1)
+            for seed in seeds:
+                life = Life(Random(seed), Ours(service), Kafka(port), topic_ids, session_ms=session_ms, rebalance_ms=rebalance_ms)
+                try:
+                    await life.run(steps)
+                except* ArbitraryChoice:
+                    pass
+                compared += life.compared
+            nursery.cancel_scope.cancel()
+        return compared
+
+    assert trio.run(lives) > 20 * len(seeds)
