@@ -9,7 +9,6 @@ import struct
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
 from kraft.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kraft.handlers.auto_topic_creation import create_missing
@@ -42,6 +41,8 @@ def metadata(frame: memoryview, position: int, context: RequestContext, broker: 
 
 
 async def _answer(request: MetadataRequest, key: tuple[int, str, bytes], context: RequestContext, broker: BrokerServices) -> Reply:
+    if code := _fault(request, context.api_version):
+        return _framed(context, _refused(request, code).encode(context.api_version))
     refusals: dict[str, int] = {}
     if _may_create(request, context):
         missing = [topic.name for topic in request.topics or () if topic.name and broker.metadata.image.topics.by_name(topic.name) is None]
@@ -58,6 +59,21 @@ def _framed(context: RequestContext, body: bytes) -> Reply:
     if api_keys.response_header_version(context.api_key, context.api_version) == 1:
         return Reply((struct.pack(">iib", len(body) + 5, context.correlation_id, 0), body))
     return Reply((struct.pack(">ii", len(body) + 4, context.correlation_id), body))
+
+
+def _fault(request: MetadataRequest, version: int) -> int:
+    """The code of a request that is refused as a whole, or 0. Topic ids count from version 12 on (KIP-516), and something must name each topic."""
+    for wanted in request.topics or ():
+        if version < 12 and (wanted.topic_id != ZERO_UUID or wanted.name is None):
+            return ErrorCode.INVALID_REQUEST
+        if wanted.topic_id == ZERO_UUID and wanted.name is None:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+    return 0
+
+
+def _refused(request: MetadataRequest, code: int) -> MetadataResponse:
+    topics = [MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id) for wanted in request.topics or ()]
+    return MetadataResponse(topics=topics, error_code=code)
 
 
 def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
@@ -93,8 +109,6 @@ def _requested(
 ) -> MetadataResponseTopic:
     topics = broker.metadata.image.topics
     if wanted.topic_id != ZERO_UUID:
-        if wanted.name is not None and context.api_version < 12:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Metadata takes topic ids from version 12 on")
         topic = topics.by_id.get(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
