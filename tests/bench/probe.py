@@ -15,6 +15,27 @@ RETRY_CODES = frozenset(
 )  # unknown topic, no leader, not leader, timed out, ..., not controller, unknown id: true for a moment
 
 
+def until_serving(system: System, timeout_s: float = 60) -> None:
+    """Wait until the client port accepts and answers, without leaving anything behind on the node."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        check_alive(system)
+        try:
+            connection = Connection(("127.0.0.1", system.port))
+        except OSError:
+            time.sleep(PAUSE_S)
+            continue
+        try:
+            if ask(connection, "Metadata", 12, {"topics": []})["brokers"]:
+                return
+        except OSError:
+            pass
+        finally:
+            connection.close()
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"{system.name} does not answer after {timeout_s} s")
+
+
 def until_acknowledged(system: System, topic: str, *, create: bool, timeout_s: float = 60) -> float:
     """Wait until one record is acknowledged by all; the answer is `time.perf_counter()` then."""
     deadline = time.monotonic() + timeout_s

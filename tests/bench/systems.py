@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -62,12 +63,13 @@ class KraftSystem:
     name = "kraft"
     version = "kraft"
 
-    def __init__(self, directory: Path, port: int = 0, controller_port: int = 0, *, admin: str = "off") -> None:
+    def __init__(self, directory: Path, port: int = 0, controller_port: int = 0, *, admin: str = "off", settings: Mapping[str, str] | None = None) -> None:
         spare = free_ports(2)
         self.directory = directory
         self.port = port or spare[0]
         self.controller_port = controller_port or spare[1]
         self.admin = admin
+        self.settings = [argument for name, value in (settings or {}).items() for argument in ("--set", f"{name}={value}")]
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -85,7 +87,7 @@ class KraftSystem:
     def launch(self) -> None:
         script = Path(sys.executable).with_name("kraft-node")
         start = [str(script)] if script.exists() else [sys.executable, "-m", "kraft.cli.node"]
-        listen = ["--listen", f"127.0.0.1:{self.port}", "--controller-listen", f"127.0.0.1:{self.controller_port}", "--admin", self.admin]
+        listen = ["--listen", f"127.0.0.1:{self.port}", "--controller-listen", f"127.0.0.1:{self.controller_port}", "--admin", self.admin, *self.settings]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
                 [*start, "--role", "broker,controller", "--data-dir", str(self.directory), *listen], stdin=subprocess.DEVNULL, stdout=log, stderr=log

@@ -1,7 +1,7 @@
 """Apache Kafka's server and command-line tools, as a reference to compare with and as judges of our files and protocol.
 
-    with ApacheKafka(directory) as kafka:
-        tool("topics", "--bootstrap-server", kafka.bootstrap, "--create", "--topic", "t")
+with ApacheKafka(directory) as kafka:
+    tool("topics", "--bootstrap-server", kafka.bootstrap, "--create", "--topic", "t")
 """
 
 import os
@@ -74,7 +74,8 @@ def free_ports(count: int) -> list[int]:
 
 
 class ApacheKafka:
-    """One combined Kafka node in `directory`, formatted on first start. `kill` is SIGKILL; a later `start` serves the same data on the same ports."""
+    """One combined Kafka node in `directory`, formatted on first start as a quorum of one with dynamic voters, with its release's features at their defaults
+    except for `features`. `kill` is SIGKILL; a later `start` serves the same data on the same ports."""
 
     def __init__(
         self,
@@ -85,6 +86,7 @@ class ApacheKafka:
         node_id: int = 1,
         settings: Mapping[str, str] | None = None,
         heap: str = "-Xmx1G -Xms256m",
+        features: Mapping[str, int] | None = None,
     ) -> None:
         spare = free_ports(2)
         self.directory = directory
@@ -93,6 +95,7 @@ class ApacheKafka:
         self.node_id = node_id
         self.settings = dict(settings or {})
         self.heap = heap
+        self.features = dict(features or {})
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -112,7 +115,7 @@ class ApacheKafka:
         return {
             "process.roles": "broker,controller",
             "node.id": str(self.node_id),
-            "controller.quorum.voters": f"{self.node_id}@127.0.0.1:{self.controller_port}",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{self.controller_port}",
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
@@ -132,7 +135,8 @@ class ApacheKafka:
         path = self.directory / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.data_directory / "meta.properties").exists():
-            tool("storage", "format", "-t", CLUSTER_ID, "-c", str(path))
+            features = [argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")]
+            tool("storage", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(path), *features)
 
     def launch(self) -> None:
         """Start the process and return at once (a bench times what follows)."""

@@ -3,8 +3,9 @@
 `cases/` says what is asked. `recorded/*.json` is what Apache Kafka 4.3.1 answered, with ids, times and free texts masked. `differences.py` lists where
 kraft answers otherwise on purpose, and why.
 
-    python -m tests.vectors record  127.0.0.1:9092 127.0.0.1:9093      # an empty Apache Kafka: clients, controller
-    python -m tests.vectors compare 127.0.0.1:9092 127.0.0.1:9093      # an empty node of ours
+    python -m tests.vectors record                                      # an empty Apache Kafka, started for it
+    python -m tests.vectors compare                                     # an empty node of ours, started for it
+    python -m tests.vectors compare 127.0.0.1:9092 127.0.0.1:9093       # any empty cluster of one: clients, controller
 
 Each case runs once for every version of its API that was recorded, over plain sockets, with names of its own. Targets must be empty: the names are fixed.
 """

@@ -1,21 +1,41 @@
-"""`python -m tests.vectors record|compare BROKER CONTROLLER [MODULE]`."""
+"""`python -m tests.vectors record|compare [--module NAME] [BROKER CONTROLLER]`. Without addresses an empty Apache Kafka, or a node of ours, is started."""
 
+import argparse
 import sys
+import tempfile
 import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from tests.vectors.compare import compare, record
 from tests.vectors.runner import Target
+from tests.vectors.targets import apache_kafka, our_node
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) not in (3, 4) or arguments[0] not in ("record", "compare"):
-        print(__doc__, file=sys.stderr)
-        return 2
-    target, only, begun = Target.parse(arguments[1], arguments[2]), arguments[3] if len(arguments) == 4 else "", time.monotonic()
-    if arguments[0] == "record":
-        print(f"vectors: {record(target, only)} runs recorded in {time.monotonic() - begun:.1f} s")
+    parser = argparse.ArgumentParser(prog="python -m tests.vectors", description="Record what Apache Kafka answers, or compare a target with it.")
+    parser.add_argument("action", choices=("record", "compare"))
+    parser.add_argument("addresses", nargs="*", help="BROKER CONTROLLER, both HOST:PORT, of an empty target")
+    parser.add_argument("--module", default="", help="only modules whose name contains this")
+    options = parser.parse_args(arguments)
+    if len(options.addresses) not in (0, 2):
+        parser.error("give both addresses or none")
+    with tempfile.TemporaryDirectory(prefix="kraft-vectors-") as place, target_of(options, Path(place)) as target:
+        return act(options.action, target, options.module)
+
+
+def target_of(options: argparse.Namespace, place: Path) -> AbstractContextManager[Target]:
+    if options.addresses:
+        return nullcontext(Target.parse(*options.addresses))
+    return apache_kafka(place) if options.action == "record" else our_node(place)
+
+
+def act(action: str, target: Target, module: str) -> int:
+    begun = time.monotonic()
+    if action == "record":
+        print(f"vectors: {record(target, module)} runs recorded in {time.monotonic() - begun:.1f} s")
         return 0
-    report = compare(target, only)
+    report = compare(target, module)
     for mismatch in report.unexplained:
         print(mismatch)
     print(report.summary(), f"in {time.monotonic() - begun:.1f} s")

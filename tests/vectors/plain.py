@@ -18,6 +18,9 @@ def message_class(name: str) -> type[Message]:
     return found
 
 
+IDENTIFYING = frozenset({"partition_index", "partition", "index", "batch_index", "topic", "group_id", "broker_id"})  # Keys in fact, if not by declaration.
+
+
 class Batch:
     """Records for a Produce: values (or whole (key, value, headers) triples) with fixed times; `tweak` damages or changes the bytes."""
 
@@ -67,9 +70,7 @@ def from_field(cls: type[Struct], field: Field, value: Any, version: int) -> Any
         return from_message(value, version)
     if field.is_struct:
         inner = fields_of(struct_class(cls, field.element_type))
-        keys = [
-            each.name for each in inner if each.key or each.name in ("partition_index", "partition", "index", "batch_index", "topic", "group_id", "broker_id")
-        ]
+        keys = [each.name for each in inner if each.key or each.name in IDENTIFYING or (field.name, each.name) == ("configs", "name")]
         rows = [from_message(each, version) for each in value]
         return sorted(rows, key=lambda row: [repr(row.get(key)) if isinstance(row.get(key), bytes) else sort_key(row.get(key)) for key in keys])
     if field.type == "records":

@@ -1,0 +1,89 @@
+"""Our answers to every scripted request beside those that Apache Kafka 4.3.1 gave (tests/vectors)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.vectors.case import Ask
+from tests.vectors.cases import MODULES
+from tests.vectors.compare import RECORDED, compare, differing, from_text, to_text
+from tests.vectors.differences import reason_for
+from tests.vectors.masks import Masks
+from tests.vectors.targets import our_node
+
+
+@pytest.fixture(scope="module")
+def comparison(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """module -> what differs, after one run of everything against one fresh node."""
+    with our_node(tmp_path_factory.mktemp("vectors")) as target:
+        report = compare(target)
+    print(report.summary())
+    found: dict[str, list[str]] = {module: [] for module in MODULES}
+    for mismatch in report.unexplained:
+        found[mismatch.place.split("/")[0]].append(str(mismatch))
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_answers_are_those_of_apache_kafka(comparison: dict[str, list[str]], module: str) -> None:
+    assert not comparison[module], "\n".join(comparison[module][:40])
+
+
+def test_every_case_was_recorded() -> None:
+    for module, cases in MODULES.items():
+        recorded = from_text((RECORDED / f"{module}.json").read_text())
+        assert [case.name for case in cases] == list(recorded), module
+
+
+def test_names_of_cases_are_unique_in_their_module() -> None:
+    for module, cases in MODULES.items():
+        names = [case.name for case in cases]
+        assert len(set(names)) == len(names), module
+
+
+def test_a_field_that_differs_is_found_wherever_it_is() -> None:
+    before = [{"topics": [{"name": "$topic", "error_code": 0}], "throttle_time_ms": 0}]
+    after = [{"topics": [{"name": "$topic", "error_code": 3}]}, "connection closed"]
+    assert [str(each) for each in differing("m/c/1", before, after)] == [
+        "m/c/1/0/throttle_time_ms: Kafka 0, here '<absent>'",
+        "m/c/1/0/topics.0.error_code: Kafka 0, here 3",
+        "m/c/1/1/: Kafka '<absent>', here 'connection closed'",
+    ]
+
+
+def test_a_deliberate_difference_covers_its_place_only() -> None:
+    assert reason_for("produce/null-records/7/0/responses.0.name") is not None
+    assert reason_for("produce/good/7/0/responses.0.name") is None
+
+
+def test_equal_outcomes_share_a_line_and_read_back_as_they_were() -> None:
+    module = {"case": {0: [{"a": 1}], 1: [{"a": 1}], 2: [{"a": 2}]}}
+    text = to_text(module)
+    assert text.count("versions") == 2
+    assert from_text(text) == module
+
+
+def test_masks_keep_what_matters() -> None:
+    masks = Masks({"topic": "made-up-name", "topic.id": b"0123456789abcdef"}, ("moving",))
+    answer = {"name": "made-up-name", "topic_id": b"0123456789abcdef", "error_message": "why", "port": 9092, "moving": 5, "producer_id": -1, "offset": 7}
+    assert masks.of(answer) == {
+        "name": "$topic",
+        "topic_id": "$topic.id",
+        "error_message": "<text>",
+        "port": "<port>",
+        "moving": "<masked>",
+        "producer_id": -1,
+        "offset": 7,
+    }
+
+
+def test_no_step_is_hidden_and_masked_away_at_once() -> None:
+    for cases in MODULES.values():
+        for case in cases:
+            assert any(not (isinstance(step, Ask) and step.hidden) for step in case.steps), case.name
+
+
+def test_recordings_are_whole(tmp_path: Path) -> None:
+    assert sorted(path.stem for path in RECORDED.glob("*.json")) == sorted(MODULES)
