@@ -1,0 +1,301 @@
+"""The HTTP admin of a real node, over a real socket."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.integration.rest_node import RunningNode, running_node
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    with running_node(tmp_path_factory.mktemp("rest")) as started:
+        yield started
+
+
+@pytest.fixture
+def http(node: RunningNode) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=node.admin, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def base(node: RunningNode) -> str:
+    return f"/v3/clusters/{node.cluster_id}"
+
+
+def make_topic(http: httpx.Client, base: str, name: str, **body: Any) -> dict[str, Any]:
+    answer = http.post(f"{base}/topics", json={"topic_name": name, **body})
+    assert answer.status_code == 201, answer.text
+    created: dict[str, Any] = answer.json()
+    return created
+
+
+def test_the_cluster_its_broker_and_its_quorum_describe_one_another(http: httpx.Client, base: str, node: RunningNode) -> None:
+    [cluster] = http.get("/v3/clusters").json()["data"]
+    assert (cluster["kind"], cluster["cluster_id"]) == ("KafkaCluster", node.cluster_id)
+    assert cluster == http.get(cluster["metadata"]["self"]).json()
+    [broker] = http.get(cluster["brokers"]["related"]).json()["data"]
+    assert (f"{broker['host']}:{broker['port']}", broker["is_fenced"]) == (node.kafka, False)
+    assert http.get(cluster["controller"]["related"]).json() == broker
+    quorum = http.get(f"{base}/quorum").json()
+    assert (quorum["leader_id"], [voter["node_id"] for voter in quorum["voters"]]) == (1, [1])
+
+
+def test_a_topic_is_created_described_grown_and_deleted(http: httpx.Client, base: str) -> None:
+    checked = http.post(f"{base}/topics", json={"topic_name": "life", "partitions_count": 2, "validate_only": True})
+    assert (checked.status_code, http.get(f"{base}/topics/life").status_code) == (200, 404)
+    created = http.post(f"{base}/topics", json={"topic_name": "life", "partitions_count": 2, "configs": [{"name": "retention.ms", "value": "-1"}]})
+    assert (created.status_code, created.headers["location"]) == (201, created.json()["metadata"]["self"])
+    topic = http.get(created.headers["location"]).json()
+    assert (topic["partitions_count"], topic["replication_factor"], topic["is_internal"], topic["topic_id"]) == (2, 1, False, created.json()["topic_id"])
+    assert "life" in [each["topic_name"] for each in http.get(f"{base}/topics").json()["data"]]
+    assert http.patch(f"{base}/topics/life", json={"partitions_count": 4}).json()["partitions_count"] == 4
+    partitions = http.get(topic["partitions"]["related"]).json()["data"]
+    assert [partition["partition_id"] for partition in partitions] == [0, 1, 2, 3]
+    replica = http.get(partitions[0]["leader"]["related"]).json()
+    assert (replica["broker_id"], replica["is_leader"], replica["is_in_sync"]) == (1, True, True)
+    assert len(http.get(f"{base}/brokers/1/partition-replicas").json()["data"]) >= 4
+    assert http.delete(f"{base}/topics/life").status_code == 204
+    assert http.get(f"{base}/topics/life").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status", "error_code", "kafka"),
+    [
+        ("GET", "/topics/missing", None, 404, 40403, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("DELETE", "/topics/missing", None, 404, 40403, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("GET", "/topics/missing/configs", None, 404, 40403, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("POST", "/topics", {"topic_name": "errors"}, 400, 40002, "TOPIC_ALREADY_EXISTS"),
+        ("POST", "/topics", {"topic_name": "wide", "replication_factor": 3}, 400, 40002, "INVALID_REPLICATION_FACTOR"),
+        ("POST", "/topics", {"topic_name": "no/slash"}, 400, 40002, "INVALID_TOPIC_EXCEPTION"),
+        ("POST", "/topics", {"topic_name": "bad", "configs": [{"name": "retention.ms", "value": "x"}]}, 400, 40002, "INVALID_CONFIG"),
+        ("PATCH", "/topics/errors", {"partitions_count": 1}, 400, 40002, "INVALID_PARTITIONS"),
+        ("GET", "/topics/errors/partitions/7", None, 404, 40403, "UNKNOWN_TOPIC_OR_PARTITION"),
+        ("GET", "/topics/errors/records?partition=0&offset=99", None, 400, 40002, "OFFSET_OUT_OF_RANGE"),
+        ("GET", "/consumer-groups/missing", None, 404, 40405, "GROUP_ID_NOT_FOUND"),
+        ("POST", "/topics", {"topic_name": 5}, 400, 400, None),
+        ("POST", "/topics", {"topic_name": "x", "partitions": 5}, 400, 400, None),
+        ("GET", "/brokers/99", None, 404, 404, None),
+        ("GET", "/brokers/one", None, 400, 400, None),
+        ("GET", "/topics/errors/configs/nope", None, 404, 404, None),
+        ("GET", "/nothing/here", None, 404, 404, None),
+        ("PUT", "/topics", {}, 405, 405, None),
+    ],
+)
+def test_errors_have_the_status_code_and_body_of_rest_v3_and_of_problem_details(
+    http: httpx.Client, base: str, method: str, path: str, body: Any, status: int, error_code: int, kafka: str | None
+) -> None:
+    if http.get(f"{base}/topics/errors").status_code == 404:
+        make_topic(http, base, "errors")
+    answer = http.request(method, base + path, json=body)
+    problem = answer.json()
+    assert (answer.status_code, problem["status"], problem["error_code"]) == (status, status, error_code), answer.text
+    assert (problem["message"], problem["instance"]) == (problem["detail"], (base + path).partition("?")[0])
+    assert problem.get("kafka_error", {}).get("name") == kafka
+    assert answer.headers["content-type"] == "application/json"
+    asked = http.request(method, base + path, json=body, headers={"accept": "application/problem+json"})
+    assert asked.headers["content-type"] == "application/problem+json"
+
+
+def test_another_cluster_is_not_here(http: httpx.Client) -> None:
+    assert http.get("/v3/clusters/other/topics").json()["error_code"] == 404
+
+
+def test_configuration_is_read_set_altered_and_reset(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "configured", configs=[{"name": "retention.ms", "value": "5000"}])
+    here = f"{base}/topics/configured/configs"
+    assert len(http.get(here).json()["data"]) == 33
+    entry = http.get(f"{here}/retention.ms").json()
+    assert (entry["value"], entry["source"], entry["is_default"], entry["synonyms"][0]["value"]) == ("5000", "DYNAMIC_TOPIC_CONFIG", False, "5000")
+    assert http.put(f"{here}/retention.ms", json={"value": "6000"}).status_code == 204
+    assert http.get(f"{here}/retention.ms").json()["value"] == "6000"
+    changes = [{"name": "cleanup.policy", "value": "compact", "operation": "APPEND"}, {"name": "retention.ms", "operation": "DELETE"}]
+    assert http.post(f"{here}:alter", json={"data": changes, "validate_only": True}).status_code == 204
+    assert http.get(f"{here}/cleanup.policy").json()["value"] == "delete"
+    assert http.post(f"{here}:alter", json={"data": changes}).status_code == 204
+    assert [http.get(f"{here}/{name}").json()["value"] for name in ("cleanup.policy", "retention.ms")] == ["delete,compact", "604800000"]
+    assert http.delete(f"{here}/cleanup.policy").status_code == 204
+    assert http.get(f"{here}/cleanup.policy").json()["is_default"]
+
+
+def test_brokers_and_the_cluster_have_configuration_too(http: httpx.Client, base: str) -> None:
+    fixed = http.get(f"{base}/brokers/1/configs/num.partitions").json()
+    assert (fixed["is_read_only"], fixed["value"]) == (True, "1")
+    assert "no partitions" not in fixed["documentation"]
+    assert http.put(f"{base}/brokers/1/configs/num.partitions", json={"value": "2"}).json()["kafka_error"]["name"] == "INVALID_REQUEST"
+    assert http.put(f"{base}/broker-configs/log.retention.ms", json={"value": "7000000"}).status_code == 204
+    assert http.get(f"{base}/broker-configs/log.retention.ms").json()["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
+    assert http.delete(f"{base}/broker-configs/log.retention.ms").status_code == 204
+    assert http.get(f"{base}/broker-configs/log.retention.ms").status_code == 404
+
+
+def test_a_stream_of_records_is_reported_in_order_and_read_back(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "stream", partitions_count=2)
+    records = [{"partition_id": 1, "key": {"type": "STRING", "data": f"k{n}"}, "value": {"type": "JSON", "data": {"n": n}}} for n in range(50)]
+    records.insert(3, {"value": {"type": "BINARY", "data": "not base64!"}})
+    answer = http.post(f"{base}/topics/stream/records", content="".join(map(json.dumps, records)))
+    reports = [json.loads(line) for line in answer.text.splitlines()]
+    assert (answer.status_code, len(reports), reports[3]["error_code"]) == (200, 51, 400)
+    assert [report["offset"] for report in reports if report["error_code"] == 200] == list(range(50))
+    assert reports[0]["value"] == {"type": "JSON", "size": 7}
+    read = http.get(f"{base}/topics/stream/records", params={"partition": 1, "offset": 10, "limit": 5}).json()
+    assert [(record["offset"], record["key"]["data"], record["value"]["data"]) for record in read["data"]] == [(n, f"k{n}", {"n": n}) for n in range(10, 15)]
+    assert (read["next_offsets"], read["end_offsets"]) == ({"1": 15}, {"1": 50})
+    tail = http.get(f"{base}/topics/stream/records", params={"tail": 2}).json()
+    assert [record["offset"] for record in tail["data"]] == [48, 49]
+
+
+def test_reports_come_while_the_request_still_goes_on(node: RunningNode, http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "duplex")
+    seen: list[bytes] = []
+
+    def records() -> Iterator[bytes]:
+        for n in range(5):
+            yield json.dumps({"value": {"type": "JSON", "data": n}}).encode()
+
+    with http.stream("POST", f"{base}/topics/duplex/records", content=records()) as answer:
+        seen += list(answer.iter_lines())
+    assert [json.loads(line)["offset"] for line in seen if line] == [0, 1, 2, 3, 4]
+
+
+def test_a_lone_bad_record_is_a_bad_request_and_an_empty_body_too(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "lone")
+    assert http.post(f"{base}/topics/lone/records", content=b'{"value": {"type": "BINARY", "data": "!"}}').status_code == 400
+    assert http.post(f"{base}/topics/lone/records", content=b"{nonsense").status_code == 400
+    empty = http.post(f"{base}/topics/lone/records", content=b"")
+    assert (empty.status_code, empty.json()["error_code"]) == (422, 422)
+    assert http.post(f"{base}/topics/missing/records", content=b"{}").status_code == 404
+
+
+def test_a_batch_is_reported_by_id(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "batch")
+    entries = [{"id": "good", "value": {"type": "STRING", "data": "é"}}, {"id": "bad", "value": {"type": "BINARY", "data": "!"}}]
+    answer = http.post(f"{base}/topics/batch/records:batch", json={"entries": entries})
+    assert answer.status_code == 207
+    assert [(entry["id"], entry["offset"], entry["value"]["size"]) for entry in answer.json()["successes"]] == [("good", 0, 2)]
+    assert [(entry["id"], entry["error_code"]) for entry in answer.json()["failures"]] == [("bad", 400)]
+    twice = http.post(f"{base}/topics/batch/records:batch", json={"entries": entries[:1] * 2})
+    assert (twice.status_code, twice.json()["error_code"]) == (400, 42208)
+
+
+def test_records_of_kafka_clients_are_shown_whatever_they_hold(node: RunningNode, http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "mixed")
+    producer = Producer({"bootstrap.servers": node.kafka, "compression.type": "zstd"})
+    for key, value in ((b"k", b'{"a": 1}'), (None, b"plain"), (b"\xff", b"\xff\x00"), (b"k", None)):
+        producer.produce("mixed", key=key, value=value, headers=[("h", b"\x01")], timestamp=1_700_000_000_000)
+    assert producer.flush(20) == 0
+    shown = http.get(f"{base}/topics/mixed/records").json()["data"]
+    assert [record["value"] for record in shown] == [
+        {"type": "JSON", "data": {"a": 1}},
+        {"type": "STRING", "data": "plain"},
+        {"type": "BINARY", "data": "/wA="},
+        None,
+    ]
+    assert shown[0]["headers"] == [{"name": "h", "value": "AQ=="}]
+    assert shown[0]["timestamp"] == "2023-11-14T22:13:20.000Z"
+    binary = http.get(f"{base}/topics/mixed/records", params={"format": "BINARY", "limit": 1}).json()["data"]
+    assert binary[0]["value"] == {"type": "BINARY", "data": "eyJhIjogMX0="}
+
+
+def test_offsets_by_position_and_time_and_deletion_of_records(http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "offsets", configs=[{"name": "retention.ms", "value": "-1"}])
+    body = "".join(json.dumps({"value": {"data": n}, "timestamp": f"2024-01-0{n + 1}T00:00:00Z"}) for n in range(5))
+    assert http.post(f"{base}/topics/offsets/records", content=body).status_code == 200
+    at = http.get(f"{base}/topics/offsets/partitions/0/offset", params={"timestamp": 1_704_240_000_000}).json()
+    assert (at["earliest_offset"], at["latest_offset"], at["offset"]) == (0, 5, 2)
+    since = http.get(f"{base}/topics/offsets/records", params={"timestamp": 1_704_240_000_000}).json()["data"]
+    assert [record["value"]["data"] for record in since] == [2, 3, 4]
+    cut = http.delete(f"{base}/topics/offsets/partitions/0/records", params={"before_offset": 3})
+    assert (cut.status_code, cut.json()["low_watermark"]) == (200, 3)
+    assert [record["offset"] for record in http.get(f"{base}/topics/offsets/records").json()["data"]] == [3, 4]
+
+
+def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, base: str) -> None:
+    make_topic(http, base, "lagging", partitions_count=2)
+    body = "".join(json.dumps({"partition_id": n % 2, "value": {"data": n}}) for n in range(10))
+    assert http.post(f"{base}/topics/lagging/records", content=body).status_code == 200
+    group_id = "team/readers one"
+    settings = {"bootstrap.servers": node.kafka, "group.id": group_id, "client.id": "c1", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer(settings)
+    consumer.subscribe(["lagging"])
+    try:
+        assert len(consumer.consume(10, 20)) == 10
+        consumer.commit(offsets=[TopicPartition("lagging", 0, 5), TopicPartition("lagging", 1, 2)], asynchronous=False)
+        here = f"{base}/consumer-groups/team%2Freaders%20one"
+        group = http.get(here).json()
+        assert (group["consumer_group_id"], group["state"], group["type"], group["partition_assignor"]) == (group_id, "STABLE", "CLASSIC", "range")
+        assert group_id in [each["consumer_group_id"] for each in http.get(f"{base}/consumer-groups").json()["data"]]
+        [member] = http.get(group["consumers"]["related"]).json()["data"]
+        assert (member["client_id"], member["host"]) == ("c1", "/127.0.0.1")
+        assigned = http.get(member["assignments"]["related"]).json()["data"]
+        assert [each["partition_id"] for each in assigned] == [0, 1]
+        offsets = http.get(f"{here}/offsets").json()["data"]
+        assert [(each["offset"], each["committed_metadata"]) for each in offsets] == [(5, ""), (2, "")]
+        lags = http.get(f"{here}/lags").json()["data"]
+        assert [(lag["partition_id"], lag["current_offset"], lag["log_end_offset"], lag["lag"]) for lag in lags] == [(1, 2, 5, 3), (0, 5, 5, 0)]
+        assert http.get(assigned[1]["lag"]["related"]).json() == lags[0]
+        summary = http.get(group["lag_summary"]["related"]).json()
+        assert (summary["total_lag"], summary["max_lag"], summary["max_lag_partition_id"], summary["max_lag_client_id"]) == (3, 3, 1, "c1")
+        assert metric(http, "kafka_consumergroup_lag", consumergroup=group_id, topic="lagging", partition="1") == 3
+        assert metric(http, "kafka_consumergroup_lag_sum", consumergroup=group_id, topic="lagging") == 3
+        assert http.delete(here).status_code == 409
+    finally:
+        consumer.close()
+    assert http.delete(here).status_code == 204
+    assert http.get(here).status_code == 404
+
+
+def metric(http: httpx.Client, name: str, **labels: str) -> float | None:
+    samples = [sample for family in text_string_to_metric_families(http.get("/metrics").text) for sample in family.samples]
+    return next((sample.value for sample in samples if sample.name == name and sample.labels == labels), None)
+
+
+def test_lists_come_in_pages_when_asked(http: httpx.Client, base: str) -> None:
+    for number in range(5):
+        make_topic(http, base, f"page-{number}")
+    url: str | None = f"{base}/topics?page_size=2&q=page-"
+    pages: list[list[str]] = []
+    while url is not None:
+        answer = http.get(url).json()
+        pages.append([topic["topic_name"] for topic in answer["data"]])
+        url = answer["metadata"]["next"]
+    assert pages == [["page-0", "page-1"], ["page-2", "page-3"], ["page-4"]]
+    assert http.get(f"{base}/topics?page_token=%21").status_code == 400
+
+
+def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> None:
+    health = http.get("/v1/cluster/health").json()
+    assert (health["is_healthy"], health["reasons"], health["controller_id"], health["brokers"]) == (True, [], 1, [1])
+    for probe in ("/livez", "/readyz", "/healthz"):
+        answer = http.get(probe)
+        assert (answer.status_code, answer.json()["ok"]) == (200, True)
+    assert http.get("/v1/node").json()["cluster_id"] == node.cluster_id
+    assert metric(http, "kafka_controller_kafkacontroller_activecontrollercount") == 1
+    assert metric(http, "kafka_server_kafkaserver_brokerstate") == 3
+    assert metric(http, "kafka_server_replicamanager_underreplicatedpartitions") == 0
+
+
+def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:
+    for path in ("/", "/docs"):
+        answer = http.get(path)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert not [word for word in ("http://", "https://", "//cdn") if word in answer.text.replace("http://www.w3.org/2000/svg", "")]
+    assert http.get("/ui").headers["location"] == "/"
+
+
+def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:
+    with running_node(tmp_path, "--set", "kraft.admin.read.only=true") as node, httpx.Client(base_url=node.admin, timeout=30) as http:
+        base = f"/v3/clusters/{node.cluster_id}"
+        assert http.get(f"{base}/topics").status_code == 200
+        refused = http.post(f"{base}/topics", json={"topic_name": "t"})
+        assert (refused.status_code, refused.json()["error_code"]) == (403, 40301)

@@ -1,0 +1,55 @@
+"""Concatenated JSON, cut anywhere."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.json_stream import BrokenStream, JsonDocuments
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+SEPARATORS = st.sampled_from([" ", "\n", "\r\n", "\t \n"])
+
+
+@given(documents=st.lists(st.tuples(JSON, SEPARATORS), max_size=6), cuts=st.lists(st.integers(0, 400), max_size=8))
+def test_documents_come_out_whole_and_in_order_wherever_the_bytes_are_cut(documents: list[tuple[Any, str]], cuts: list[int]) -> None:
+    data = "".join(json.dumps(document, ensure_ascii=False) + separator for document, separator in documents).encode()
+    places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
+    stream = JsonDocuments()
+    found = [document for start, end in pairwise(places) for document in stream.feed(data[start:end])]
+    assert found + stream.feed(b"", last=True) == [document for document, _ in documents]
+
+
+def test_objects_need_nothing_between_them_and_are_known_to_end() -> None:
+    stream = JsonDocuments()
+    assert stream.feed(b'{"a":1}{"b":"}"}[1]"x"') == [{"a": 1}, {"b": "}"}, [1], "x"]
+    assert stream.feed(b"12") == []
+    assert stream.feed(b"3 ") == [123]
+
+
+@pytest.mark.parametrize(("data", "message"), [(b'{"a":', "not JSON"), (b"nonsense", "not JSON"), (b"\xff", "not UTF-8"), (b"\xc3", "not UTF-8")])
+def test_what_is_no_json_ends_the_stream(data: bytes, message: str) -> None:
+    with pytest.raises(BrokenStream, match=message):
+        JsonDocuments().feed(data, last=True)
+
+
+def test_nesting_without_end_is_refused_and_not_an_overflow() -> None:
+    with pytest.raises(BrokenStream, match="nested too deeply"):
+        JsonDocuments().feed(b"[" * 200_000, last=True)
+
+
+def test_a_record_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("api.json_stream.DOCUMENT_CHARACTERS_MAX", 100)
+    stream = JsonDocuments()
+    stream.feed(b'"' + b"x" * 90)
+    with pytest.raises(BrokenStream, match="larger than 100"):
+        stream.feed(b"x" * 90)

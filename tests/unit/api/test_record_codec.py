@@ -1,0 +1,76 @@
+"""Records between JSON and bytes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import warnings
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from api.errors import ApiProblem
+from api.models.records import DataType, ProduceRecord, RecordData, RecordHeader
+from api.record_codec import encode_data, format_timestamp, murmur2, partition_for_key, show_data, to_record
+from kraft.protocol.records.record import Record
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas by a deprecated function.
+    from kafka.partitioner.default import murmur2 as kafka_python_murmur2
+
+
+@given(key=st.binary(max_size=40), partitions=st.integers(1, 50))
+def test_keys_go_where_other_clients_put_them(key: bytes, partitions: int) -> None:
+    assert murmur2(key) == kafka_python_murmur2(key)
+    assert partition_for_key(key, partitions) == (kafka_python_murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+@given(data=st.none() | st.binary(max_size=60) | st.text(max_size=20).map(str.encode))
+def test_what_is_shown_can_be_produced_again(data: bytes | None) -> None:
+    for data_format in (None, DataType.BINARY, DataType.STRING, DataType.JSON):
+        shown = show_data(data, data_format)
+        if shown is None:
+            assert data is None
+        elif shown.type is DataType.JSON:
+            again = encode_data(RecordData(type=shown.type, data=shown.data))
+            assert data is not None
+            assert json.loads(again or b"null") == json.loads(data)
+        else:
+            assert encode_data(RecordData(type=shown.type, data=shown.data)) == data
+
+
+def test_a_record_is_made_of_its_parts() -> None:
+    body = ProduceRecord(
+        key=RecordData(type=DataType.STRING, data="k"),
+        value=RecordData(type=DataType.JSON, data={"a": [1, "é"]}),
+        headers=[RecordHeader(name="h", value=base64.b64encode(b"\0").decode()), RecordHeader(name="none")],
+        timestamp=datetime(2024, 2, 3, tzinfo=UTC),
+    )
+    assert to_record(body, now_ms=1) == Record(0, 1_706_918_400_000, b"k", '{"a":[1,"é"]}'.encode(), (("h", b"\0"), ("none", None)))
+    assert to_record(ProduceRecord(), now_ms=7) == Record(0, 7, None, None)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (RecordData(type=DataType.BINARY, data="%"), "data=% is not a base64 string"),
+        (RecordData(type=DataType.BINARY, data=5), "must be a JSON string"),
+        (RecordData(type=DataType.STRING, data={}), "must be a JSON string"),
+        (RecordData(type=DataType.STRING, data="\ud800"), "half a surrogate pair"),
+    ],
+)
+def test_data_that_has_no_bytes_is_refused(data: RecordData, complaint: str) -> None:
+    with pytest.raises(ApiProblem, match=complaint):
+        encode_data(data)
+
+
+def test_times_are_shown_in_rfc_3339_even_when_they_are_nonsense() -> None:
+    assert format_timestamp(1_706_918_400_123) == "2024-02-03T00:00:00.123Z"
+    assert (format_timestamp(-1), format_timestamp(2**62)) == ("1970-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z")
+
+
+def test_a_time_before_1970_is_refused() -> None:
+    with pytest.raises(ApiProblem, match="before 1970"):
+        to_record(ProduceRecord(timestamp=datetime(1960, 1, 1, tzinfo=UTC)), now_ms=0)
