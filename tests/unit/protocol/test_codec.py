@@ -7,7 +7,7 @@ import pytest
 from kraft.common.errors import ProtocolError
 from kraft.coordinator.records.consumer_group_member_metadata_value import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
-from kraft.metadata.records.register_broker_record import RegisterBrokerRecord
+from kraft.metadata.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.protocol.codec import decoder_source, encoder_source
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest, DirectoryData
@@ -211,6 +211,27 @@ def test_an_array_longer_than_the_small_ones_takes_the_same_bytes() -> None:
     for count in (0, 1, 15, 16, 17, 18, 126, 127, 128, 1000):
         record = PartitionChangeRecord(isr=list(range(count)))
         assert PartitionChangeRecord.decode(record.encode(0), 0) == record
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 1000, 16382, 16383, 70000])
+def test_records_of_any_length_take_their_own_bytes(size: int) -> None:
+    partition = PartitionProduceData(records=bytes(size))
+    request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[partition])])
+    for version in (3, 9):
+        assert ProduceRequest.decode(request.encode(version), version) == request
+
+
+def test_a_string_longer_than_32767_bytes_is_refused_when_read() -> None:
+    longest = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 32767)]).encode(9)
+    assert MetadataRequest.decode(longest, 9).encode(9) == longest
+    longer = longest.replace(b"\x80\x80\x02", b"\x81\x80\x02").replace(b"xx\0", b"xxx\0")
+    with pytest.raises(ProtocolError, match="32767"):
+        MetadataRequest.decode(longer, 9)
+
+
+def test_a_port_is_unsigned() -> None:
+    record = RegisterBrokerRecord(end_points=[BrokerEndpoint(name="L", host="h", port=65535)])
+    assert RegisterBrokerRecord.decode(record.encode(0), 0) == record
 
 
 def test_the_compiled_text_can_be_read() -> None:
