@@ -1,0 +1,58 @@
+"""Schemathesis over the live app: whatever the OpenAPI document allows gets an answer that the document announces, and never a server error."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.checks import not_a_server_error
+from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+
+from api.app import create_app
+from api.ports import NodeIdentity
+from kraft.common.version import VERSION
+from tests.integration.rest_node import RunningNode, running_node
+from tests.unit.api.socket_port import SocketPort
+
+EXAMPLES = 200 if os.environ.get("KRAFT_SOAK") else 8
+CHECKS = (not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance)
+TOPIC, GROUP = "fuzzed", "fuzzers"
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
+    with running_node(tmp_path_factory.mktemp("fuzz")) as started:
+        yield started
+
+
+def document() -> dict[str, Any]:
+    """The same as the live app serves at /openapi.json, which a test below says; needed before any node runs."""
+    port = SocketPort("127.0.0.1", 0, NodeIdentity(node_id=1, roles=("broker",), cluster_id="x", version=VERSION))
+    return create_app(port).openapi()
+
+
+schema = schemathesis.openapi.from_dict(document())
+
+
+def test_the_live_document_is_the_one_that_is_tested(node: RunningNode) -> None:
+    assert httpx.get(f"{node.admin}/openapi.json", timeout=30).json() == document()
+
+
+@schema.parametrize()
+@settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck), derandomize=True)
+def test_every_operation_answers_as_documented(case: schemathesis.Case, node: RunningNode) -> None:
+    """Half of the requests speak of things that exist, so that more than 404 is seen."""
+    known = {"cluster_id": node.cluster_id, "broker_id": 1}
+    for name in known:
+        if name in case.path_parameters:
+            case.path_parameters[name] = known[name]
+    if len(str(case.path_parameters.get("topic_name", ""))) % 2:
+        case.path_parameters["topic_name"] = TOPIC
+    if "timeout_ms" in case.query:
+        case.query["timeout_ms"] = 0
+    case.call_and_validate(base_url=node.admin, checks=list(CHECKS), timeout=30)
