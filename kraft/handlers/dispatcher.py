@@ -67,11 +67,34 @@ class RequestDispatcher:
             counters = self.counters[key, version] = ApiCounters()
         counters.requests += 1
         if handler.raw is not None:
-            return handler.raw(frame, position, context, self._services)
+            return self._serve_raw(handler, frame, position, context)
         request, end = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
         if end != len(frame):
             raise ProtocolError(f"{api_keys.name_of(key)} version {version}: {len(frame) - end} bytes after the end of the request")
         return self._serve(handler, request, context, counters)
+
+    def _serve_raw(self, handler: Handler, frame: memoryview, position: int, context: RequestContext) -> Reply | Awaitable[Reply]:
+        assert handler.raw is not None
+        try:
+            outcome = handler.raw(frame, position, context, self._services)
+        except ProtocolError:
+            raise
+        except Exception as problem:  # The boundary of a request, as in `_serve`.
+            raise self._broken(context, problem) from problem
+        return outcome if type(outcome) is Reply else self._finish_raw(outcome, context)  # type: ignore[arg-type]  # A Reply is excluded.
+
+    async def _finish_raw(self, outcome: Awaitable[Reply], context: RequestContext) -> Reply:
+        try:
+            return await outcome
+        except (ProtocolError, OSError):
+            raise
+        except Exception as problem:  # Likewise.
+            raise self._broken(context, problem) from problem
+
+    def _broken(self, context: RequestContext, problem: Exception) -> ProtocolError:
+        """We went wrong in a request whose answer cannot carry it: log all, and have the connection closed."""
+        self._log_failure(context, problem)
+        return ProtocolError(f"{api_keys.name_of(context.api_key)} failed in the server; its log has the details")
 
     async def _serve(self, handler: Handler, request: Any, context: RequestContext, counters: ApiCounters) -> Reply:
         start = self._clock.now()
@@ -91,15 +114,18 @@ class RequestDispatcher:
 
     def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):
-            self._log.error(
-                "request failed",
-                api=api_keys.name_of(context.api_key),
-                version=context.api_version,
-                peer=context.peer.host,
-                client=context.client_id,
-                traceback="".join(traceback.format_exception(problem)),
-            )
+            self._log_failure(context, problem)
         return handler.error_response(request, code_of(problem), message_of(problem))
+
+    def _log_failure(self, context: RequestContext, problem: Exception) -> None:
+        self._log.error(
+            "request failed",
+            api=api_keys.name_of(context.api_key),
+            version=context.api_version,
+            peer=context.peer.host,
+            client=context.client_id,
+            traceback="".join(traceback.format_exception(problem)),
+        )
 
 
 def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
