@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.bench.systems import System, check_alive
@@ -10,9 +11,9 @@ from tests.vectors.plain import Batch
 from tests.vectors.wire import Connection
 
 PAUSE_S = 0.002
-RETRY_CODES = frozenset(
-    {3, 5, 6, 7, 13, 14, 15, 41, 100}
-)  # unknown topic, no leader, not leader, timed out, ..., not controller, unknown id: true for a moment
+DONE_CODES = frozenset({0, 36})  # done, or the topic exists from a try whose answer was lost
+# unknown topic, no leader, not leader, timed out, no network, loading, not available, too few brokers yet, not controller, unknown id: all pass.
+RETRY_CODES = frozenset({3, 5, 6, 7, 13, 14, 15, 38, 41, 100})
 
 
 def until_serving(system: System, timeout_s: float = 60) -> None:
@@ -48,15 +49,10 @@ def until_acknowledged(system: System, topic: str, *, create: bool, timeout_s: f
             continue
         try:
             if create:
-                ask(connection, "CreateTopics", 7, {"topics": [{"name": topic, "num_partitions": 1, "replication_factor": 1}], "timeout_ms": 5000})
-            while time.monotonic() < deadline:
-                answer = ask(connection, "Produce", 9, produce_body(topic))
-                code = answer["responses"][0]["partition_responses"][0]["error_code"]
-                if code == 0:
-                    return time.perf_counter()
-                if code not in RETRY_CODES:
-                    raise RuntimeError(f"{system.name}: the record was refused with error {code}")
-                time.sleep(PAUSE_S)
+                retry(connection, "CreateTopics", 7, create_body(topic), lambda answer: answer["topics"][0]["error_code"], deadline)
+                create = False
+            retry(connection, "Produce", 9, produce_body(topic), lambda answer: answer["responses"][0]["partition_responses"][0]["error_code"], deadline)
+            return time.perf_counter()
         except OSError:
             time.sleep(PAUSE_S)
         finally:
@@ -70,6 +66,22 @@ def ask(connection: Connection, api: str, version: int, body: dict[str, Any]) ->
     if isinstance(answer, str):
         raise ConnectionResetError(answer)
     return answer
+
+
+def retry(connection: Connection, api: str, version: int, body: dict[str, Any], code_of: Callable[[dict[str, Any]], int], deadline: float) -> None:
+    """Ask until it is done. Raises RuntimeError for a refusal that will not pass."""
+    while time.monotonic() < deadline:
+        code = code_of(ask(connection, api, version, body))
+        if code in DONE_CODES:
+            return
+        if code not in RETRY_CODES:
+            raise RuntimeError(f"{api} was refused with error {code}")
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"{api} was not answered well in time, last with error {code}")
+
+
+def create_body(topic: str) -> dict[str, Any]:
+    return {"topics": [{"name": topic, "num_partitions": 1, "replication_factor": 1}], "timeout_ms": 5000}
 
 
 def produce_body(topic: str) -> dict[str, Any]:
