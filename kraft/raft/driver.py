@@ -49,6 +49,7 @@ class RaftDriver(QuorumView, RequestEntries):
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
         """Raises CorruptData, OSError."""
+        super().__init__()
         self.config = config
         self._world = world
         self._serde = serde
@@ -86,6 +87,7 @@ class RaftDriver(QuorumView, RequestEntries):
                 raft_nursery.cancel_scope.cancel()
         finally:
             self._nursery = None
+            self.refuse_requests()
             self._storage.close()
 
     async def _carry_out(self) -> None:
@@ -259,13 +261,6 @@ class RaftDriver(QuorumView, RequestEntries):
             self._node, self.config.quorum.local, version,
             now_ms=self._now_ms(), wall_ms=self._world.clock.wall_ms(), observer_expiry_ms=self.config.quorum.observer_expiry_ms,
         )  # fmt: skip
-
-    async def ask(self, request: core.Request) -> Waiter:
-        """Put a request to the core and wait for its answer."""
-        waiter = Waiter()
-        self._step(events.RequestReceived(waiter, request))
-        await waiter.answered.wait()
-        return waiter
 
     def _reply(self, reply: Reply) -> None:
         waiter, response = reply.token, reply.response

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import trio
 
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.schema import Message
 from kraft.raft import wire_requests, wire_responses
+from kraft.raft.core import events
 from kraft.raft.core import messages as core
 
 LATEST = 1 << 15  # A version above all: for callers that know theirs to be new enough for everything.
@@ -28,9 +31,32 @@ class RequestEntries:
     Raises ApiError for a request about anything but the quorum.
     """
 
-    async def ask(self, request: core.Request) -> Waiter:
-        """Put a request to the core and wait for its answer."""
+    def __init__(self) -> None:
+        self._left = False
+        self._waiting: dict[Waiter, None] = {}
+
+    def _step(self, event: events.Event) -> None:
         raise NotImplementedError
+
+    async def ask(self, request: core.Request) -> Waiter:
+        """Put a request to the core and wait for its answer. Raises ApiError once this node takes no more part in the quorum."""
+        waiter = Waiter()
+        if not self._left:
+            self._waiting[waiter] = None
+            self._step(events.RequestReceived(waiter, request))
+            try:
+                await waiter.answered.wait()
+            finally:
+                del self._waiting[waiter]
+        if waiter.response is None:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "this node has left the quorum")
+        return waiter
+
+    def refuse_requests(self) -> None:
+        """This node takes no more part: whoever waits is told so, and whoever asks from now on."""
+        self._left = True
+        for waiter in self._waiting:
+            waiter.answered.set()
 
     async def vote(self, request: Message, version: int = LATEST) -> Message:
         return await self._serve(request, version)

@@ -138,6 +138,8 @@ def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
     """No answer. From the leader: look for another; if its port refused, it is dead, and we stand soon instead of after the whole fetch timeout."""
     q.back_off(waiting)
     role = q.role
+    if isinstance(role, Resigned) and refused:
+        role.unacknowledged.pop(waiting.to, None)  # Who is gone need not be told.
     if not isinstance(role, Follower):
         return
     if waiting.to != role.leader_id:

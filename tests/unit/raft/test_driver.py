@@ -24,6 +24,8 @@ from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterReq
 from kraft.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
 from kraft.protocol.messages.vote_request import VoteRequest
 from kraft.protocol.schema import Message
+from kraft.raft import wire_requests
+from kraft.raft.core import messages as core
 from kraft.raft.core.config import QuorumConfig
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.driver import RaftDriver
@@ -245,6 +247,27 @@ def test_shutdown_of_a_lone_node_does_not_hang(tmp_path: Path) -> None:
                 await nursery.start(member.run)
                 await until(lambda: member.leads)
                 await member.driver.shutdown()
+
+    run(body)
+
+
+def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
+    async def body() -> None:
+        member = alone(tmp_path)
+
+        async def ask(epoch: int) -> None:
+            request = wire_requests.TO_WIRE[core.FetchRequest](core.FetchRequest(key_of(9), epoch, member.driver.log_end_offset, epoch, max_wait_ms=60_000))
+            with pytest.raises(ApiError) as refused:
+                await member.driver.fetch(request)
+            assert refused.value.code == ErrorCode.BROKER_NOT_AVAILABLE
+
+        with trio.fail_after(3):
+            async with trio.open_nursery() as nursery:
+                async with running(member):
+                    await until(lambda: member.leads)
+                    nursery.start_soon(ask, 1)
+                    await until(lambda: member.driver._waiting)
+            await ask(1)
 
     run(body)
 
