@@ -188,21 +188,25 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     counts = ConnectionCounts()
     timeout = config.seconds("request.timeout.ms")
     channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout)
-    async with trio.open_nursery() as node_nursery, trio.open_nursery() as broker_nursery:
-        if config.is_controller:
-            bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
-            node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
-            shared.loader.add_publisher(node.controller.publisher)
-            node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
-        first = _FirstImage()
-        shared.loader.add_publisher(first)
-        await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
-        if config.is_broker:
-            node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, shared.finalized_features, broker_nursery)
-            await _start_broker(node.broker, parts, first, broker_nursery)
-        task_status.started(node)
-        await stop.wait()
-        await _stop(node, parts, broker_nursery)
+    async with trio.open_nursery() as node_nursery:
+        async with trio.open_nursery() as broker_nursery:
+            if config.is_controller:
+                bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
+                node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
+                shared.loader.add_publisher(node.controller.publisher)
+                node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
+            first = _FirstImage()
+            shared.loader.add_publisher(first)
+            await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
+            if config.is_broker:
+                features = shared.finalized_features
+                node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
+                await _start_broker(node.broker, parts, first, broker_nursery)
+            task_status.started(node)
+            await stop.wait()
+            await _leave(node, parts)
+            broker_nursery.cancel_scope.cancel()
+        await _close_logs(node, parts)  # Outside the broker's nursery: what was cancelled with it could not close anything.
         channel.close()
         await shared.raft.shutdown()
         node_nursery.cancel_scope.cancel()
@@ -218,15 +222,17 @@ async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage,
     await broker.lifecycle.unfenced.wait()
 
 
-async def _stop(node: Node, parts: _Parts, broker_nursery: trio.Nursery) -> None:
-    """Leaderships away, listeners closed, logs closed in good order."""
-    log = parts.loggers.get("node")
+async def _leave(node: Node, parts: _Parts) -> None:
+    """Leaderships away, listeners closed."""
     if node.broker is not None:
         deadline = parts.world.clock.now() + parts.config.seconds("kraft.shutdown.timeout.ms") / 2
         await node.broker.leave(deadline)
-    broker_nursery.cancel_scope.cancel()
+
+
+async def _close_logs(node: Node, parts: _Parts) -> None:
+    """Logs closed in good order, after the last who could write to them has ended."""
     if node.broker is not None:
         for _ in parts.logs.close_logs():
             await trio.lowlevel.checkpoint()
         parts.logs.finish_shutdown(node.broker.lifecycle.epoch)
-    log.info("stopped")
+    parts.loggers.get("node").info("stopped")
