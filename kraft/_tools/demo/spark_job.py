@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
-def session() -> Any:
-    """A local Spark session with `format("kraft")`. Its workers run this very Python and find this very kraft."""
+@contextmanager
+def stderr_to(path: Path) -> Iterator[None]:
+    """Processes started meanwhile write their errors to `path`: a JVM greets with warnings that concern nobody."""
+    kept = os.dup(2)
+    with open(path, "ab") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def session(log: Path) -> Any:
+    """A local Spark session with `format("kraft")`; the JVM's own words go to `log`. Its workers run this very Python and find this very kraft."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")]))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -18,14 +33,9 @@ def session() -> Any:
     import kraft.spark
 
     builder: Any = SparkSession.builder
-    spark = (
-        builder.master("local[2]")
-        .appName("kraft demo")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    builder = builder.master("local[2]").appName("kraft demo").config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    with stderr_to(log):
+        spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     kraft.spark.register(spark)
     return spark

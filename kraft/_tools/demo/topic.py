@@ -15,7 +15,7 @@ Progress = Callable[[int], None]
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], progress: Progress) -> Digest:
-    """Write every record, idempotently, and wait for all acknowledgements. Answers what was written."""
+    """Write every record, idempotently, and wait for all acknowledgements; `progress` is told what was handed over. Answers what was written."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "compression.type": "lz4"})
     digest, refused = Digest(), []
 
@@ -33,7 +33,7 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], 
         digest.add(key, value)
         if digest.count % PROGRESS_STEP == 0:
             producer.poll(0)
-            progress(digest.count - len(producer))
+            progress(digest.count)
     left = producer.flush(60)
     if refused or left:
         raise DemoError(f"{len(refused)} records were refused and {left} not acknowledged: {refused[:1]}")
