@@ -138,7 +138,7 @@ class LocalLog:
         opened: list[OpenFile] = []
         if self.unsynced_directory and self.topic_id is not None:
             opened.append(self.cache.get(self.path(PARTITION_METADATA)))
-        first = segment_at(self.segments, start)
+        first = segment_at(self.segments, max(start - 1, 0))  # A segment that was flushed before it was closed has indexes that were not.
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
             if segment.base_offset >= end and index > first:

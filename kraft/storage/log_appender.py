@@ -124,8 +124,6 @@ class LogAppender(LogState):
         assert pending.segment is not None
         self._pending = None
         segment, interval = pending.segment, self.config.index_interval_bytes
-        if not segment.size:
-            self.local.unsynced_names = True  # The file was made by this append.
         for appended in pending.batches:
             batch = appended.batch
             segment.appended(batch.size, appended.last_offset, batch.max_timestamp, interval)

@@ -112,7 +112,7 @@ class LogDirectory:
         points, starts = {}, {}
         for topic_partition, log in self.logs.items():
             if log.local.files_exist:
-                points[topic_partition] = log.recovery_point
+                points[topic_partition] = log.recovery_point_to_keep
                 if log.log_start_offset > log.segments[0].base_offset:
                     starts[topic_partition] = log.log_start_offset
         return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})

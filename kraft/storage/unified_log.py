@@ -203,6 +203,15 @@ class UnifiedLog(LogAppender):
     def unflushed_messages(self) -> int:
         return self.log_end_offset - self.recovery_point
 
+    @property
+    def recovery_point_to_keep(self) -> int:
+        """The recovery point as checkpoints have it: one less while all of a growing segment is flushed, because its indexes are not.
+
+        Should the segment be closed and the power fail, loading then reads it, instead of trusting an index that was never made durable.
+        """
+        is_flushed_and_growing = self.recovery_point == self.log_end_offset and self.active_segment.size
+        return self.recovery_point - 1 if is_flushed_and_growing else self.recovery_point
+
     def flush_is_due(self, now_ms: int) -> bool:
         """By flush.messages or flush.ms."""
         unflushed = self.log_end_offset - self.recovery_point

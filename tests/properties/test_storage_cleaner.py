@@ -27,6 +27,11 @@ SEEDS = 1000 if os.environ.get("KRAFT_SOAK") else 60
 Entry = tuple[int, bytes | None, bytes | None]
 
 
+def living(values: dict[bytes | None, bytes | None]) -> dict[bytes | None, bytes]:
+    """The keys that a reader ends up with: a deleted one counts as never written."""
+    return {key: value for key, value in values.items() if value is not None}
+
+
 class CleanedLog:
     """A compacted partition through many lives, and every record that was ever durable in it."""
 
@@ -126,7 +131,7 @@ class CleanedLog:
         assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found})
         truth = {key: value for _, key, value in self.written}
         seen = {key: value for _, key, value in found}
-        assert {key: value for key, value in truth.items() if value is not None} == {key: value for key, value in seen.items() if value is not None}
+        assert living(truth) == living(seen)
 
 
 @pytest.mark.parametrize("block", range(10))
@@ -156,3 +161,40 @@ def test_a_finished_cleaning_leaves_one_record_a_key() -> None:
             pass
         keys = [key for offset, key, _ in content(cleaned.log) if offset < candidate.first_uncleanable_offset]
         assert len(keys) == len(set(keys))
+
+
+def durable_log(seed: int) -> tuple[CleanedLog, dict[bytes | None, bytes | None]]:
+    """A log of several small segments, all durable, and the value that each key has in it."""
+    cleaned = CleanedLog(seed)
+    cleaned.config = LogConfig(cleanup_policy=("compact",), segment_bytes=2000, delete_retention_ms=0, min_cleanable_dirty_ratio=0.0)
+    cleaned.manager.reconfigure("t")
+    cleaned.cleaner = LogCleanerManager(cleaned.manager)
+    for _ in range(6):
+        cleaned.append()
+        cleaned.log.roll(cleaned.now_ms)
+        cleaned.log.flush()
+    return cleaned, {key: value for _, key, value in content(cleaned.log)}
+
+
+@pytest.mark.parametrize("seed", range(8 if SEEDS > 100 else 3))
+def test_the_power_may_fail_at_any_file_call_of_a_cleaning(seed: int) -> None:
+    point = 0
+    while True:
+        cleaned, truth = durable_log(seed)
+        cleaned.machine.node.die_after_calls(point, power_lost=True)
+        point += 1 if point > 40 else 5
+        try:
+            cleaned.clean()
+        except NodeDied:
+            with contextlib.suppress(NodeDied):
+                cleaned.manager.release()
+            cleaned.machine.power_off()
+            cleaned.open()
+            found = content(cleaned.log)
+            assert living({key: value for _, key, value in found}) == living(truth), point
+            assert [offset for offset, _, _ in found] == sorted({offset for offset, _, _ in found}), point
+            cleaned.manager.release()
+            continue
+        cleaned.machine.node.die_after_calls(10**9, power_lost=False)
+        cleaned.manager.release()
+        return

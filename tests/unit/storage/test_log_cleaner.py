@@ -22,7 +22,7 @@ def machine() -> Machine:
     return Machine()
 
 
-def put(log: UnifiedLog, key: bytes, value: bytes | None, **options: int | bool) -> int:
+def put(log: UnifiedLog, key: bytes | None, value: bytes | None, **options: int | bool) -> int:
     offset = log.append_as_leader(batch_of(value, keys=(key,), **options), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR).first_offset
     log.update_high_watermark(log.log_end_offset)
     return offset
@@ -110,6 +110,15 @@ def test_the_batch_at_the_high_watermark_and_the_last_of_a_producer_stay_as_empt
     assert found == [(1, 0, 5, 1), (2, 1, -1, -1)]
     log.close()
     assert machine.log(CONFIG, clean=True).producers.producers[5].last_sequence == 1
+
+
+def test_records_without_a_key_go_and_the_one_at_the_high_watermark_leaves_its_batch(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    for _ in range(3):
+        put(log, None, b"no key")
+    clean(log)
+    assert [(batch.base_offset, batch.count) for batch in batches_in(log)] == [(2, 0)]
+    assert log.log_end_offset == 3
 
 
 def test_the_active_segment_and_what_is_not_durable_are_left_alone(machine: Machine) -> None:

@@ -163,3 +163,40 @@ def test_a_clean_mark_that_is_belied_by_a_torn_tail_is_not_believed(machine: Mac
     log = machine.log(CONFIG, clean=True)
     assert log.log_end_offset == 20
     assert "belies" in events(log) or "does not end" in events(log)
+
+
+def test_stale_epochs_in_the_checkpoint_give_way_to_those_of_the_batches(machine: Machine) -> None:
+    written(machine)
+    write_file(machine.files, f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n2\n0 0\n5 3\n")
+    machine.kill()
+    assert machine.log(CONFIG).leader_epoch_cache.entries == ((0, 0), (1, 8), (2, 16))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_was_gone_when_a_log_was_loaded_does_not_come_back(seed: int) -> None:
+    machine = Machine(seed)
+    log = written(machine)
+    log.flush()
+    last = log.active_segment
+    machine.files.remove(last.path(".log"))  # as by a truncation that died before its directory sync
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert log.log_end_offset == last.base_offset
+    log.append_as_leader(batch_of(b"new"), 3, now_ms=NOW_MS)
+    machine.power_off()
+    assert machine.log(CONFIG).log_end_offset in (last.base_offset, last.base_offset + 1)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_power_loss_after_retention_leaves_the_offsets_where_they_were(seed: int) -> None:
+    machine = Machine(seed)
+    config = LogConfig(segment_bytes=400, retention_bytes=0)
+    log = machine.log(config)
+    for _ in range(9):
+        log.append_as_leader(batch_of(b"v" * 40), 0, now_ms=NOW_MS)
+    log.flush()
+    log.update_high_watermark(9)
+    log.delete_old_segments(NOW_MS)
+    assert (log.log_start_offset, log.size) == (9, 0)
+    machine.power_off()
+    assert machine.log(config).log_end_offset == 9

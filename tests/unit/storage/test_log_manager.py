@@ -83,6 +83,7 @@ def test_checkpoints_are_kafkas_text(machine: Machine) -> None:
     log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
     log.update_high_watermark(1)
     log.flush()
+    log.append_as_leader(batch_of(b"b"), 0, now_ms=NOW_MS)
     manager.checkpoint_all()
     assert read_file(machine.files, "/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 1\n"
     assert read_file(machine.files, "/data/replication-offset-checkpoint") == b"0\n1\nt 0 1\n"

@@ -11,8 +11,10 @@ from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.compression import GZIP, ZSTD
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.offset_index import OffsetIndex
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import DIRECTORY, NOW_MS, TOPIC_ID, Machine, batch_of, batches_in, content
 
@@ -353,3 +355,31 @@ def test_open_files_stay_within_the_bound_and_a_slice_outlives_eviction(machine:
     assert len(data.slices) > 4
     assert len(cache) <= 2
     assert len(data.read()) == log.size
+
+
+def test_a_flush_that_a_truncation_overtook_says_nothing_about_the_new_end(machine: Machine) -> None:
+    log = machine.log()
+    for value in (b"a", b"b", b"c"):
+        log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
+    job = log.prepare_flush()
+    assert job is not None
+    job.run()
+    log.truncate_to(1, NOW_MS)
+    log.append_as_leader(batch_of(b"new"), 1, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"new"), 1, now_ms=NOW_MS)
+    log.finish_flush(job)
+    assert log.recovery_point <= 1
+
+
+def test_an_index_waits_in_memory_while_the_disk_is_full(machine: Machine) -> None:
+    machine.files.make_directories(DIRECTORY)
+    index = OffsetIndex(FileCache(machine.files), f"{DIRECTORY}/i.index", 0)
+    machine.disk.capacity = machine.disk.used + 1003
+    for entry in range(1, 1000):
+        index.append(entry, entry * 10)
+    machine.disk.capacity = 1 << 30
+    index.append(1000, 10_000)
+    index.spill()
+    again = OffsetIndex(FileCache(machine.files), f"{DIRECTORY}/i.index", 0)
+    assert [again.entry(n) for n in range(again.count)] == [(n, n * 10) for n in range(1, 1001)]
+    assert again.lookup(500) == (500, 5000)
