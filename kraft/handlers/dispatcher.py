@@ -68,9 +68,8 @@ class RequestDispatcher:
         counters.requests += 1
         if handler.raw is not None:
             return self._serve_raw(handler, frame, position, context)
-        request, end = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
-        if end != len(frame):
-            raise ProtocolError(f"{api_keys.name_of(key)} version {version}: {len(frame) - end} bytes after the end of the request")
+        # What follows the request is ignored, as Kafka does: librdkafka leaves three bytes behind when it asks Metadata for all topics.
+        request, _ = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
         return self._serve(handler, request, context, counters)
 
     def _serve_raw(self, handler: Handler, frame: memoryview, position: int, context: RequestContext) -> Reply | Awaitable[Reply]:

@@ -36,7 +36,7 @@ def metadata(frame: memoryview, position: int, context: RequestContext, broker: 
     body = broker.metadata.encoded.get(key)
     if body is not None:
         return _framed(context, body)
-    request = MetadataRequest.decode(key[2], context.api_version)
+    request, _ = MetadataRequest.decode_from(key[2], 0, context.api_version)
     return _answer(request, key, context, broker)
 
 

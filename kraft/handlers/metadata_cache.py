@@ -15,6 +15,7 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.world.ports import Clock
 
 ENCODED_ANSWERS_MAX = 64
+ENCODED_KEY_BYTES_MAX = 64 * 1024
 
 
 class BrokerNode(NamedTuple):
@@ -61,6 +62,9 @@ class MetadataCache:
         return True
 
     def remember(self, key: tuple[int, str, bytes], body: bytes) -> None:
+        """Keep `body` for the same request, unless that is so long that keeping it costs more than answering again."""
+        if len(key[2]) > ENCODED_KEY_BYTES_MAX:
+            return
         if len(self.encoded) >= ENCODED_ANSWERS_MAX:
             self.encoded.clear()
         self.encoded[key] = body

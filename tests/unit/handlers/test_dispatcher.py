@@ -1,0 +1,81 @@
+"""What becomes of a frame before and after its handler."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Awaitable
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.common.errors import ProtocolError
+from kraft.common.logging import Loggers
+from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.metadata_cache import ENCODED_KEY_BYTES_MAX, MetadataCache
+from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.network.reply import Peer, Reply
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.framing import decode_response, encode_request
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.world.real import RealWorld
+
+PEER = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
+
+
+def dispatcher(*handlers: Handler) -> RequestDispatcher:
+    world = RealWorld(log_sink=lambda event: None)
+    return RequestDispatcher(Registry(BROKER, handlers), None, world.clock, Loggers(world.log_sink, world.clock, "debug").get("requests"))
+
+
+def dispatch(dispatching: RequestDispatcher, frame: bytes) -> bytes:
+    async def serve() -> bytes:
+        outcome: Reply | Awaitable[Reply] = dispatching.dispatch(PEER, memoryview(frame))
+        reply = outcome if isinstance(outcome, Reply) else await outcome
+        return b"".join(bytes(part) for part in reply.parts)  # type: ignore[arg-type]  # No files here.
+
+    return trio.run(serve)
+
+
+def heartbeats(seen: list[Any]) -> Handler:
+    api = Handler(ApiKey.HEARTBEAT, between(0, 4))
+
+    @api.serve
+    async def serve(request: HeartbeatRequest, context: RequestContext, services: None) -> HeartbeatResponse:
+        seen.append(request)
+        return HeartbeatResponse()
+
+    return api
+
+
+@pytest.mark.parametrize("version", [0, 4])
+def test_bytes_after_a_request_are_ignored_as_kafka_does(version: int) -> None:
+    seen: list[Any] = []
+    request = HeartbeatRequest(group_id="g", member_id="m")
+    frame = encode_request(ApiKey.HEARTBEAT, version, 7, "c", request)[4:] + b"\1\0\0"
+    reply = dispatch(dispatcher(heartbeats(seen)), frame)
+    assert seen == [request]
+    assert decode_response(ApiKey.HEARTBEAT, version, memoryview(reply)[4:]) == (7, HeartbeatResponse())
+
+
+def test_a_request_that_ends_early_breaks_the_protocol() -> None:
+    frame = encode_request(ApiKey.HEARTBEAT, 4, 7, "c", HeartbeatRequest(group_id="g", member_id="m"))[4:]
+    for cut in range(len(frame)):
+        with pytest.raises(ProtocolError):
+            dispatch(dispatcher(heartbeats([])), frame[:cut])
+
+
+@pytest.mark.parametrize(("key", "version"), [(ApiKey.HEARTBEAT, 5), (ApiKey.HEARTBEAT, -1), (ApiKey.FETCH, 4), (-1, 0), (32767, 0)])
+def test_what_is_not_served_breaks_the_protocol(key: int, version: int) -> None:
+    with pytest.raises(ProtocolError, match="not served"):
+        dispatch(dispatcher(heartbeats([])), struct.pack(">hhih", key, version, 7, -1) + b"\0\0\0")
+
+
+def test_answers_to_huge_requests_are_not_kept() -> None:
+    cache = MetadataCache(RealWorld(log_sink=lambda event: None).clock, MetadataImage())
+    cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX + 1)), b"answer")
+    assert not cache.encoded
+    cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX)), b"answer")
+    assert len(cache.encoded) == 1
