@@ -1,0 +1,67 @@
+"""The Java client's property names as librdkafka's."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from kraft.spark.client_config import admin_config, consumer_config, producer_config, translate
+from kraft.spark.errors import DataLoss
+
+
+def test_names_that_differ_are_translated_and_others_pass() -> None:
+    given = {"fetch.max.wait.ms": "5", "request.timeout.ms": "9", "client.rack": "r", "max.poll.records": "1", "buffer.memory": "2097152"}
+    assert translate(given) == {"fetch.wait.max.ms": "5", "socket.timeout.ms": "9", "client.rack": "r", "queue.buffering.max.kbytes": "2048"}
+
+
+def test_readers_see_uncommitted_records_unless_told_otherwise_and_never_commit() -> None:
+    config = consumer_config({"bootstrap.servers": "h:1", "enable.auto.commit": "true"}, "g")
+    assert (config["isolation.level"], config["enable.auto.commit"], config["group.id"]) == ("read_uncommitted", "false", "g")
+    assert consumer_config({"isolation.level": "read_committed", "group.id": "mine"}, "g")["isolation.level"] == "read_committed"
+
+
+def test_writers_are_idempotent_and_place_keys_as_java_does() -> None:
+    config = producer_config({"acks": "1", "enable.idempotence": "false"})
+    assert (config["partitioner"], config["acks"], config["enable.idempotence"]) == ("murmur2_random", "1", "false")
+    assert producer_config({})["enable.idempotence"] == "true"
+
+
+def test_look_ups_get_no_consumer_settings() -> None:
+    assert not {"group.id", "isolation.level"} & admin_config({"group.id": "g", "isolation.level": "read_committed"}).keys()
+
+
+def test_jaas_text_becomes_user_and_password() -> None:
+    text = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="a b" password="p\\"w;x";'
+    assert translate({"sasl.jaas.config": text}) == {"sasl.username": "a b", "sasl.password": 'p"w;x'}
+
+
+@pytest.mark.parametrize("text", ["secret", "com.sun.security.auth.module.Krb5LoginModule required secret=x;", "a.PlainLoginModule required password=secret;"])
+def test_jaas_text_that_cannot_be_honoured_is_refused_without_its_secrets(text: str) -> None:
+    with pytest.raises(ValueError, match=r"sasl\.jaas\.config") as caught:
+        translate({"sasl.jaas.config": text})
+    assert "secret" not in str(caught.value)
+
+
+def test_stores_are_pem_or_refused() -> None:
+    assert translate({"ssl.truststore.location": "/ca.pem"}) == {"ssl.ca.location": "/ca.pem"}
+    assert translate({"ssl.keystore.location": "/k", "ssl.keystore.type": "PKCS12"}) == {"ssl.keystore.location": "/k"}
+    with pytest.raises(ValueError, match="export it as PEM"):
+        translate({"ssl.truststore.location": "/t.jks"})
+
+
+def test_host_names_are_checked_unless_switched_off_by_name() -> None:
+    assert translate({"ssl.endpoint.identification.algorithm": ""}) == {"ssl.endpoint.identification.algorithm": "none"}
+
+
+def test_a_java_partitioner_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"kafka\.partitioner instead|set kafka\.partitioner"):
+        translate({"partitioner.class": "x.Y"})
+
+
+def test_an_error_of_ours_crosses_to_another_process_as_text() -> None:
+    loss = DataLoss("PARTITIONS_DELETED", "Partitions t-0 have been deleted.")
+    arrived = pickle.loads(pickle.dumps(loss))
+    assert str(arrived) == str(loss)
+    assert "[KAFKA_DATA_LOSS.PARTITIONS_DELETED]" in str(arrived)
+    assert "failOnDataLoss to false" in str(arrived)

@@ -1,0 +1,72 @@
+"""Which offsets a task reads, and how many a trigger takes."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.ranges import OffsetRange, rate_limit, split_ranges
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+RANGES = st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 2000)), max_size=8).map(
+    lambda pairs: [OffsetRange("t", index, start, start + size) for index, (start, size) in enumerate(pairs)]
+)
+
+
+@given(ranges=RANGES, partitions_min=st.none() | st.integers(1, 40), records_max=st.none() | st.integers(1, 500))
+def test_tasks_cover_every_range_without_gap_or_overlap(ranges: list[OffsetRange], partitions_min: int | None, records_max: int | None) -> None:
+    tasks = split_ranges(ranges, partitions_min, records_max)
+    for whole in ranges:
+        parts = sorted(task for task in tasks if task.partition == whole.partition)
+        if whole.size <= 0:
+            assert parts == []
+            continue
+        assert [parts[0].start, parts[-1].end] == [whole.start, whole.end]
+        assert all(left.end == right.start for left, right in pairwise(parts))
+    assert all(task.size > 0 for task in tasks)
+    if records_max is not None:
+        assert all(task.size <= records_max for task in tasks)
+
+
+def test_without_a_wish_each_partition_is_one_task() -> None:
+    assert split_ranges([OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 5, 5)], None, None) == [OffsetRange("t", 0, 0, 10)]
+
+
+def test_large_ranges_are_cut_and_small_ones_left() -> None:
+    tasks = split_ranges([OffsetRange("t", 0, 0, 90), OffsetRange("t", 1, 0, 10)], 4, None)
+    assert [(task.partition, task.start, task.end) for task in tasks] == [(0, 0, 30), (0, 30, 60), (0, 60, 90), (1, 0, 10)]
+
+
+def test_a_range_survives_the_way_to_a_worker() -> None:
+    whole = OffsetRange("t", 3, 5, 8)
+    assert pickle.loads(pickle.dumps(whole)) == whole
+    assert (whole.size, whole.topic_partition) == (3, TopicPartition("t", 3))
+
+
+@given(limit=st.integers(1, 10_000), lags=st.lists(st.integers(0, 5000), min_size=1, max_size=10))
+def test_a_limit_starves_nobody_and_passes_no_end(limit: int, lags: list[int]) -> None:
+    start = {TopicPartition("t", index): index * 7 for index in range(len(lags))}
+    latest = {TopicPartition("t", index): index * 7 + lag for index, lag in enumerate(lags)}
+    ends = rate_limit(limit, start, latest, lambda partitions: {})
+    for partition, end in ends.items():
+        assert start[partition] <= end <= latest[partition]
+        assert (end > start[partition]) == (latest[partition] > start[partition])
+    assert sum(end - start[partition] for partition, end in ends.items()) <= limit + len(lags)
+
+
+def test_a_limit_is_shared_in_proportion_to_lag() -> None:
+    assert rate_limit(10, {T0: 0, T1: 0}, {T0: 80, T1: 20}, lambda partitions: {}) == {T0: 8, T1: 2}
+
+
+def test_a_partition_that_is_new_counts_from_its_start() -> None:
+    assert rate_limit(10, {T0: 0}, {T0: 10, T1: 110}, lambda partitions: dict.fromkeys(partitions, 100)) == {T0: 5, T1: 105}
+
+
+@pytest.mark.parametrize("latest", [{T0: 5}, {T0: 3}])
+def test_without_lag_the_end_stands(latest: dict[TopicPartition, int]) -> None:
+    assert rate_limit(10, {T0: 5}, latest, lambda partitions: {}) == latest

@@ -1,0 +1,106 @@
+"""How far a micro-batch reads, with the cluster's offsets told by the test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.errors import SourceError
+from kraft.spark.options import stream_options
+
+datasource = pytest.importorskip("pyspark.sql.streaming.datasource")
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class ToldOffsets:
+    """Answers what the test sets, in place of a cluster."""
+
+    def __init__(self, latest: Mapping[TopicPartition, int]) -> None:
+        self.now = dict(latest)
+
+    def latest(self, known: object = None) -> dict[TopicPartition, int]:
+        return dict(self.now)
+
+    def earliest(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(partitions, 0)
+
+
+def reader(latest: Mapping[TopicPartition, int], **options: str) -> Any:
+    from kraft.spark.stream_reader import KafkaStreamReader
+
+    made = KafkaStreamReader(stream_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **options}))
+    made._offsets = ToldOffsets(latest)  # type: ignore[assignment]
+    return made
+
+
+def offset(first: int, second: int) -> dict[str, dict[str, int]]:
+    return {"t": {"0": first, "1": second}}
+
+
+def test_a_limit_is_chosen_from_the_options() -> None:
+    assert isinstance(reader({}).getDefaultReadLimit(), datasource.ReadAllAvailable)
+    assert reader({}, maxOffsetsPerTrigger="7").getDefaultReadLimit() == datasource.ReadMaxRows(7)
+    assert reader({}, minOffsetsPerTrigger="3").getDefaultReadLimit() == datasource.ReadMinRows(3)
+    assert reader({}, minOffsetsPerTrigger="3", maxOffsetsPerTrigger="7").getDefaultReadLimit() == datasource.ReadMaxRows(7)
+
+
+def test_a_trigger_takes_no_more_than_its_most() -> None:
+    assert reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10").latestOffset(offset(0, 0), datasource.ReadMaxRows(10)) == offset(8, 2)
+
+
+def test_all_that_is_available_overrules_the_options() -> None:
+    made = reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10", minOffsetsPerTrigger="5")
+    assert made.latestOffset(offset(0, 0), datasource.ReadAllAvailable()) == offset(80, 20)
+
+
+def test_a_trigger_waits_for_its_least_after_the_first() -> None:
+    made = reader({T0: 1, T1: 0}, minOffsetsPerTrigger="5")
+    limit = made.getDefaultReadLimit()
+    assert made.latestOffset(offset(0, 0), limit) == offset(1, 0)
+    made._offsets.now = {T0: 4, T1: 0}
+    assert made.latestOffset(offset(1, 0), limit) == offset(1, 0)
+    made._offsets.now = {T0: 4, T1: 2}
+    assert made.latestOffset(offset(1, 0), limit) == offset(4, 2)
+
+
+def test_no_trigger_waits_longer_than_its_delay() -> None:
+    made = reader({T0: 1, T1: 0}, minOffsetsPerTrigger="5", maxTriggerDelay="0ms")
+    assert made.latestOffset(offset(0, 0), made.getDefaultReadLimit()) == offset(1, 0)
+    made._offsets.now = {T0: 2, T1: 0}
+    assert made.latestOffset(offset(1, 0), made.getDefaultReadLimit()) == offset(2, 0)
+
+
+def test_available_now_ends_where_the_topic_ended_at_the_start_of_the_query() -> None:
+    made = reader({T0: 5, T1: 5}, minOffsetsPerTrigger="100")
+    made.prepareForTriggerAvailableNow()
+    made._offsets.now = {T0: 9, T1: 9}
+    assert made.latestOffset(offset(0, 0), made.getDefaultReadLimit()) == offset(5, 5)
+    assert made.latestOffset(offset(5, 5), made.getDefaultReadLimit()) == offset(5, 5)
+
+
+@pytest.mark.parametrize(
+    ("now", "until", "condition"),
+    [
+        ({T0: 5, T1: 5}, {"t": {"0": 5}}, "MISMATCHED_TOPIC_PARTITIONS"),
+        ({T0: 5, T1: 5}, offset(6, 5), "THAN_PREFETCHED"),
+        ({T0: 5}, offset(5, 5), "LOST_TOPIC_PARTITIONS"),
+        ({T0: 5, T1: 3}, offset(5, 5), "THAN_LATEST"),
+    ],
+)
+def test_under_available_now_partitions_neither_come_go_nor_shrink(now: dict[TopicPartition, int], until: dict[str, Any], condition: str) -> None:
+    made = reader({T0: 5, T1: 5})
+    made.prepareForTriggerAvailableNow()
+    made._offsets.now = now
+    with pytest.raises(SourceError, match=condition):
+        made.partitions(offset(0, 0), until)
+
+
+def test_offsets_reported_are_plain_json() -> None:
+    made = reader({T0: 80, T1: 20})
+    made.latestOffset(offset(0, 0), datasource.ReadAllAvailable())
+    assert json.loads(json.dumps(made.reportLatestOffset())) == offset(80, 20)
