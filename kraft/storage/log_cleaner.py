@@ -19,20 +19,19 @@ from dataclasses import dataclass
 
 from kraft.common.errors import KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.records.builder import build_batch, build_empty_batch
+from kraft.protocol.records.builder import build_empty_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import read_batch, walk_headers
+from kraft.storage.cleaned_segment import CleanedSegmentWriter, rebuild_batch
 from kraft.storage.cleaned_transactions import CleanedTransactions
 from kraft.storage.log_files import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.log_to_clean import LogToClean
 from kraft.storage.offset_map import OffsetMap
 from kraft.storage.unified_log import UnifiedLog
-from kraft.world.ports import Buffer
 
 RECORDS_PER_STEP = 32
-WRITE_BYTES = 256 * 1024
 DEFAULT_MAP_BYTES = 128 * 1024 * 1024
 
 
@@ -154,7 +153,7 @@ class Cleaning:
         try:
             copy.delete_files()
             modified_ms = group[-1].modified_ms()
-            writer = _Writer(copy, self._log.config.index_interval_bytes)
+            writer = CleanedSegmentWriter(copy, self._log.config.index_interval_bytes)
             for segment in group:
                 yield from self._copy_segment(segment, writer)
             writer.flush()
@@ -170,7 +169,7 @@ class Cleaning:
         self.stats.bytes_written += copy.size
         self._swap(group, copy, modified_ms)
 
-    def _copy_segment(self, segment: LogSegment, writer: _Writer) -> Iterator[None]:
+    def _copy_segment(self, segment: LogSegment, writer: CleanedSegmentWriter) -> Iterator[None]:
         end = self._end_of(segment)
         self._transactions.add_aborted(self._log.local.aborted_transactions(segment.base_offset, end))
         opened = segment.open_log()
@@ -214,7 +213,7 @@ class Cleaning:
         sets_horizon = horizon is None and (tombstones or ended_marker)
         if len(kept) == batch.count and not sets_horizon:
             return batch
-        return RecordBatch(_rebuild(batch, kept, self._now_ms + self._log.config.delete_retention_ms if sets_horizon else horizon))
+        return RecordBatch(rebuild_batch(batch, kept, self._now_ms + self._log.config.delete_retention_ms if sets_horizon else horizon))
 
     def _keeps(self, record: Record, horizon: int | None) -> bool:
         if record.offset > self._map.latest_offset:
@@ -257,49 +256,3 @@ class Cleaning:
         if self._log.has_producers:
             for segment in group[1:]:
                 self._log.producers.remove_snapshot(segment.base_offset)
-
-
-class _Writer:
-    """Collects batches and writes them a quarter of a megabyte at a time."""
-
-    __slots__ = ("_batches", "_bytes", "_interval", "_segment")
-
-    def __init__(self, segment: LogSegment, index_interval_bytes: int) -> None:
-        self._segment = segment
-        self._interval = index_interval_bytes
-        self._batches: list[RecordBatch] = []
-        self._bytes = 0
-
-    def add(self, batch: RecordBatch) -> None:
-        self._batches.append(batch)
-        self._bytes += batch.size
-        if self._bytes >= WRITE_BYTES:
-            self.flush()
-
-    def flush(self) -> None:
-        if self._batches:
-            buffers: list[Buffer] = [batch.view for batch in self._batches]
-            self._segment.write(self._segment.open_log(), buffers)
-            for batch in self._batches:
-                self._segment.appended(batch.size, batch.last_offset, batch.max_timestamp, self._interval)
-            self._batches, self._bytes = [], 0
-
-
-def _rebuild(batch: RecordBatch, records: list[Record], delete_horizon_ms: int | None) -> bytes:
-    """The batch with fewer records or a delete horizon; offsets, sequences, producer and codec stay."""
-    return build_batch(
-        records,
-        base_offset=batch.base_offset,
-        last_offset=batch.last_offset,
-        leader_epoch=batch.partition_leader_epoch,
-        codec=batch.codec,
-        timestamp_type=batch.timestamp_type,
-        log_append_time_ms=batch.max_timestamp,
-        producer_id=batch.producer_id,
-        producer_epoch=batch.producer_epoch,
-        base_sequence=batch.base_sequence,
-        is_transactional=batch.is_transactional,
-        is_control=batch.is_control,
-        delete_horizon_ms=delete_horizon_ms,
-    )
-
