@@ -12,7 +12,7 @@ from tests.bench.measure import Figures, Plan
 from tests.bench.probe import until_acknowledged, warm_up
 from tests.bench.systems import KINDS, System, recycle_pages
 
-PARTS = ("starts", "idle", "throughput", "latency")
+PARTS = ("starts", "idle", "throughput", "latency", "list_offsets")
 
 
 def main(arguments: list[str]) -> int:
@@ -56,6 +56,8 @@ def run_together(systems: list[System], plan: Plan, parts: list[str], figures: F
             measure.memory_after(systems, figures)
         if "latency" in parts:
             measure.latency(systems, plan, figures)
+        if "list_offsets" in parts:
+            measure.list_offsets(systems, plan, figures)
     finally:
         for system in systems:
             system.kill()

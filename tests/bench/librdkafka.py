@@ -16,6 +16,7 @@ PRODUCER, CONSUMER = 0, 1
 OFFSET_BEGINNING = -2
 COPY = 0x2
 BATCH = 10_000
+PACED_BATCH = 500
 
 
 class RawMessage(ctypes.Structure):
@@ -69,8 +70,8 @@ def client(kind: int, config: dict[str, str], topic: str) -> tuple[int, int]:
     return handle, LIBRARY.rd_kafka_topic_new(handle, topic.encode(), None)
 
 
-def produce(bootstrap: str, topic: str, count: int, size: int) -> float:
-    """Seconds from the first record until the last acknowledgement. The connection is warm: one batch goes before the clock starts."""
+def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int = 0) -> float:
+    """Seconds from the first record until the last acknowledgement, at full speed or at `bytes_per_s`. The connection is warm before the clock starts."""
     config = {
         "bootstrap.servers": bootstrap,
         "acks": "all",
@@ -96,12 +97,14 @@ def produce(bootstrap: str, topic: str, count: int, size: int) -> float:
         raise TimeoutError("the first records were not acknowledged")
     started, left = time.perf_counter(), count
     while left:
-        amount = min(BATCH, left)
+        amount = min(PACED_BATCH if bytes_per_s else BATCH, left)
         while LIBRARY.rd_kafka_outq_len(handle) > in_flight_max:
             LIBRARY.rd_kafka_poll(handle, 1)
         send(amount)
         left -= amount
         LIBRARY.rd_kafka_poll(handle, 0)
+        if bytes_per_s:
+            time.sleep(max(0.0, started + (count - left) * size / bytes_per_s - time.perf_counter()))
     if LIBRARY.rd_kafka_flush(handle, 120_000) != 0:
         raise TimeoutError("records were not acknowledged")
     return time.perf_counter() - started

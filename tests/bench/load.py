@@ -1,6 +1,6 @@
 """The load generator: a process of its own, told what to do by arguments, answering with one line of JSON.
 
-python -m tests.bench.load produce BOOTSTRAP TOPIC COUNT SIZE
+python -m tests.bench.load produce BOOTSTRAP TOPIC COUNT SIZE [BYTES_PER_SECOND]
 python -m tests.bench.load consume BOOTSTRAP TOPIC COUNT
 python -m tests.bench.load latency BOOTSTRAP TOPIC COUNT SIZE
 """
@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> None:
     from tests.bench import librdkafka
 
     if kind == "produce":
-        seconds = librdkafka.produce(bootstrap, topic, int(numbers[0]), int(numbers[1]))
+        seconds = librdkafka.produce(bootstrap, topic, *map(int, numbers))
     else:
         seconds = librdkafka.consume(bootstrap, topic, int(numbers[0]))
     print(json.dumps({"seconds": seconds}))

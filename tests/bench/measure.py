@@ -11,12 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.probe import until_acknowledged
+from tests.bench.probe import ask, until_acknowledged
 from tests.bench.process_usage import cpu_seconds, rss_mb
 from tests.bench.systems import System
+from tests.vectors.wire import Connection
 
 ROOT = Path(__file__).parents[2]
 LOAD_TIMEOUT_S = 300
+PACED_BYTES_PER_S = 50_000_000
+PACED_S = 8
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,41 @@ def latency(systems: list[System], plan: Plan, figures: Figures) -> None:
         figures.add("one_at_a_time_p99_ms", system, times["p99"])
 
     in_turn(systems, plan.latency_rounds, one)
+
+
+def list_offsets(systems: list[System], plan: Plan, figures: Figures) -> None:
+    """ListOffsets (the end of a log), asked one after another beside 50 MB/s of produce: what Spark's own connector does for every 500 records."""
+
+    def one(system: System, number: int) -> None:
+        topic = f"list-offsets-{number}"
+        until_acknowledged(system, topic, create=True)
+        produce = ("produce", bootstrap(system), topic, str(PACED_BYTES_PER_S * PACED_S // 1024), "1024", str(PACED_BYTES_PER_S))
+        with subprocess.Popen([sys.executable, "-m", "tests.bench.load", *produce], cwd=ROOT, stdout=subprocess.DEVNULL) as writer:
+            time.sleep(1.0)
+            times = end_offset_times(system.port, topic, plan.latency_records)
+            writer.wait(timeout=LOAD_TIMEOUT_S)
+            if writer.returncode != 0:
+                raise RuntimeError(f"the paced writer ended with {writer.returncode}")
+        figures.add("list_offsets_p50_ms", system, times[len(times) // 2])
+        figures.add("list_offsets_p99_ms", system, times[int(len(times) * 0.99)])
+
+    in_turn(systems, plan.rounds, one)
+
+
+def end_offset_times(port: int, topic: str, count: int) -> list[float]:
+    """Milliseconds of each look-up, sorted; no longer than the writer writes."""
+    body = {"replica_id": -1, "topics": [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
+    connection, times = Connection(("127.0.0.1", port)), []
+    deadline = time.monotonic() + PACED_S - 2
+    try:
+        while len(times) < count and time.monotonic() < deadline:
+            begun = time.perf_counter()
+            ask(connection, "ListOffsets", 5, body)
+            times.append((time.perf_counter() - begun) * 1000)
+            time.sleep(0.001)
+    finally:
+        connection.close()
+    return sorted(times)
 
 
 def memory_after(systems: list[System], figures: Figures) -> None:

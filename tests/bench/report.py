@@ -23,6 +23,8 @@ AIMS: dict[str, tuple[str, float | None, str, bool]] = {
     "consume_100_cpu_s_per_gb": ("broker CPU s/GB, consume 100 B", None, "ratio", False),
     "one_at_a_time_p50_ms": ("one at a time, p50 ms", 1.0, "ratio", False),
     "one_at_a_time_p99_ms": ("one at a time, p99 ms", 1.0, "ratio", False),
+    "list_offsets_p50_ms": ("ListOffsets beside 50 MB/s of produce, p50 ms", None, "value", False),
+    "list_offsets_p99_ms": ("ListOffsets beside 50 MB/s of produce, p99 ms", 1.0, "value", False),
     "start_to_first_ack_s": ("process start to first acknowledged write, s", 0.2, "ratio", False),
     "kill_to_serving_s": ("kill -9 to serving again, s", 1.0, "value", False),
     "idle_rss_mb": ("idle memory, MB", 90.0, "value", False),
