@@ -9,7 +9,7 @@ from kraft.controller.controller_result import ControllerResult, check_operation
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replica_placer import ReplicaPlacer
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
-from kraft.controller.replication_control.create_topics import placed_partition
+from kraft.controller.replication_control.create_topics import MAX_PARTITIONS_PER_REQUEST, placed_partition
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -60,6 +60,8 @@ def _grow(view: ControllerView, topic: CreatePartitionsTopic, context: Controlle
     if topic.assignments is not None and len(topic.assignments) != additional:
         problem = f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} assignment(s) were specified."
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
+    if additional > MAX_PARTITIONS_PER_REQUEST:  # Before anything is placed: Kafka counts the records afterwards and answers UNKNOWN_SERVER_ERROR.
+        raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     context.charge_mutations(additional)
     factor = len(known.partitions[0].replicas)
     if topic.assignments is not None:
