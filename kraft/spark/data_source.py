@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 from kraft.spark import FORMAT
-from kraft.spark.options import batch_options, flag, kafka_options, lower, selection_of, stream_options
+from kraft.spark.option_values import flag
+from kraft.spark.options import batch_options, kafka_options, lower, selection_of, stream_options
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

@@ -19,7 +19,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from kraft.spark.batch_reader import fetch
 from kraft.spark.client_config import consumer_config
 from kraft.spark.errors import SourceError, show_offsets, show_partitions
-from kraft.spark.options import SourceOptions, offsets_of_json, offsets_to_json
+from kraft.spark.option_values import offsets_of_json, offsets_to_json
+from kraft.spark.options import SourceOptions
 from kraft.spark.ranges import rate_limit, split_ranges
 
 if TYPE_CHECKING:

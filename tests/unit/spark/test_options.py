@@ -6,6 +6,7 @@ import pytest
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.durations import parse_duration_ms
+from kraft.spark.option_values import offsets_of_json, offsets_to_json
 from kraft.spark.options import (
     EARLIEST,
     LATEST,
@@ -17,8 +18,6 @@ from kraft.spark.options import (
     Subscribe,
     SubscribePattern,
     batch_options,
-    offsets_of_json,
-    offsets_to_json,
     stream_options,
 )
 

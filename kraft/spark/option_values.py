@@ -1,0 +1,81 @@
+"""Single values of options: numbers, flags, choices, and the JSON that names partitions and offsets (also the checkpoint's)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from kraft.common.ids import TopicPartition
+
+T = TypeVar("T")
+
+
+def parse_json(text: str, example: str, convert: Callable[[object], T]) -> T:
+    try:
+        return convert(json.loads(text))
+    except (ValueError, TypeError, AttributeError):
+        raise ValueError(f"Expected e.g. {example}, got {text}") from None
+
+
+def parse_partitions(text: str) -> frozenset[TopicPartition]:
+    """`{"topicA":[0,1]}`."""
+    return parse_json(text, '{"topicA":[0,1],"topicB":[0,1]}', lambda value: frozenset(TopicPartition(t, integer(p)) for t, ps in value.items() for p in ps))  # type: ignore[attr-defined]
+
+
+def parse_offsets(text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}') -> dict[TopicPartition, int]:
+    """`{"topicA":{"0":23,"1":-1}}`: offsets, sentinels or times by topic and partition."""
+    return parse_json(text, example, offsets_of_json)
+
+
+def integer(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(value)
+    return value
+
+
+def offsets_of_json(value: object) -> dict[TopicPartition, int]:
+    """The inverse of `offsets_to_json`. Raises TypeError, AttributeError or ValueError for another shape."""
+    return {TopicPartition(topic, int(p)): integer(offset) for topic, by_partition in value.items() for p, offset in by_partition.items()}  # type: ignore[attr-defined]
+
+
+def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """Offsets in the shape of the official checkpoint: topic, partition, next offset to read. Sorted, so that equal offsets are equal text."""
+    shaped: dict[str, dict[str, int]] = {}
+    for partition in sorted(offsets):
+        shaped.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]
+    return shaped
+
+
+def number(given: Mapping[str, str], name: str, *, at_least: int | None = None, otherwise: str = "") -> int | None:
+    text = given.get(name.lower())
+    if text is None:
+        return None
+    try:
+        value = int(text.strip())
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number, got '{text}'") from None
+    if at_least is not None and value < at_least:
+        raise ValueError(otherwise)
+    return value
+
+
+def flag(given: Mapping[str, str], name: str, default: bool) -> bool:
+    text = given.get(name.lower())
+    if text is None:
+        return default
+    word = text.strip().lower()
+    if word not in ("true", "false"):
+        raise ValueError(f"{name} must be true or false, got '{text}'")
+    return word == "true"
+
+
+def choice(given: Mapping[str, str], name: str, allowed: tuple[str, ...], default: str) -> str:
+    word = given.get(name.lower(), default).strip().lower()
+    if word not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(allowed)}, got '{word}'")
+    return word
+
+
+def or_else(value: int | None, default: int) -> int:
+    return default if value is None else value
