@@ -1,0 +1,124 @@
+"""Records that wait to be sent: a queue of batches for each partition, bounded in bytes all together."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.records.record import Headers, Record
+
+RECORD_OVERHEAD_BYTES = 40
+"""About what a record costs beside its key, value and headers."""
+
+
+class Delivery:
+    """What comes of one record."""
+
+    __slots__ = ("_done", "_error", "offset", "partition", "timestamp")
+
+    def __init__(self, partition: TopicPartition, timestamp: int) -> None:
+        self.partition = partition
+        self.timestamp = timestamp
+        """Ms since 1970; the broker's once it is acknowledged, where the topic says so."""
+        self.offset = -1
+        """Known once it is acknowledged; stays -1 with acks=0, and for a batch that the broker had already."""
+        self._done = trio.Event()
+        self._error: KraftError | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._done.is_set()
+
+    async def wait(self) -> Delivery:
+        """Until it is acknowledged. Raises ApiError or DeadlinePassed when it was given up."""
+        await self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self
+
+    def succeed(self, offset: int, log_append_time_ms: int) -> None:
+        self.offset = offset
+        if log_append_time_ms >= 0:
+            self.timestamp = log_append_time_ms
+        self._done.set()
+
+    def fail(self, error: KraftError) -> None:
+        self._error = error
+        self._done.set()
+
+
+class PendingBatch:
+    """Records for one partition that travel together. Its bytes are made when it is sent first, and stay the same when it is sent again."""
+
+    __slots__ = ("bytes_estimated", "deadline", "deliveries", "encoded", "epoch", "producer_id", "records", "sequence")
+
+    def __init__(self, deadline: float) -> None:
+        self.deadline = deadline
+        self.records: list[Record] = []
+        self.deliveries: list[Delivery] = []
+        self.bytes_estimated = 0
+        self.encoded: bytes | None = None
+        self.producer_id = -1
+        self.epoch = -1
+        self.sequence = -1
+
+    def add(self, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int) -> None:
+        self.records.append(Record(len(self.records), delivery.timestamp, key, value, headers))
+        self.deliveries.append(delivery)
+        self.bytes_estimated += size
+
+
+class PartitionQueue:
+    """Batches of one partition, oldest first. At most one is on its way, so order is kept whatever has to be sent again."""
+
+    __slots__ = ("batches", "in_flight", "next_sequence", "partition", "producer_epoch", "producer_id")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self.partition = partition
+        self.batches: deque[PendingBatch] = deque()
+        self.in_flight: PendingBatch | None = None
+        self.next_sequence = 0
+        self.producer_id = -1  # Whom `next_sequence` belongs to.
+        self.producer_epoch = -1
+
+
+class Accumulator:
+    """All queues of one producer. Whoever adds waits for `room` first."""
+
+    def __init__(self, batch_bytes: int, bytes_max: int) -> None:
+        self._batch_bytes = batch_bytes
+        self._bytes_max = bytes_max
+        self._bytes = 0
+        self._freed = trio.Event()
+        self.queues: dict[TopicPartition, PartitionQueue] = {}
+
+    async def room(self, size: int) -> None:
+        """Wait until `size` more bytes are within the bound; a record greater than the bound waits until it is alone."""
+        while self._bytes > 0 and self._bytes + size > self._bytes_max:
+            await self._freed.wait()
+
+    def add(self, partition: TopicPartition, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int, deadline: float) -> None:
+        queue = self.queues.get(partition)
+        if queue is None:
+            queue = self.queues[partition] = PartitionQueue(partition)
+        if not queue.batches or queue.batches[-1].bytes_estimated + size > self._batch_bytes:
+            queue.batches.append(PendingBatch(deadline))
+        queue.batches[-1].add(delivery, key, value, headers, size)
+        self._bytes += size
+
+    def release(self, batch: PendingBatch) -> None:
+        """The batch is done, one way or the other."""
+        self._bytes -= batch.bytes_estimated
+        self._freed.set()
+        self._freed = trio.Event()
+
+    @property
+    def is_empty(self) -> bool:
+        return all(not queue.batches and queue.in_flight is None for queue in self.queues.values())
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    return RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + sum(len(name) + len(content or b"") + 4 for name, content in headers)

@@ -1,0 +1,204 @@
+"""A cluster as a client sees it: found by any of its nodes, asked at the right one, asked again when that may help.
+
+Every request goes to one of three places: any node (which forwards what only the controller may decide), the leader of a partition, or the coordinator of a
+group. What is cached - addresses, leaders, coordinators - is forgotten when an answer or a broken connection shows that it is stale. `retrying` is the one
+loop that tries again: on connections that break, on requests that are not answered, and on Kafka's retriable codes, with a growing pause, until a deadline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import trio
+
+from kraft.client.backoff import Backoff
+from kraft.client.connection import ClientConnection, Disconnected, open_connection
+from kraft.client.errors import DeadlinePassed, NoBroker, check
+from kraft.client.metadata import ClusterMetadata, Topic, read_metadata
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.world.ports import World
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 30.0
+OPERATION_SECONDS = 60.0
+
+COORDINATOR_OF_GROUP = 0
+UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+"""Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear at once that there is none."""
+
+
+class Cluster:
+    """Used by any number of tasks of one trio loop. Close it at the end, or use it with `async with`."""
+
+    def __init__(
+        self,
+        world: World,
+        bootstrap: Sequence[tuple[str, int]],
+        *,
+        client_id: str = "kraft",
+        connect_seconds: float = CONNECT_SECONDS,
+        request_seconds: float = REQUEST_SECONDS,
+        operation_seconds: float = OPERATION_SECONDS,
+    ) -> None:
+        """`bootstrap` are addresses of which one must answer. `operation_seconds` bound a call with all its attempts, `request_seconds` one attempt."""
+        assert bootstrap, "at least one bootstrap server"
+        self.world = world
+        self.bootstrap = tuple(bootstrap)
+        self.client_id = client_id
+        self.connect_seconds = connect_seconds
+        self.request_seconds = request_seconds
+        self.operation_seconds = operation_seconds
+        self._chance = world.random.stream(f"client {client_id}")
+        self._connections: dict[tuple[str, int], ClientConnection] = {}
+        self._opening = trio.Lock()
+        self._known: ClusterMetadata | None = None
+        self._topics: dict[str, Topic] = {}
+        self._coordinators: dict[str, int] = {}
+
+    async def __aenter__(self) -> Cluster:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    # Asking
+
+    async def call(self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None) -> Any:
+        """One attempt, at node `node_id` or at any. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi, ProtocolError."""
+        connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
+        return await connection.call(request, version=version, timeout=self.request_seconds if seconds is None else seconds)
+
+    async def send_only(self, request: Any, *, node_id: int) -> None:
+        """Send what is not answered (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi."""
+        await (await self._connection_to(node_id)).send_only(request)
+
+    async def version_of(self, key: int, *, node_id: int | None = None) -> int:
+        """The version in which `call` would send this API. Raises as `call`."""
+        connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
+        return connection.version_of(key)
+
+    async def features(self) -> dict[str, int]:
+        """Finalized features and their levels. Raises Disconnected, TimeoutError, NoBroker."""
+        return dict((await self._any_connection()).features)
+
+    async def call_coordinator(self, group_id: str, request: Any, *, seconds: float | None = None) -> Any:
+        """One attempt at the coordinator of a group. Raises as `call`, and ApiError when nobody knows the coordinator."""
+        return await self.call(request, node_id=await self.coordinator(group_id), seconds=seconds)
+
+    async def retrying(self, operation: Callable[[], Awaitable[T]], *, seconds: float | None = None, final: Iterable[int] = ()) -> T:
+        """What `operation` returns at the first attempt that succeeds.
+
+        Raises what it raised, if trying again cannot help or the code is in `final`; DeadlinePassed after `seconds`, with the last failure as its cause.
+        """
+        backoff = Backoff(self._chance)
+        seconds = self.operation_seconds if seconds is None else seconds
+        last: KraftError | TimeoutError | None = None
+        with self.world.clock.move_on_after(seconds):
+            while True:
+                try:
+                    return await operation()
+                except (Disconnected, TimeoutError, NoBroker) as problem:
+                    last = problem
+                except ApiError as problem:
+                    if not is_retriable(problem.code) or problem.code in final:
+                        raise
+                    last = problem
+                self.forget()
+                await self.world.clock.sleep(backoff.next())
+        raise DeadlinePassed(f"not done within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else "")) from last
+
+    # Knowing
+
+    def forget(self) -> None:
+        """What is cached may be wrong: ask again."""
+        self._topics.clear()
+        self._coordinators.clear()
+
+    async def metadata(self, topics: Sequence[str] | None = (), *, create: bool = False) -> ClusterMetadata:
+        """Ask any node. `topics` None means all; `create` lets the cluster create the ones that it does not have, if it does such things. Raises as `call`."""
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
+        found = read_metadata(await self.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=create)))
+        self._known = found
+        self._topics.update(found.topics)
+        return found
+
+    async def topic(self, name: str, *, create: bool = False) -> Topic:
+        """From the cache, else from any node. Raises as `call`, and ApiError, with UNKNOWN_TOPIC_OR_PARTITION when there is none."""
+        topic = self._topics.get(name)
+        return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
+
+    async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """The partitions that each node leads, in order of node. Raises as `topic`, and ApiError LEADER_NOT_AVAILABLE."""
+        wanted = sorted(partitions)
+        missing = sorted({partition.topic for partition in wanted if partition.topic not in self._topics})
+        if missing:
+            await self.metadata(missing)
+        grouped: dict[int, list[TopicPartition]] = {}
+        for partition in wanted:
+            leader = (await self.topic(partition.topic)).leader(partition.partition)
+            grouped.setdefault(leader, []).append(partition)
+        return dict(sorted(grouped.items()))
+
+    async def coordinator(self, group_id: str) -> int:
+        """The node that coordinates the group. Raises as `call`, and ApiError COORDINATOR_NOT_AVAILABLE."""
+        node_id = self._coordinators.get(group_id)
+        if node_id is None:
+            response = await self.call(FindCoordinatorRequest(key_type=COORDINATOR_OF_GROUP, coordinator_keys=[group_id]))
+            found = response.coordinators[0]
+            check(found.error_code, f"coordinator of group {group_id}", found.error_message)
+            node_id = self._coordinators[group_id] = found.node_id
+        return node_id
+
+    async def broker_ids(self) -> list[int]:
+        """Every live broker, by a fresh answer. Raises as `call`."""
+        return sorted((await self.metadata()).brokers)
+
+    # Connections
+
+    async def _any_connection(self) -> ClientConnection:
+        for connection in self._connections.values():
+            if connection.is_open:
+                return connection
+        known = () if self._known is None else tuple((broker.host, broker.port) for broker in self._known.brokers.values())
+        failures = []
+        for address in dict.fromkeys((*self.bootstrap, *known)):
+            try:
+                return await self._connection_at(address)
+            except (Disconnected, TimeoutError) as problem:
+                failures.append(str(problem))
+        raise NoBroker("; ".join(failures))
+
+    async def _connection_to(self, node_id: int) -> ClientConnection:
+        broker = None if self._known is None else self._known.brokers.get(node_id)
+        if broker is None:
+            broker = (await self.metadata()).brokers.get(node_id)
+        if broker is None:
+            raise NoBroker(f"broker {node_id} is not among the live brokers")
+        try:
+            return await self._connection_at((broker.host, broker.port))
+        except (Disconnected, TimeoutError):
+            self._known = None  # It may have moved.
+            raise
+
+    async def _connection_at(self, address: tuple[str, int]) -> ClientConnection:
+        connection = self._connections.get(address)
+        if connection is not None and connection.is_open:
+            return connection
+        async with self._opening:
+            connection = self._connections.get(address)
+            if connection is None or not connection.is_open:
+                connection = await open_connection(self.world, *address, client_id=self.client_id, timeout=self.connect_seconds)
+                self._connections[address] = connection
+            return connection

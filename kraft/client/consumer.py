@@ -1,0 +1,193 @@
+"""Reading records of assigned partitions, in order, from positions that the caller owns.
+
+`poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold. Nothing is read ahead and nothing runs between two
+polls, so a position is exactly what the caller has been given; a Fetch that is abandoned costs bandwidth, never records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import trio
+
+from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.client.backoff import Backoff
+from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.errors import NoBroker, api_error, check
+from kraft.client.fetched import visible_batches
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
+from kraft.protocol.records.record import Record
+
+MAX_WAIT_MS = 500
+MAX_BYTES = 16 * 1024 * 1024
+PARTITION_BYTES = 1024 * 1024
+
+
+class ConsumedRecord(NamedTuple):
+    partition: TopicPartition
+    leader_epoch: int
+    timestamp_type: int
+    record: Record
+
+
+class Consumer:
+    """Owned by one task. Raises on the first thing that trying again cannot help; transient failures are tried again until `poll`'s time is over."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        reset: int | None = None,
+        isolation: int = READ_UNCOMMITTED,
+        max_bytes: int = MAX_BYTES,
+        partition_bytes: int = PARTITION_BYTES,
+    ) -> None:
+        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log; None raises ApiError OFFSET_OUT_OF_RANGE instead."""
+        assert reset in (None, EARLIEST, LATEST)
+        self.cluster = cluster
+        self._reset = reset
+        self._isolation = isolation
+        self._max_bytes = max_bytes
+        self._partition_bytes = partition_bytes
+        self._positions: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
+        self._chance = cluster.world.random.stream("consumer")
+        self._turn = 0
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, int]:
+        """The offset that comes next, for each assigned partition."""
+        return self._positions
+
+    @property
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """Where each partition ended for a reader (high watermark, or last stable offset) when it was fetched last."""
+        return self._ends
+
+    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Read exactly these partitions, from these offsets on."""
+        self._positions = dict(sorted(positions.items()))
+        self._ends = {partition: end for partition, end in self._ends.items() if partition in self._positions}
+
+    def unassign(self, partition: TopicPartition) -> None:
+        """Stop reading this one. KeyError when it is not assigned."""
+        del self._positions[partition]
+        self._ends.pop(partition, None)
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        assert partition in self._positions, f"{partition} is not assigned"
+        self._positions[partition] = offset
+
+    async def poll(self, seconds: float) -> list[ConsumedRecord]:
+        """The next records, waiting at most about `seconds` for some; each partition's in order. Empty when none came in time."""
+        clock = self.cluster.world.clock
+        deadline = clock.now() + seconds
+        backoff = Backoff(self._chance)
+        while self._positions:
+            left = max(0.0, deadline - clock.now())
+            try:
+                found = await self._round(min(MAX_WAIT_MS, int(left * 1000)))
+            except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
+                if isinstance(problem, ApiError) and (not is_retriable(problem.code) or problem.code in UNKNOWN_TOPIC):
+                    raise
+                if clock.now() >= deadline:
+                    raise
+                self.cluster.forget()
+                await clock.sleep(min(backoff.next(), left))
+                continue
+            if found or clock.now() >= deadline:
+                return found
+        return []
+
+    async def _round(self, wait_ms: int) -> list[ConsumedRecord]:
+        """Ask every leader; the first answer with records ends the waiting of the others."""
+        by_leader = await self.cluster.by_leader(self._positions)
+        found: list[ConsumedRecord] = []
+        outside: list[TopicPartition] = []
+        failures: list[Exception] = []
+
+        async def ask(leader: int, partitions: list[TopicPartition]) -> None:
+            try:
+                request, names = await self._request(partitions, wait_ms)
+                response = await self.cluster.call(request, node_id=leader, seconds=self.cluster.request_seconds + wait_ms / 1000)
+                self._take(response, names, found, outside)
+            except (KraftError, TimeoutError) as problem:
+                failures.append(problem)
+            if (found or outside or failures) and len(by_leader) > 1:
+                fetches.cancel_scope.cancel()
+
+        async with trio.open_nursery() as fetches:
+            for leader, partitions in by_leader.items():
+                fetches.start_soon(ask, leader, partitions)
+        if failures and not found:
+            raise failures[0]
+        if outside:
+            await self._reset_positions(outside)
+        return found
+
+    async def _request(self, partitions: list[TopicPartition], wait_ms: int) -> tuple[FetchRequest, dict[bytes, str]]:
+        """Partitions take turns at the front, for the first ones fill the answer (KIP-74)."""
+        self._turn += 1
+        turn = self._turn % len(partitions)
+        topics: dict[str, FetchTopic] = {}
+        names: dict[bytes, str] = {}
+        for partition in (*partitions[turn:], *partitions[:turn]):
+            topic = await self.cluster.topic(partition.topic)
+            names[topic.topic_id] = topic.name
+            entry = topics.setdefault(topic.name, FetchTopic(topic=topic.name, topic_id=topic.topic_id))
+            entry.partitions.append(
+                FetchPartition(
+                    partition=partition.partition,
+                    current_leader_epoch=topic.partition(partition.partition).leader_epoch,
+                    fetch_offset=self._positions[partition],
+                    partition_max_bytes=self._partition_bytes,
+                )
+            )
+        request = FetchRequest(
+            max_wait_ms=wait_ms, min_bytes=1, max_bytes=self._max_bytes, isolation_level=self._isolation, topics=list(topics.values())
+        )
+        return request, names
+
+    def _take(self, response: FetchResponse, names: Mapping[bytes, str], found: list[ConsumedRecord], outside: list[TopicPartition]) -> None:
+        """Move positions past what came and add it to `found`, in one go: nothing may come in between, or records would be lost."""
+        check(response.error_code, "fetch")
+        for topic in response.responses:
+            name = topic.topic or names.get(bytes(topic.topic_id), "")
+            for data in topic.partitions:
+                partition = TopicPartition(name, data.partition_index)
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and partition in self._positions:
+                    outside.append(partition)
+                elif partition in self._positions:
+                    self._take_partition(partition, data, found)
+
+    def _take_partition(self, partition: TopicPartition, data: PartitionData, found: list[ConsumedRecord]) -> None:
+        check(data.error_code, str(partition))
+        committed = self._isolation == READ_COMMITTED
+        position = self._positions[partition]
+        for batch, is_visible in visible_batches(data.records or b"", data.aborted_transactions if committed else None):
+            if is_visible:
+                epoch, timestamp_type = batch.partition_leader_epoch, batch.timestamp_type
+                found += [ConsumedRecord(partition, epoch, timestamp_type, record) for record in batch.records() if record.offset >= position]
+            position = max(position, batch.next_offset)
+        self._positions[partition] = position
+        self._ends[partition] = data.last_stable_offset if committed else data.high_watermark
+
+    async def _reset_positions(self, outside: list[TopicPartition]) -> None:
+        if self._reset is None:
+            partition = outside[0]
+            raise api_error(ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log")
+        self._positions.update(await offsets_at(self.cluster, outside, self._reset))
+
+
+async def start_positions(cluster: Cluster, partitions: Iterable[TopicPartition], time: int) -> dict[TopicPartition, int]:
+    """Where to begin: EARLIEST, LATEST, or at a time in ms since 1970 (the end of a partition that has no record as late)."""
+    partitions = list(partitions)
+    found = await offsets_at(cluster, partitions, time)
+    late = [partition for partition, offset in found.items() if offset < 0]
+    return {**found, **(await offsets_at(cluster, late, LATEST) if late else {})}

@@ -1,0 +1,24 @@
+"""What can go wrong between a client and a cluster, beside what the nodes answer (`ApiError`, with Kafka's codes)."""
+
+from __future__ import annotations
+
+from kraft.common.errors import ApiError, KraftError
+from kraft.protocol.error_codes import ErrorCode, message_of, name_of
+
+
+class NoBroker(KraftError):
+    """No node of the cluster can be reached."""
+
+
+class DeadlinePassed(KraftError):
+    """What was asked did not come about in time. The cause is the last thing that went wrong, if anything did."""
+
+
+def check(code: int, what: str, message: str | None = None) -> None:
+    """Raises ApiError unless `code` is NONE. `what` begins the sentence; `message` is the node's own, if it sent one."""
+    if code != ErrorCode.NONE:
+        raise api_error(code, what, message)
+
+
+def api_error(code: int, what: str, message: str | None = None) -> ApiError:
+    return ApiError(code, f"{what}: {message or message_of(code)} ({name_of(code)})")

@@ -1,0 +1,50 @@
+"""Which partition a record goes to, where nobody said: as Java clients choose, so that clients of every language agree on keys."""
+
+from __future__ import annotations
+
+import random
+
+SEED = 0x9747B28C
+MULTIPLIER = 0x5BD1E995
+STICKY_BYTES = 16 * 1024
+"""How much goes to one partition before records without a key move on to another (KIP-794 takes a batch's size)."""
+
+
+def murmur2(data: bytes) -> int:
+    """Austin Appleby's MurmurHash2 with Kafka's seed; 32 bits, unsigned."""
+    mask = 0xFFFFFFFF
+    value = (SEED ^ len(data)) & mask
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        word = (int.from_bytes(data[position : position + 4], "little") * MULTIPLIER) & mask
+        word = ((word ^ (word >> 24)) * MULTIPLIER) & mask
+        value = ((value * MULTIPLIER) & mask) ^ word
+    if whole < len(data):
+        value = ((value ^ int.from_bytes(data[whole:], "little")) * MULTIPLIER) & mask
+    value = ((value ^ (value >> 13)) * MULTIPLIER) & mask
+    return value ^ (value >> 15)
+
+
+def partition_for_key(key: bytes, partitions: int) -> int:
+    """Where a record with this key belongs: the hash made positive, modulo the number of partitions."""
+    return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+class DefaultPartitioner:
+    """By key where there is one; records without one stay with a partition for some KiB, then go to another at random, so that batches fill."""
+
+    __slots__ = ("_chance", "_current")
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._current: dict[str, tuple[int, int]] = {}  # Topic to partition and bytes sent there.
+
+    def choose(self, topic: str, key: bytes | None, size: int, partitions: int) -> int:
+        """`size` is the record's bytes, `partitions` how many there are."""
+        if key is not None:
+            return partition_for_key(key, partitions)
+        partition, sent = self._current.get(topic, (-1, STICKY_BYTES))
+        if sent >= STICKY_BYTES or partition >= partitions:
+            partition, sent = self._chance.randrange(partitions), 0
+        self._current[topic] = partition, sent + size
+        return partition

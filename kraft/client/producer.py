@@ -1,0 +1,297 @@
+"""Sending records: batches form for each partition while earlier ones are on their way, and are sent again until they are acknowledged or too old.
+
+One task, `run`, sends. Of each partition one batch at most is under way, so retries never reorder; of each node one request at most, which carries a batch of
+every partition that is ready. With `idempotent` a batch has a producer id, epoch and sequence (KIP-98), so that one that is sent again is stored once. When it
+cannot be known whether a batch was stored, a new producer id begins (the sequence could not go on), as Java's producer does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+
+import trio
+
+from kraft.client.accumulator import Accumulator, Delivery, PartitionQueue, PendingBatch, record_size
+from kraft.client.backoff import Backoff
+from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.connection import Disconnected, UnsupportedApi
+from kraft.client.errors import DeadlinePassed, NoBroker, api_error, check
+from kraft.client.metadata import Topic
+from kraft.client.partitioner import DefaultPartitioner
+from kraft.common.errors import ApiError, KraftError, ProtocolError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.compression import NONE
+from kraft.protocol.records.record import Headers
+from kraft.protocol.records.record_batch import increment_sequence
+
+BATCH_BYTES = 512 * 1024
+BUFFER_BYTES = 32 * 1024 * 1024
+DELIVERY_SECONDS = 120.0
+REQUEST_TIMEOUT_MS = 30_000
+ALL = -1
+
+_LOST_SEQUENCE = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH))
+
+
+class Producer:
+    """Made by `open_producer`. `send` may be called by any number of tasks."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        acks: int = ALL,
+        codec: int = NONE,
+        idempotent: bool = True,
+        batch_bytes: int = BATCH_BYTES,
+        buffer_bytes: int = BUFFER_BYTES,
+        delivery_seconds: float = DELIVERY_SECONDS,
+    ) -> None:
+        """`acks` is 0, 1 or ALL (which `idempotent` needs). `delivery_seconds` bound the time from `send` to the outcome."""
+        assert acks in (0, 1, ALL)
+        assert acks == ALL or not idempotent, "an idempotent producer needs all acks"
+        self.cluster = cluster
+        self._acks = acks
+        self._codec = codec
+        self._idempotent = idempotent
+        self._delivery_seconds = delivery_seconds
+        self._accumulator = Accumulator(batch_bytes, buffer_bytes)
+        chance = cluster.world.random.stream("producer")
+        self._partitioner = DefaultPartitioner(chance)
+        self._backoff = partial(Backoff, chance)
+        self._producer = (-1, -1)
+        self._wake = trio.Event()
+        self._settled = trio.Event()
+        self._busy: dict[int, bool] = {}
+
+    async def send(
+        self, topic: str, value: bytes | None, key: bytes | None = None, *, partition: int | None = None, headers: Headers = (), timestamp: int | None = None
+    ) -> Delivery:
+        """Queue a record, waiting for room if need be. `timestamp` is ms since 1970, by default now.
+
+        Raises ApiError for a topic or partition that there is not; what happens later is told by the `Delivery`.
+        """
+        described = await self._topic(topic)
+        size = record_size(key, value, headers)
+        if partition is None:
+            partition = self._partitioner.choose(topic, key, size, len(described.partitions))
+        described.partition(partition)
+        await self._accumulator.room(size)
+        clock = self.cluster.world.clock
+        where = TopicPartition(topic, partition)
+        delivery = Delivery(where, clock.wall_ms() if timestamp is None else timestamp)
+        self._accumulator.add(where, delivery, key, value, headers, size, clock.now() + self._delivery_seconds)
+        self._wake.set()
+        return delivery
+
+    async def flush(self) -> None:
+        """Wait until everything that was sent so far is acknowledged or given up."""
+        while not self._accumulator.is_empty:
+            await self._settled.wait()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        async with trio.open_nursery() as sends:
+            while True:
+                self._expire()
+                if any(queue.batches and queue.in_flight is None for queue in self._accumulator.queues.values()):
+                    await self._dispatch(sends)
+                await self._wake.wait()
+                self._wake = trio.Event()
+
+    # Choosing what to send
+
+    async def _topic(self, name: str) -> Topic:
+        async def attempt() -> Topic:
+            return await self.cluster.topic(name, create=True)
+
+        return await self.cluster.retrying(attempt, final=UNKNOWN_TOPIC)
+
+    async def _dispatch(self, sends: trio.Nursery) -> None:
+        """Start a request to every node that is free and has something ready."""
+        try:
+            if self._idempotent and self._producer[0] < 0:
+                await self._new_producer_id()
+            ready = {queue.partition: queue for queue in self._accumulator.queues.values() if queue.batches and queue.in_flight is None}
+            by_leader = await self.cluster.by_leader(ready)
+        except (Disconnected, TimeoutError, NoBroker) as problem:
+            sends.start_soon(self._pause_after, problem)
+            return
+        except (ApiError, UnsupportedApi, ProtocolError) as problem:
+            if isinstance(problem, ApiError) and is_retriable(problem.code):
+                sends.start_soon(self._pause_after, problem)
+            else:
+                self._fail_all(problem)
+            return
+        for leader, partitions in by_leader.items():
+            if not self._busy.get(leader):
+                self._busy[leader] = True
+                queues = [ready[partition] for partition in partitions if ready[partition].batches and ready[partition].in_flight is None]
+                sends.start_soon(self._send, leader, queues)
+
+    async def _pause_after(self, problem: KraftError | TimeoutError) -> None:
+        self.cluster.forget()
+        await self.cluster.world.clock.sleep(self._backoff().next())
+        self._expire(problem)
+        self._wake.set()
+
+    async def _new_producer_id(self) -> None:
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=REQUEST_TIMEOUT_MS)
+
+        async def attempt() -> tuple[int, int]:
+            response = await self.cluster.call(request)
+            check(response.error_code, "a producer id")
+            return response.producer_id, response.producer_epoch
+
+        self._producer = await self.cluster.retrying(attempt)
+
+    def _expire(self, problem: KraftError | TimeoutError | None = None) -> None:
+        """Give up batches that wait for too long. If one was sent before, nobody knows what became of it, and its producer id ends."""
+        now = self.cluster.world.clock.now()
+        for queue in self._accumulator.queues.values():
+            while queue.batches and queue.batches[0].deadline <= now and queue.in_flight is None:
+                batch = queue.batches.popleft()
+                if batch.encoded is not None:
+                    self._producer = (-1, -1)
+                self._finish_with_error(queue, batch, self._too_late(problem))
+
+    def _too_late(self, problem: KraftError | TimeoutError | None) -> DeadlinePassed:
+        late = DeadlinePassed(f"not acknowledged within {self._delivery_seconds:g} s" + (f"; the last attempt: {problem}" if problem is not None else ""))
+        late.__cause__ = problem
+        return late
+
+    def _fail_all(self, problem: KraftError) -> None:
+        for queue in self._accumulator.queues.values():
+            while queue.batches and queue.in_flight is None:
+                self._finish_with_error(queue, queue.batches.popleft(), problem)
+
+    # Sending
+
+    async def _send(self, leader: int, queues: list[PartitionQueue]) -> None:
+        """One request with one batch of each queue. A batch that has to be sent again goes back to the head of its queue."""
+        topics: dict[str, TopicProduceData] = {}
+        try:
+            for queue in queues:
+                topic = (await self.cluster.topic(queue.partition.topic)) if queue.batches else None
+                if topic is None or not queue.batches:
+                    continue
+                entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
+                entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=self._take(queue)))
+            await self._exchange(leader, [queue for queue in queues if queue.in_flight is not None], topics)
+        except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
+            await self._again_later([queue for queue in queues if queue.in_flight is not None], problem)
+        except (UnsupportedApi, ProtocolError) as problem:
+            for queue in queues:
+                if queue.in_flight is not None:
+                    self._finish_with_error(queue, queue.in_flight, problem)
+        finally:
+            self._busy[leader] = False
+            self._wake.set()
+
+    def _take(self, queue: PartitionQueue) -> bytes:
+        """The oldest batch of the queue goes on its way."""
+        batch = queue.in_flight = queue.batches.popleft()
+        if batch.encoded is None:
+            if self._idempotent:
+                if (queue.producer_id, queue.producer_epoch) != self._producer:
+                    queue.producer_id, queue.producer_epoch = self._producer
+                    queue.next_sequence = 0
+                batch.producer_id, batch.epoch, batch.sequence = queue.producer_id, queue.producer_epoch, queue.next_sequence
+            batch.encoded = build_batch(
+                batch.records, codec=self._codec, producer_id=batch.producer_id, producer_epoch=batch.epoch, base_sequence=batch.sequence
+            )
+        return batch.encoded
+
+    async def _exchange(self, leader: int, queues: list[PartitionQueue], topics: Mapping[str, TopicProduceData]) -> None:
+        request = ProduceRequest(acks=self._acks, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=list(topics.values()))
+        if self._acks == 0:
+            await self.cluster.send_only(request, node_id=leader)
+            for queue in queues:
+                self._finish(queue, -1, -1)
+            return
+        response: ProduceResponse = await self.cluster.call(request, node_id=leader)
+        names = {entry.topic_id: entry.name for entry in topics.values()}
+        answers = {
+            TopicPartition(topic.name or names.get(bytes(topic.topic_id), ""), each.index): each
+            for topic in response.responses
+            for each in topic.partition_responses
+        }
+        problems = {queue.partition: problem for queue in queues if (problem := self._settle(queue, answers.get(queue.partition))) is not None}
+        if problems:
+            await self._again_later([queue for queue in queues if queue.partition in problems], next(iter(problems.values())))
+
+    def _settle(self, queue: PartitionQueue, answer: PartitionProduceResponse | None) -> ApiError | None:
+        """Take in the answer for one partition; returns the error when the batch has to be sent again."""
+        batch = queue.in_flight
+        assert batch is not None
+        if answer is None:
+            self._finish_with_error(queue, batch, api_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(queue.partition), "the broker's answer leaves it out"))
+            return None
+        code = answer.error_code
+        if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self._finish(queue, answer.base_offset, answer.log_append_time_ms)
+            return None
+        problem = api_error(code, str(queue.partition), answer.error_message)
+        if is_retriable(code):
+            return problem
+        if code in _LOST_SEQUENCE:
+            self._producer = (-1, -1)
+        self._finish_with_error(queue, batch, problem)
+        return None
+
+    async def _again_later(self, queues: list[PartitionQueue], problem: KraftError | TimeoutError) -> None:
+        """Back to the head of their queues, after a pause, as far as there is time left."""
+        self.cluster.forget()
+        await self.cluster.world.clock.sleep(self._backoff().next())
+        for queue in queues:
+            assert queue.in_flight is not None
+            queue.batches.appendleft(queue.in_flight)
+            queue.in_flight = None
+        self._expire(problem)
+
+    def _finish(self, queue: PartitionQueue, base_offset: int, log_append_time_ms: int) -> None:
+        batch = queue.in_flight
+        assert batch is not None
+        if (batch.producer_id, batch.epoch) == (queue.producer_id, queue.producer_epoch):
+            queue.next_sequence = increment_sequence(batch.sequence, len(batch.records))
+        for index, delivery in enumerate(batch.deliveries):
+            delivery.succeed(-1 if base_offset < 0 else base_offset + index, log_append_time_ms)
+        self._done(queue, batch)
+
+    def _finish_with_error(self, queue: PartitionQueue, batch: PendingBatch, problem: KraftError) -> None:
+        for delivery in batch.deliveries:
+            delivery.fail(problem)
+        self._done(queue, batch)
+
+    def _done(self, queue: PartitionQueue, batch: PendingBatch) -> None:
+        if queue.in_flight is batch:
+            queue.in_flight = None
+        self._accumulator.release(batch)
+        self._settled.set()
+        self._settled = trio.Event()
+
+
+@asynccontextmanager
+async def open_producer(
+    cluster: Cluster, *, acks: int = ALL, codec: int = NONE, idempotent: bool = True, delivery_seconds: float = DELIVERY_SECONDS
+) -> AsyncIterator[Producer]:
+    """A producer whose records are all acknowledged or given up when the block ends without an exception."""
+    producer = Producer(cluster, acks=acks, codec=codec, idempotent=idempotent, delivery_seconds=delivery_seconds)
+    failure: Exception | None = None
+    async with trio.open_nursery() as producer_nursery:
+        producer_nursery.start_soon(producer.run)
+        try:
+            yield producer
+            await producer.flush()
+        except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
+            failure = problem
+        producer_nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
