@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from kraft.common.errors import ApiError
+from kraft.common.features import KRAFT_VERSION
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers import alter_configs
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
@@ -19,6 +21,8 @@ from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
+from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, ControllerServices
@@ -29,8 +33,23 @@ CREATE_PARTITIONS = Handler(ApiKey.CREATE_PARTITIONS, between(0, 3), listeners=(
 UPDATE_FEATURES = Handler(ApiKey.UPDATE_FEATURES, between(0, 2), listeners=(BROKER,))
 UNREGISTER_BROKER = Handler(ApiKey.UNREGISTER_BROKER, between(0, 0), listeners=(BROKER,))
 DESCRIBE_QUORUM = Handler(ApiKey.DESCRIBE_QUORUM, between(0, 2), listeners=(BROKER,))
+ELECT_LEADERS = Handler(ApiKey.ELECT_LEADERS, between(0, 2), listeners=(BROKER,))
+ALTER_PARTITION_REASSIGNMENTS = Handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), listeners=(BROKER,))
+LIST_PARTITION_REASSIGNMENTS = Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), listeners=(BROKER,))
+ADD_RAFT_VOTER = Handler(ApiKey.ADD_RAFT_VOTER, between(0, 1), listeners=(BROKER,))
+REMOVE_RAFT_VOTER = Handler(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), listeners=(BROKER,))
 
-BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, UPDATE_FEATURES, UNREGISTER_BROKER, DESCRIBE_QUORUM)
+_HANDED_ON = (
+    UPDATE_FEATURES,
+    UNREGISTER_BROKER,
+    DESCRIBE_QUORUM,
+    ELECT_LEADERS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    LIST_PARTITION_REASSIGNMENTS,
+    ADD_RAFT_VOTER,
+    REMOVE_RAFT_VOTER,
+)
+BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, *_HANDED_ON)
 """Served on brokers by handing on."""
 
 
@@ -71,7 +90,7 @@ async def _hand_on(request: Any, context: RequestContext, broker: BrokerServices
     return await broker.controller.forward(request, context)
 
 
-for _api in (UPDATE_FEATURES, UNREGISTER_BROKER, DESCRIBE_QUORUM):
+for _api in _HANDED_ON:
     _api.serve(_hand_on)
 
 
@@ -107,6 +126,25 @@ def _delegate_to_raft(method: str) -> Callable[[Any, RequestContext, ControllerS
     return serve
 
 
+async def _update_features(request: UpdateFeaturesRequest, context: RequestContext, node: ControllerServices) -> UpdateFeaturesResponse:
+    """kraft.version belongs to the quorum: it is asked first whether it can be raised, and raises it last, when everything else is decided."""
+    wanted = [update.max_version_level for update in request.feature_updates if update.feature == KRAFT_VERSION]
+    levels = [level for level in wanted if level > node.raft.kraft_version]
+    for level in levels:
+        await _raise_kraft_version(level, node, validate_only=True)
+    response = await node.controller.update_features(request, ControllerRequestContext(context.api_version, context.principal))
+    if not response.error_code and not request.validate_only:
+        for level in levels:
+            await _raise_kraft_version(level, node, validate_only=False)
+    return response
+
+
+async def _raise_kraft_version(level: int, node: ControllerServices, *, validate_only: bool) -> None:
+    answer = await node.raft.update_kraft_version(level, validate_only=validate_only)
+    if answer.error:
+        raise ApiError(answer.error, answer.message or f"kraft.version cannot be changed to {level}")
+
+
 def _controller_api(
     key: int, versions: tuple[int, int], serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]], on_error: Any = None
 ) -> Handler:
@@ -122,17 +160,25 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate("create_partitions"), CREATE_PARTITIONS.on_error),
     _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
     _controller_api(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), _delegate("incremental_alter_configs"), alter_configs.INCREMENTAL.on_error),
-    _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _delegate("update_features")),
+    _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _update_features),
     _controller_api(ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker")),
     _controller_api(ApiKey.BROKER_REGISTRATION, between(0, 4), _delegate("register_broker")),
     _controller_api(ApiKey.BROKER_HEARTBEAT, between(0, 2), _delegate("broker_heartbeat")),
     _controller_api(ApiKey.CONTROLLER_REGISTRATION, between(0, 0), _delegate("register_controller")),
     _controller_api(ApiKey.ALLOCATE_PRODUCER_IDS, between(0, 0), _delegate("allocate_producer_ids")),
+    _controller_api(ApiKey.ALTER_PARTITION, between(2, 3), _delegate("alter_partition")),
+    _controller_api(ApiKey.ELECT_LEADERS, between(0, 2), _delegate("elect_leaders")),
+    _controller_api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), _delegate("alter_partition_reassignments")),
+    _controller_api(ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), _delegate("list_partition_reassignments")),
+    _controller_api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, between(0, 0), _delegate("assign_replicas_to_dirs")),
     _controller_api(ApiKey.VOTE, between(0, 2), _delegate_to_raft("vote")),
     _controller_api(ApiKey.BEGIN_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("begin_quorum_epoch")),
     _controller_api(ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("end_quorum_epoch")),
     _controller_api(ApiKey.FETCH, between(4, 18), _delegate_to_raft("fetch")),
     _controller_api(ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_raft("fetch_snapshot")),
     _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _delegate_to_raft("describe_quorum")),
+    _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_raft("add_raft_voter")),
+    _controller_api(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_raft("remove_raft_voter")),
+    _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_raft("update_raft_voter")),
 )
 """Served on controllers by the quorum controller or the Raft driver."""

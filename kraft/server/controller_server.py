@@ -23,7 +23,6 @@ from kraft.handlers.services import ControllerServices
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer
-from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS, connection_limits
@@ -61,7 +60,7 @@ class ControllerServer:
             ConfigTable(config),
             raft,
             shared.loader,
-            Quorum(lambda: raft.voters.ids, lambda: raft.kraft_version, self._refuse_kraft_version),
+            Quorum(lambda: raft.voters.ids, lambda: raft.kraft_version, _leave_to_handler),
             world,
             bootstrap=bootstrap,
             logger=self._log,
@@ -118,9 +117,9 @@ class ControllerServer:
                 self._log.warning("controller registration failed", reason=str(problem))
             await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
 
-    @staticmethod
-    def _refuse_kraft_version(level: int, validate_only: bool) -> None:
-        raise ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"kraft.version cannot be changed to {level} on a running quorum of this release")
+
+def _leave_to_handler(level: int, validate_only: bool) -> None:
+    """The handler of UpdateFeatures has the quorum raise kraft.version once the controller agrees (`kraft.handlers.forwarded`)."""
 
 
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:
