@@ -33,6 +33,10 @@ class StorageError(KraftError):
     """The disk did wrong: the log directory goes offline; other directories go on."""
 
 
+class OutOfResources(StorageError):
+    """No space, descriptors or memory were left. What was wanted did not happen, nothing is in doubt: the directory stays online, and it may be tried again."""
+
+
 class CorruptData(StorageError):
     """Bytes on disk are not what was written: names the file and the position."""
 

@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.errors import StorageError
+from kraft.common.errors import OutOfResources, StorageError
 from kraft.replication.log_flusher import LogFlusher
 from kraft.storage.cleaner_manager import LogCleanerManager
 from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
+from kraft.storage.log_to_clean import LogToClean
+from kraft.storage.storage_failure import upkeep_failure
+from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 
 if TYPE_CHECKING:
@@ -68,15 +71,26 @@ class LogTasks:
     async def apply_retention(self) -> None:
         """Delete segments that retention.ms, retention.bytes or the log start offset give up."""
         for done, log in enumerate(self._logs.logs()):
-            try:
-                deleted = self._logs.delete_old_segments(log, now_ms=self._world.clock.wall_ms())
-            except StorageError as problem:
-                self._directory_failed(self._logs.directory_of(log).path, str(problem))
-                continue
-            if deleted.count:
-                self._log.info("segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason)
+            if self._logs.get(log.topic_partition) is log:  # Not deleted while others had their turn.
+                self._apply_retention_to(log)
             if done % LOGS_PER_SLICE == LOGS_PER_SLICE - 1:
                 await trio.lowlevel.checkpoint()
+
+    def _apply_retention_to(self, log: UnifiedLog) -> None:
+        try:
+            deleted = self._logs.delete_old_segments(log, now_ms=self._world.clock.wall_ms())
+        except StorageError as problem:
+            self._failed(self._logs.directory_of(log), problem, "retention")
+            return
+        if deleted.count:
+            self._log.info("segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason)
+
+    def _failed(self, directory: LogDirectory, problem: StorageError, doing: str) -> None:
+        """What is out of resources is put off to the next time; any other failure is the disk's."""
+        if isinstance(problem, OutOfResources):
+            self._log.warning(f"{doing} put off", directory=directory.path, reason=str(problem))
+        else:
+            self._directory_failed(directory.path, str(problem))
 
     async def delete_due(self) -> None:
         """Remove files whose file.delete.delay.ms is over."""
@@ -100,13 +114,14 @@ class LogTasks:
             try:
                 await self._world.threads.run(job.run)
             except StorageError as problem:
-                self._directory_failed(directory.path, str(problem))
+                directory.checkpoint_missed()
+                self._failed(directory, problem, "checkpoint")
 
     async def flush_due(self) -> None:
         """Flush logs whose flush.ms has passed."""
         now_ms = self._world.clock.wall_ms()
         for done, log in enumerate(self._logs.logs()):
-            if log.flush_is_due(now_ms):
+            if log.flush_is_due(now_ms) and self._logs.get(log.topic_partition) is log:
                 self._flusher.flush_later(log)
             if done % 500 == 499:
                 await trio.lowlevel.checkpoint()
@@ -131,23 +146,33 @@ class LogTasks:
             if candidate is None:
                 await clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
                 continue
-            start = clock.now()
-            partition = str(candidate.log.topic_partition)
-            try:
-                await self._run_in_slices(self._cleaner.clean(candidate, clock.wall_ms()))
-            except CleaningAborted:
-                self._log.info("cleaning aborted", partition=partition)
-            except Uncleanable as problem:
-                self._log.error("log cannot be cleaned", partition=partition, reason=str(problem))
-            except (OSError, StorageError) as problem:
-                self._directory_failed(self._logs.directory_of(candidate.log).path, str(problem))
-            else:
-                self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
+            if not await self._clean_one(candidate):
+                await clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
 
-    async def _run_in_slices(self, steps: Iterator[None]) -> None:
+    async def _clean_one(self, candidate: LogToClean) -> bool:
+        """False where the next attempt had better wait a while."""
+        clock = self._world.clock
+        start = clock.now()
+        partition, directory = str(candidate.log.topic_partition), self._logs.directory_of(candidate.log)
+        try:
+            await self._run_in_slices(self._cleaner.clean(candidate, clock.wall_ms()), directory)
+        except CleaningAborted:
+            self._log.info("cleaning aborted", partition=partition)
+        except Uncleanable as problem:
+            self._log.error("log cannot be cleaned", partition=partition, reason=str(problem))
+        except (OSError, StorageError) as problem:
+            self._failed(directory, problem if isinstance(problem, StorageError) else upkeep_failure(problem, partition), "cleaning")
+            return False
+        else:
+            self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
+        return True
+
+    async def _run_in_slices(self, steps: Iterator[None], directory: LogDirectory) -> None:
         clock = self._world.clock
         start = clock.now()
         for _ in steps:
+            if not directory.is_online:
+                raise CleaningAborted(f"{directory.path} is offline")
             spent = clock.now() - start
             if spent >= SLICE_SECONDS:
                 await clock.sleep(2 * spent)

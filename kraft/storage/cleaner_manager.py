@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kraft.common.errors import StorageError
+from kraft.common.errors import CorruptData
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
 from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, Cleaning, Uncleanable
@@ -12,6 +12,7 @@ from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import CLEANER_CHECKPOINT
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean, log_to_clean
+from kraft.storage.storage_failure import upkeep_failure
 
 
 class LogCleanerManager:
@@ -46,7 +47,7 @@ class LogCleanerManager:
             self.uncleanable[log.topic_partition] = str(problem)
             raise
         except OSError as problem:
-            raise StorageError(f"cleaning {log.directory}: {problem}") from problem
+            raise upkeep_failure(problem, f"cleaning {log.directory}") from problem
         finally:
             self._manager.deletions.add(cleaning.stats.replaced, now_ms + log.config.file_delete_delay_ms)
         self._remember(directory, log.topic_partition, cleaning.stats.end_offset)
@@ -54,7 +55,11 @@ class LogCleanerManager:
     def _checkpoints_of(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         found = self._checkpoints.get(directory.path)
         if found is None:
-            found = self._checkpoints[directory.path] = read_offset_checkpoint(self._manager.files, directory.file(CLEANER_CHECKPOINT))
+            try:
+                found = read_offset_checkpoint(self._manager.files, directory.file(CLEANER_CHECKPOINT))
+            except CorruptData:
+                found = {}  # Cleaning from a log's start again costs time, nothing else.
+            self._checkpoints[directory.path] = found
         return found
 
     def _remember(self, directory: LogDirectory, topic_partition: TopicPartition, end_offset: int) -> None:
@@ -65,7 +70,7 @@ class LogCleanerManager:
         try:
             write_offset_checkpoint(self._manager.files, directory.file(CLEANER_CHECKPOINT), known)
         except OSError as problem:
-            raise StorageError(f"{directory.path}: {problem}") from problem
+            raise upkeep_failure(problem, directory.path) from problem
 
     def truncated(self, topic_partition: TopicPartition, offset: int) -> None:
         """A log was truncated to `offset`: what was clean beyond is gone."""

@@ -10,11 +10,12 @@ import posixpath
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from kraft.common.errors import ConfigurationError, CorruptData, StorageError
+from kraft.common.errors import ConfigurationError, CorruptData
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file
 from kraft.storage.log_files import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT, LOCK, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kraft.storage.meta_properties import meta_properties_path
+from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
 
@@ -22,7 +23,7 @@ NO_BROKER_EPOCH = -1
 
 
 class CheckpointJob:
-    """Checkpoint files to be replaced, with their content as of now. `run` blocks, may run in a thread and raises StorageError."""
+    """Checkpoint files to be replaced, with their content as of now. `run` blocks, may run in a thread and raises StorageError (OutOfResources may pass)."""
 
     __slots__ = ("_files", "contents")
 
@@ -35,7 +36,7 @@ class CheckpointJob:
             for path, content in self.contents:
                 replace_file(self._files, path, content)
         except OSError as problem:
-            raise StorageError(f"checkpoint: {problem}") from problem
+            raise upkeep_failure(problem, "checkpoint") from problem
 
 
 class LogDirectory:
@@ -119,6 +120,10 @@ class LogDirectory:
 
     def high_watermark_checkpoint(self) -> CheckpointJob:
         return self._job({HIGH_WATERMARK_CHECKPOINT: {topic_partition: log.high_watermark for topic_partition, log in self.logs.items()}})
+
+    def checkpoint_missed(self) -> None:
+        """A job could not do its work: the next one writes every file, changed or not."""
+        self._written.clear()
 
     def _job(self, checkpoints: dict[str, dict[TopicPartition, int]]) -> CheckpointJob:
         contents = []

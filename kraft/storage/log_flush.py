@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from kraft.common.errors import StorageError
 from kraft.storage.checkpoints import replace_file
 from kraft.storage.file_cache import OpenFile
+from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import FileSystem
 
 
 class FlushJob:
-    """Files, then the leader-epoch checkpoint, then names. `up_to` is the offset below which everything is durable afterwards.
+    """Files, then names, then the leader-epoch checkpoint. `up_to` is the offset below which everything is durable afterwards.
 
     `generation` counts the log's truncations: a job from before one says nothing about the log after it.
     """
@@ -43,13 +44,17 @@ class FlushJob:
         self.generation = generation
 
     def run(self) -> None:
-        """Blocks. Raises StorageError; the caller takes the directory offline."""
+        """Blocks. Raises StorageError; the caller takes the directory offline, except for OutOfResources: all but the epochs is synced then."""
+        what = f"flush of {self.epochs_path.rpartition('/')[0]}"
         try:
             for opened in self.opened:
                 opened.file.sync()
-            if self.epochs is not None:
-                replace_file(self.files, self.epochs_path, self.epochs)
             for directory in self.directories:
                 self.files.sync_directory(directory)
         except OSError as problem:
-            raise StorageError(f"flush of {self.epochs_path.rpartition('/')[0]}: {problem}") from problem
+            raise StorageError(f"{what}: {problem}") from problem
+        try:
+            if self.epochs is not None:
+                replace_file(self.files, self.epochs_path, self.epochs)
+        except OSError as problem:
+            raise upkeep_failure(problem, what) from problem

@@ -29,6 +29,7 @@ from kraft.storage.log_files import (
 )
 from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
+from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import DeletedSegments, UnifiedLog
 from kraft.world.ports import FileSystem
 
@@ -262,7 +263,7 @@ class LogManager:
         try:
             deleted = log.delete_old_segments(now_ms)
         except OSError as problem:
-            raise StorageError(f"{log.directory}: {problem}") from problem
+            raise upkeep_failure(problem, log.directory) from problem
         self.deletions.add(deleted.paths, now_ms + log.config.file_delete_delay_ms)
         return deleted
 

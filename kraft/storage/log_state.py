@@ -5,7 +5,7 @@ Invariant: log_start_offset <= high_watermark <= log_end_offset, and recovery_po
 
 from __future__ import annotations
 
-from kraft.common.errors import ApiError, StorageError
+from kraft.common.errors import ApiError
 from kraft.common.ids import OffsetAndEpoch, TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.file_cache import FileCache
@@ -17,6 +17,7 @@ from kraft.storage.log_loader import LoadReport
 from kraft.storage.log_reader import EMPTY, FetchData
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
+from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.transaction_index import AbortedTransaction
 
 NEVER_WRITTEN = 0
@@ -130,7 +131,7 @@ class LogState:
         try:
             return self.local.read(offset, max_bytes, bound, end_offset, min_one_message)
         except OSError as problem:
-            raise StorageError(f"{self.topic_partition}: {problem}") from problem
+            raise upkeep_failure(problem, str(self.topic_partition)) from problem
 
     def find_offset_by_timestamp(self, timestamp: int) -> tuple[int, int, int] | None:
         """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`; None when there is none. Decodes one batch."""

@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
-from kraft.common.errors import ApiError, StorageError
+import errno
+
+from kraft.common.errors import ApiError, OutOfResources, StorageError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.index_file import DISK_FULL_ERRORS
 
+PASSING_ERRORS = (*DISK_FULL_ERRORS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""What says nothing about the disk: there may be room, descriptors and memory again later."""
+
 
 def storage_failure(problem: OSError, what: str) -> ApiError | StorageError:
-    """A full disk refuses this one request (KAFKA_STORAGE_ERROR) and may have room again later; anything else takes the log directory offline."""
-    if problem.errno in DISK_FULL_ERRORS:
-        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: no space left: {problem}")
+    """What passes refuses this one request (KAFKA_STORAGE_ERROR); anything else takes the log directory offline."""
+    if problem.errno in PASSING_ERRORS:
+        return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: out of resources: {problem}")
+    return StorageError(f"{what}: {problem}")
+
+
+def refuse_if_passing(problem: OSError, what: str) -> None:
+    """Raises OutOfResources for an error that passes; returns for any other. Not for syncs: a sync that failed is never tried again."""
+    if problem.errno in PASSING_ERRORS:
+        raise OutOfResources(f"{what}: out of resources: {problem}") from problem
+
+
+def upkeep_failure(problem: OSError, what: str) -> StorageError:
+    """Likewise for reads and for what no client asked for (checkpoints, retention, cleaning)."""
+    if problem.errno in PASSING_ERRORS:
+        return OutOfResources(f"{what}: out of resources: {problem}")
     return StorageError(f"{what}: {problem}")

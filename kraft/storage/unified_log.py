@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.common.errors import ApiError, CorruptData, StorageError
+from kraft.common.errors import ApiError, CorruptData
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.checkpoints import read_partition_metadata, replace_file
@@ -20,6 +20,7 @@ from kraft.storage.log_loader import LoadedLog, LogLoader, rebuild_producers
 from kraft.storage.log_state import NEVER_WRITTEN, UNKNOWN_VERSION
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import deletable_segments, is_old_enough_to_roll
+from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import FileSystem
 
 
@@ -237,7 +238,7 @@ class UnifiedLog(LogAppender):
         try:
             opened = local.files_to_sync(self.recovery_point, up_to, closing=closing and not self._is_small)
         except OSError as problem:
-            raise StorageError(f"flush of {self.directory}: {problem}") from problem
+            raise upkeep_failure(problem, f"flush of {self.directory}") from problem
         local.unsynced_names = local.unsynced_directory = False
         content = epochs.to_text().encode() if writes_epochs else None
         return FlushJob(local.cache.files, up_to, opened, local.path(LEADER_EPOCH_CHECKPOINT), content, epochs.version, directories, self.truncations)
