@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -31,6 +32,8 @@ async def delete_records(request: DeleteRecordsRequest, context: RequestContext,
 def _delete(topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
+        if topic in INTERNAL_TOPICS:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal: its records are not deleted on request")
         partition = broker.replicas.partition(topic, wanted.partition_index)
         partition.check_leader()
         if "delete" not in partition.log.config.cleanup_policy:

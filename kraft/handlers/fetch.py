@@ -49,6 +49,7 @@ class _Fetching:
         "_broker",
         "_by_id",
         "_bytes_max",
+        "_bytes_min",
         "_context",
         "_incremental",
         "_isolation",
@@ -68,7 +69,9 @@ class _Fetching:
         self._replica_id = state.replica_id if context.api_version >= 15 and state is not None else request.replica_id
         self._replica_epoch = state.replica_epoch if context.api_version >= 15 and state is not None else -1
         self._isolation = request.isolation_level
-        self._bytes_max = min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
+        limit = request.max_bytes if self._replica_id >= 0 else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
+        self._bytes_max = limit
+        self._bytes_min = min(request.min_bytes, limit)
         self._incremental = False
         self._session, self._wanted = self._resolve_session()
 
@@ -89,7 +92,12 @@ class _Fetching:
         self._incremental = True
         session = sessions.use(request.session_id, request.session_epoch, self._by_id, now)
         forgotten = [PartitionKey(topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions]
-        session.update(self._requested(), forgotten)
+        wanted = self._requested()
+        session.update(wanted, forgotten)
+        if not session.partitions:
+            sessions.close(session.id)
+            self._incremental = False
+            return None, wanted
         return session, session
 
     def _requested(self) -> list[CachedPartition]:
@@ -130,6 +138,9 @@ class _Fetching:
             return replicas.partition(name, key.partition)
         return replicas.partition(key.topic, key.partition)
 
+    def _topic_name(self, key: PartitionKey) -> str:
+        return self._broker.replicas.topic_names.get(key.topic_id, "") if self._by_id else key.topic
+
     def _read_one(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
         result = FetchedPartition(wanted.key)
         try:
@@ -140,7 +151,10 @@ class _Fetching:
             if result.diverging is None:
                 if self._replica_id >= 0:
                     now = self._broker.world.clock.now()
-                    partition.follower_fetched(self._replica_id, wanted.fetch_offset, wanted.log_start_offset, self._replica_epoch, now)
+                    knows_epoch = wanted.current_leader_epoch >= 0
+                    partition.follower_fetched(
+                        self._replica_id, wanted.fetch_offset, wanted.log_start_offset, self._replica_epoch, now, knows_epoch=knows_epoch
+                    )
                 data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
                 result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
                 result.size = data.size
@@ -155,8 +169,8 @@ class _Fetching:
             result.error_code = code_of(problem)
             if isinstance(problem, NotLeader):
                 result.leader = (problem.leader_id, problem.leader_epoch)
-            elif result.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
-                self._broker.log.error("read failed", topic=wanted.key.topic, partition=wanted.key.partition, reason=str(problem))
+            else:
+                self._broker.replicas.met(problem, self._topic_name(wanted.key), wanted.key.partition, "read")
         return result
 
     def satisfied_by(self, results: list[FetchedPartition]) -> bool:
@@ -169,7 +183,7 @@ class _Fetching:
             if result.error_code or result.diverging is not None:
                 return True
             size += result.size
-        return size >= request.min_bytes
+        return size >= self._bytes_min
 
     # --- waiting -----------------------------------------------------------------------------------------------------------------------------------------
 
@@ -179,7 +193,7 @@ class _Fetching:
         deadline = clock.now() + self._request.max_wait_ms / 1000
         partitions = self._watched()
         while not self.satisfied_by(results) and clock.now() < deadline:
-            waiter = FetchWaiter(self._request.min_bytes - sum(result.size for result in results))
+            waiter = FetchWaiter(self._bytes_min - sum(result.size for result in results))
             for partition in partitions:
                 partition.add_fetch_waiter(waiter)
             try:
@@ -238,6 +252,8 @@ def _divergence(partition: Partition, wanted: CachedPartition) -> tuple[int, int
     end_offset, epoch = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch == -1:
         raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: epoch {wanted.last_fetched_epoch} is older than the log")
+    if wanted.fetch_offset < partition.log.log_start_offset:
+        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: offset {wanted.fetch_offset} is before {partition.log.log_start_offset}")
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return epoch, end_offset
     return None

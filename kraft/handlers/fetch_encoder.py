@@ -7,6 +7,7 @@ Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-
 
 from __future__ import annotations
 
+import errno
 import struct
 from collections.abc import Sequence
 
@@ -94,7 +95,10 @@ class _Writer:
 
     def add_range(self, part: FileRange) -> None:
         if part.size <= COPY_BYTES_MAX:
-            self.out += part.file.pread(part.size, part.position)
+            data = part.file.pread(part.size, part.position)
+            if len(data) != part.size:
+                raise OSError(errno.EIO, f"the file ends {part.size - len(data)} bytes before what was found in it")
+            self.out += data
         else:
             self.parts.append(part)
             self.size += part.size + len(self.out)

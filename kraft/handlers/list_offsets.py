@@ -14,9 +14,11 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.replication.partition import CONSUMER
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
+    from kraft.replication.partition import Partition
 
 API = Handler(ApiKey.LIST_OFFSETS, between(1, 11))
 
@@ -24,6 +26,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 DEBUGGING_REPLICA = -2
 LEADER_EPOCH_VERSION = 4
+NOT_AVAILABLE_VERSION = 5
 
 
 @API.serve
@@ -46,6 +49,7 @@ async def list_offsets(request: ListOffsetsRequest, context: RequestContext, bro
                 _look_up(topic.name, wanted, answer, request, context, broker)
             except EXPECTED as problem:
                 answer.error_code = code_of(problem)
+                broker.replicas.met(problem, topic.name, wanted.partition_index, "look-up")
             if context.api_version < LEADER_EPOCH_VERSION:
                 answer.leader_epoch = -1
             answers.append(answer)
@@ -63,8 +67,9 @@ def _look_up(
     if request.replica_id != DEBUGGING_REPLICA:
         partition.check_leader(wanted.current_leader_epoch)
     log = partition.log
+    end = partition.fetchable_end(request.isolation_level, request.replica_id)
     if timestamp == LATEST:
-        end = partition.fetchable_end(request.isolation_level, request.replica_id)
+        _check_available(partition, request, context)
         answer.offset, answer.leader_epoch = end, partition.leader_epoch
     elif timestamp in (EARLIEST, EARLIEST_LOCAL):
         answer.offset = log.log_start_offset
@@ -73,5 +78,14 @@ def _look_up(
         return  # Nothing is tiered: no offset, no epoch, no error.
     else:
         found = log.find_max_timestamp() if timestamp == MAX_TIMESTAMP else log.find_offset_by_timestamp(timestamp)
-        if found is not None and found[1] < partition.fetchable_end(request.isolation_level, request.replica_id):
+        if found is not None and found[1] < end:
             answer.timestamp, answer.offset, answer.leader_epoch = found
+        else:
+            _check_available(partition, request, context)
+
+
+def _check_available(partition: Partition, request: ListOffsetsRequest, context: RequestContext) -> None:
+    """A new leader does not tell clients where the log ends before its high watermark has reached its own epoch: it might seem to fall (KIP-207)."""
+    if request.replica_id == CONSUMER and partition.epoch_start_offset > partition.log.high_watermark:
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if context.api_version >= NOT_AVAILABLE_VERSION else ErrorCode.LEADER_NOT_AVAILABLE
+        raise ApiError(code, f"{partition}: the high watermark is still before epoch {partition.leader_epoch}")

@@ -70,13 +70,14 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
                     broker.replicas.flusher.flush_later(log)
                 needs_flush = partition.durable_end() < log.log_end_offset
                 if needs_flush or (acks == -1 and info.last_offset >= log.high_watermark):
-                    unsettled.append(_Unsettled(partition, answer, info.last_offset + 1, needs_flush))
+                    unsettled.append(_Unsettled(partition, partition.leader_epoch, answer, info.last_offset + 1, needs_flush))
             except EXPECTED as problem:
                 failed = True
                 _fail(answer, problem, name, context, broker)
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
     if unsettled:
-        return _settle(unsettled, topics, request, context, broker)
+        deadline = broker.world.clock.now() + request.timeout_ms / 1000
+        return _settle(unsettled, deadline, topics, failed, acks, context, broker)
     if acks == 0:
         return Reply((), close_after=True) if failed else NO_REPLY
     return _reply(topics, failed, context, broker)
@@ -116,53 +117,75 @@ def _fail(answer: PartitionProduceResponse, problem: Exception, topic: str, cont
     elif isinstance(problem, RecordsRejected):
         answer.record_errors = [BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in problem.record_errors]
     elif code == ErrorCode.KAFKA_STORAGE_ERROR:
-        broker.log.error("append failed", topic=topic, partition=answer.index, reason=str(problem))
+        broker.replicas.met(problem, topic, answer.index, "append")
 
 
 class _Unsettled:
-    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if `needs_flush`, and below the high watermark if acks=all."""
+    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if `needs_flush`, and below the high watermark if acks=all,
 
-    __slots__ = ("answer", "needs_flush", "partition", "required_offset")
+    both while this replica leads in `leader_epoch`, the epoch of the append: in a later one other records may stand at these offsets.
+    """
 
-    def __init__(self, partition: Partition, answer: PartitionProduceResponse, required_offset: int, needs_flush: bool) -> None:
+    __slots__ = ("answer", "leader_epoch", "needs_flush", "partition", "required_offset")
+
+    def __init__(self, partition: Partition, leader_epoch: int, answer: PartitionProduceResponse, required_offset: int, needs_flush: bool) -> None:
         self.partition = partition
+        self.leader_epoch = leader_epoch
         self.answer = answer
         self.required_offset = required_offset
         self.needs_flush = needs_flush
 
 
 async def _settle(
-    unsettled: list[_Unsettled], topics: list[TopicProduceResponse], request: ProduceRequest, context: RequestContext, broker: BrokerServices
+    unsettled: list[_Unsettled],
+    deadline: float,
+    topics: list[TopicProduceResponse],
+    failed: bool,
+    acks: int,
+    context: RequestContext,
+    broker: BrokerServices,
 ) -> Reply:
-    """The second stage: this replica's disk where flush.messages asks for it, then the high watermark for acks=all."""
-    deadline = broker.world.clock.now() + request.timeout_ms / 1000
-    failed = False
+    """The second stage: this replica's disk where flush.messages asks for it, then the high watermark for acks=all.
+
+    `failed`: the first stage could not append everything.
+    """
     for append in unsettled:
         try:
             if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
                 await broker.replicas.flush(append.partition)
-            if request.acks == -1:
+            if acks == -1:
                 await _until_committed(append, deadline, broker)
         except EXPECTED as problem:
             failed = True
             _fail(append.answer, problem, append.partition.topic, context, broker)
-    if request.acks == 0:
+    if acks == 0:
         return Reply((), close_after=True) if failed else NO_REPLY
     return _reply(topics, failed, context, broker)
 
 
 async def _until_committed(append: _Unsettled, deadline: float, broker: BrokerServices) -> None:
-    """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline."""
+    """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline, NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
     clock, partition = broker.world.clock, append.partition
-    epoch = partition.leader_epoch
-    while partition.is_leader and partition.leader_epoch == epoch and partition.log.high_watermark < append.required_offset:
+    while True:
+        _check_still_led(append)
+        if partition.log.high_watermark >= append.required_offset:
+            break
         if clock.now() >= deadline:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
         waiter = ProduceWaiter(append.required_offset)
         partition.add_produce_waiter(waiter)
-        with clock.move_on_at(deadline):
-            await waiter.event.wait()
-    if not partition.is_leader or partition.leader_epoch != epoch:
+        try:
+            with clock.move_on_at(deadline):
+                await waiter.event.wait()
+        finally:
+            partition.remove_produce_waiter(waiter)
+    if not partition.has_enough_in_sync:
+        raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"{partition}: appended, but the in-sync set has shrunk since")
+
+
+def _check_still_led(append: _Unsettled) -> None:
+    partition = append.partition
+    if not partition.is_leader or partition.leader_epoch != append.leader_epoch:
         raise NotLeader("", partition.leader_id, partition.leader_epoch)
 
 

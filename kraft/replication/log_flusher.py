@@ -1,7 +1,8 @@
 """Syncs of data logs, grouped: whoever needs a log durable queues here; one worker per log directory syncs everything queued before it, and one wake-up
 releases all.
 
-A sync that fails is never tried again: the directory goes offline, and everybody who waited is told.
+A sync that fails is never tried again: the directory goes offline, and everybody who waits for it, now or later, is told. A log that was deleted while it was
+being synced proves nothing about its disk.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from collections.abc import Callable, Sequence
 
 import trio
 
-from kraft.common.errors import StorageError
+from kraft.common.errors import ApiError, KraftError, OutOfResources, StorageError
+from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.log_flush import FlushJob
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
@@ -22,27 +24,34 @@ class _Waiter:
     def __init__(self, log: UnifiedLog, needs: int) -> None:
         self.log = log
         self.needs = needs
-        self.failure: StorageError | None = None
+        self.failure: KraftError | None = None
         self.event = trio.Event()
 
 
 class _DirectoryQueue:
-    """What waits for one directory's disk."""
+    """What waits for one directory's disk; `failure` once that has failed."""
 
-    __slots__ = ("waiters", "wanted")
+    __slots__ = ("failure", "waiters", "wanted")
 
     def __init__(self) -> None:
         self.waiters: list[_Waiter] = []
         self.wanted = trio.Event()
+        self.failure: StorageError | None = None
 
 
 class LogFlusher:
-    """Owned by the broker's loop. `directory_failed(path, why)` is called once for a disk that fails."""
+    """Owned by the broker's loop. `directory_failed(path, why)` is called for a disk that fails; `is_current(log)` tells a log in use from a deleted one;
+    `flushed(log)` is called when more of a log is durable."""
 
-    def __init__(self, world: World, directories: Sequence[str], directory_failed: Callable[[str, str], None]) -> None:
+    def __init__(
+        self, world: World, directories: Sequence[str], directory_failed: Callable[[str, str], None], is_current: Callable[[UnifiedLog], bool],
+        flushed: Callable[[UnifiedLog], None],
+    ) -> None:
         self._world = world
         self._queues = {path: _DirectoryQueue() for path in directories}
         self._directory_failed = directory_failed
+        self._is_current = is_current
+        self._flushed = flushed
         self.syncs = 0
         self.sync_seconds = 0.0
 
@@ -53,7 +62,7 @@ class LogFlusher:
                 directory_nursery.start_soon(self._serve, path)
 
     async def flush(self, log: UnifiedLog) -> None:
-        """Return once everything now in `log` is durable. Raises StorageError."""
+        """Return once everything now in `log` is durable. Raises StorageError (OutOfResources: may be tried again); ApiError when the log was deleted."""
         waiter = self._enqueue(log)
         await waiter.event.wait()
         if waiter.failure is not None:
@@ -76,28 +85,55 @@ class LogFlusher:
             await queue.wanted.wait()
             queue.wanted = trio.Event()
             waiters, queue.waiters = queue.waiters, []
-            failure = await self._sync(path, waiters)
+            failures = await self._sync(path, queue, waiters) if queue.failure is None else {}
             for waiter in waiters:
-                waiter.failure = failure
+                waiter.failure = queue.failure or failures.get(id(waiter.log))
                 waiter.event.set()
 
-    async def _sync(self, path: str, waiters: list[_Waiter]) -> StorageError | None:
+    async def _sync(self, path: str, queue: _DirectoryQueue, waiters: list[_Waiter]) -> dict[int, KraftError]:
+        """What went wrong, by the log's identity. A disk that fails is noted in `queue`."""
         logs = {id(waiter.log): waiter.log for waiter in waiters if waiter.log.recovery_point < waiter.needs}  # unordered: told apart only, kept as they came
-        try:
-            jobs = [(log, job) for log in logs.values() if (job := log.prepare_flush()) is not None]
-            start = self._world.clock.now()
-            await self._world.threads.run(_run_all, tuple(job for _, job in jobs))
-            self.syncs += 1
-            self.sync_seconds += self._world.clock.now() - start
-        except StorageError as problem:
-            self._directory_failed(path, str(problem))
-            return problem
+        failures: dict[int, KraftError] = {}
+        jobs: list[tuple[UnifiedLog, FlushJob]] = []
+        for log in logs.values():
+            try:
+                job = log.prepare_flush()
+            except StorageError as problem:
+                self._failed(path, queue, log, problem, failures)
+                continue
+            if job is not None:
+                jobs.append((log, job))
+        start = self._world.clock.now()
+        outcomes = await self._world.threads.run(_run_all, tuple(job for _, job in jobs)) if jobs else ()
+        self.syncs += 1
+        self.sync_seconds += self._world.clock.now() - start
         now_ms = self._world.clock.wall_ms()
-        for log, job in jobs:
-            log.finish_flush(job, now_ms)
-        return None
+        for (log, job), outcome in zip(jobs, outcomes, strict=True):
+            if outcome is None:
+                log.finish_flush(job, now_ms)
+                self._flushed(log)
+            else:
+                self._failed(path, queue, log, outcome, failures)
+        return failures
+
+    def _failed(self, path: str, queue: _DirectoryQueue, log: UnifiedLog, problem: StorageError, failures: dict[int, KraftError]) -> None:
+        if isinstance(problem, OutOfResources):
+            failures[id(log)] = problem
+        elif not self._is_current(log):
+            failures[id(log)] = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{log.topic_partition} is not here any more")
+        else:
+            queue.failure = problem
+            self._directory_failed(path, str(problem))
 
 
-def _run_all(jobs: tuple[FlushJob, ...]) -> None:
-    for job in jobs:
+def _run_all(jobs: tuple[FlushJob, ...]) -> list[StorageError | None]:
+    """Each job's failure, None where there is none."""
+    return [_failure_of(job) for job in jobs]
+
+
+def _failure_of(job: FlushJob) -> StorageError | None:
+    try:
         job.run()
+    except StorageError as problem:
+        return problem
+    return None

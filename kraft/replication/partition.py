@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 READ_UNCOMMITTED = 0
 READ_COMMITTED = 1
+CONSUMER = -1
+"""The replica id of those who are none."""
 
 
 class Partition:
@@ -119,7 +121,7 @@ class Partition:
         """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation finds), StorageError."""
         if not self.is_leader:
             self.check_leader()
-        if required_acks == -1 and len(self.isr) < isr_policy.effective_min_isr(self.min_isr, len(self.replicas)):
+        if required_acks == -1 and not self.has_enough_in_sync:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self}: {len(self.isr)} in sync, min.insync.replicas is {self.min_isr}")
         log = self.log
         info = log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
@@ -127,6 +129,8 @@ class Partition:
             end = self.durable_end()
             if end > log.high_watermark:
                 log.update_high_watermark(end)
+                if self.produce_waiters:
+                    self._wake_produce(end)
                 if self.high_watermark_listeners:
                     self._tell_high_watermark(end)
         else:
@@ -136,6 +140,11 @@ class Partition:
             for waiter in self.fetch_waiters:
                 waiter.grew(size)
         return info
+
+    @property
+    def has_enough_in_sync(self) -> bool:
+        """Whether the in-sync set is as large as min.insync.replicas asks."""
+        return len(self.isr) >= isr_policy.effective_min_isr(self.min_isr, len(self.replicas))
 
     def durable_end(self) -> int:
         """How far this replica's own log counts: its end, or what is synced once flush.messages asks for a sync (Kafka syncs within the append)."""
@@ -165,25 +174,27 @@ class Partition:
             waiter.wake()
         return True
 
-    def follower_fetched(self, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, now: float) -> None:
-        """A follower's Fetch at `offset` acknowledges everything before it."""
+    def follower_fetched(self, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, now: float, *, knows_epoch: bool = True) -> None:
+        """A follower's Fetch at `offset` acknowledges everything before it. `knows_epoch`: it named the leader epoch, and that is ours."""
         followers = self.followers
         follower = followers.get(replica_id) if followers is not None else None
         if follower is None:
+            if not knows_epoch:
+                raise NotLeader(f"{self}: broker {replica_id} is not a replica", self.leader_id, self.leader_epoch)
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self}: broker {replica_id} is not a replica as far as the leader knows")
         follower.fetched(offset, log_start_offset, self.log.log_end_offset, broker_epoch, now)
         self.advance_high_watermark()
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
 
-    def fetchable_end(self, isolation_level: int, replica_id: int = -1) -> int:
-        """The offset at which a reader must stop: log end for a follower, last stable offset for read_committed, else the high watermark."""
+    def fetchable_end(self, isolation_level: int, replica_id: int = CONSUMER) -> int:
+        """Where a reader must stop: log end for a follower or a debugging tool, last stable offset for read_committed, else the high watermark."""
         log = self.log
-        if replica_id >= 0:
+        if replica_id != CONSUMER:
             return log.log_end_offset
         return log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
 
-    def read(self, offset: int, max_bytes: int, isolation_level: int, *, min_one_message: bool, replica_id: int = -1) -> FetchData:
+    def read(self, offset: int, max_bytes: int, isolation_level: int, *, min_one_message: bool, replica_id: int = CONSUMER) -> FetchData:
         """Whole batches from the one that holds `offset`. Raises ApiError OFFSET_OUT_OF_RANGE."""
         log = self.log
         end = self.fetchable_end(isolation_level, replica_id)
@@ -215,6 +226,10 @@ class Partition:
         if self.produce_waiters is None:
             self.produce_waiters = []
         self.produce_waiters.append(waiter)
+
+    def remove_produce_waiter(self, waiter: ProduceWaiter) -> None:
+        if self.produce_waiters is not None and waiter in self.produce_waiters:
+            self.produce_waiters.remove(waiter)
 
     def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
         """Call `listener(high watermark)` each time it rises. Returns the function that ends it."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
-from kraft.common.errors import ApiError, NotLeader, StorageError
+from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.partition import Partition
 from kraft.replication.topic_configs import ConfigView, TopicConfig
+from kraft.storage.storage_failure import upkeep_failure
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
     from kraft.storage.log_manager import LogManager
+    from kraft.storage.unified_log import UnifiedLog
     from kraft.world.ports import World
 
 
@@ -32,7 +34,8 @@ class ReplicaManager:
     """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
 
     def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, world: World, log: Logger) -> None:
-        self.flusher = LogFlusher(world, [directory.path for directory in logs.directories], self.directory_failed)
+        paths = [directory.path for directory in logs.directories]
+        self.flusher = LogFlusher(world, paths, self.directory_failed, lambda log: logs.get(log.topic_partition) is log, self._flushed)
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}
@@ -42,6 +45,7 @@ class ReplicaManager:
         self.world = world
         self._log = log
         self.offline: set[tuple[str, int]] = set()
+        self._image: MetadataImage | None = None
         self._listeners: list[LeadershipListener] = []
         self._directory_listeners: list[Callable[[str], None]] = []
         self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
@@ -78,21 +82,38 @@ class ReplicaManager:
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here. Raises StorageError."""
         await self.flusher.flush(partition.log)
-        partition.advance_high_watermark()
+
+    def _flushed(self, log: UnifiedLog) -> None:
+        """More of a log is durable: with flush.messages the high watermark waited for that."""
+        partition = self._partitions.get(log.topic_partition)
+        if partition is not None and partition.is_leader and partition.log is log:
+            partition.advance_high_watermark()
 
     def directory_failed(self, path: str, why: str) -> None:
         """A disk failed: its partitions are gone for this run, and the controller must hear of it."""
-        gone = self.logs.directory_failed(path, why)
-        if not gone:
+        if path not in (directory.path for directory in self.logs.online()):
             return
+        gone = self.logs.directory_failed(path, why)
         self._log.error("log directory offline", directory=path, reason=why, partitions=len(gone))
         for topic_partition in gone:
-            partition = self._partitions.pop((topic_partition.topic, topic_partition.partition), None)
+            key = (topic_partition.topic, topic_partition.partition)
+            self.offline.add(key)
+            partition = self._partitions.pop(key, None)
             if partition is not None:
-                self.offline.add((topic_partition.topic, topic_partition.partition))
                 self._retire(partition)
         for listener in self._directory_listeners:
             listener(path)
+
+    def met(self, problem: Exception, topic: str, index: int, doing: str) -> None:
+        """Working on a partition met `problem`. Trouble with the disk is logged; one that leaves doubt about it takes the directory offline."""
+        if isinstance(problem, OSError):
+            problem = upkeep_failure(problem, f"{topic}-{index}")
+        if not isinstance(problem, StorageError):
+            return
+        self._log.error(f"{doing} failed", topic=topic, partition=index, reason=str(problem))
+        partition = self.find(topic, index)
+        if partition is not None and not isinstance(problem, CorruptData | OutOfResources):
+            self.directory_failed(self.logs.directory_of(partition.log).path, str(problem))
 
     def on_directory_failure(self, listener: Callable[[str], None]) -> None:
         self._directory_listeners.append(listener)
@@ -118,19 +139,20 @@ class ReplicaManager:
                 if self.node_id in registration.replicas:
                     config = config or self._configs.topic(image, name)
                     self._apply_partition(name, index, topic_id, registration, config, now)
-                elif (name, index) in self._partitions:
+                else:
                     self._drop(name, index)
                 done += 1
                 if done % 200 == 0:
                     yield
         yield from self._apply_configs(image, changes)
+        self._image = image
 
     def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: TopicConfig, now: float) -> None:
-        partition = self._partitions.get((name, index))
+        if (name, index) in self.offline:
+            return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
+        partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config)
         if partition is None:
-            log = self.logs.get_or_create(TopicPartition(name, index), Uuid(topic_id), now_ms=self.world.clock.wall_ms())
-            partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log)
-            partition.min_isr = config.min_insync_replicas
+            return
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
         if not partition.apply(registration, now):
             return
@@ -138,8 +160,40 @@ class ReplicaManager:
             for listener in self._listeners:
                 listener.resigned(name, index, old_epoch)
         if partition.is_leader:
+            if partition.durable_end() < partition.log.log_end_offset:
+                self.flusher.flush_later(partition.log)  # What recovery found was written, perhaps read, and must not stay out of sight.
             for listener in self._listeners:
                 listener.became_leader(partition)
+
+    def _host(self, name: str, index: int, topic_id: bytes, config: TopicConfig) -> Partition | None:
+        """A partition with its log, found or new; None, and counted among the offline ones, where there can be none."""
+        topic_partition = TopicPartition(name, index)
+        if self._may_be_lost(topic_partition, topic_id):
+            self._log.error("replica missing while a log directory is offline: not made anew", topic=name, partition=index)
+            self.offline.add((name, index))
+            return None
+        try:
+            log = self.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=self.world.clock.wall_ms())
+            log.assign_topic_id(Uuid(topic_id))
+        except (OSError, StorageError) as problem:
+            self.offline.add((name, index))
+            self._log.error("replica cannot be made", topic=name, partition=index, reason=str(problem))
+            found = self.logs.get(topic_partition)
+            if found is not None:
+                self.directory_failed(self.logs.directory_of(found).path, str(problem))
+            return None
+        partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log)
+        partition.min_isr = config.min_insync_replicas
+        return partition
+
+    def _may_be_lost(self, topic_partition: TopicPartition, topic_id: bytes) -> bool:
+        """Whether a replica that is not on the directories at hand may be on one that is offline: it was assigned here before."""
+        if len(self.logs.online()) == len(self.logs.directories) or self.logs.get(topic_partition) is not None:
+            return False
+        if self._image is None:
+            return True
+        before = self._image.topics.partition(topic_id, topic_partition.partition)
+        return before is not None and self.node_id in before.replicas
 
     def _apply_configs(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
         """Topic (2) or broker (4) configs moved: hand every log concerned its new effective configuration."""
@@ -162,15 +216,23 @@ class ReplicaManager:
 
     def _delete_topic(self, topic_id: bytes, name: str, indexes: tuple[int, ...]) -> None:
         for index in indexes:
-            if (name, index) in self._partitions:
-                self._drop(name, index)
+            self._drop(name, index)
         self.topic_names.pop(topic_id, None)
         if self.topic_ids.get(name) == topic_id:
             del self.topic_ids[name]
 
     def _drop(self, name: str, index: int) -> None:
-        self._retire(self._partitions.pop((name, index)))
-        self.logs.delete(TopicPartition(name, index), now_ms=self.world.clock.wall_ms())
+        """The replica is not ours any more, if it ever was."""
+        self.offline.discard((name, index))
+        partition = self._partitions.pop((name, index), None)
+        if partition is None:
+            return
+        self._retire(partition)
+        path = self.logs.directory_of(partition.log).path
+        try:
+            self.logs.delete(TopicPartition(name, index), now_ms=self.world.clock.wall_ms())
+        except StorageError as problem:
+            self.directory_failed(path, str(problem))
         self._log.info("replica deleted", topic=name, partition=index)
 
     def _retire(self, partition: Partition) -> None:
