@@ -109,7 +109,10 @@ class RequestDispatcher:
         counters.seconds_max = max(counters.seconds_max, took)
         if type(response) is Reply:
             return response
-        return encode_reply(context, response)
+        try:
+            return encode_reply(context, response)
+        except Exception as problem:  # The answer cannot be said in the client's version: a fault of ours.
+            raise self._broken(context, problem) from problem
 
     def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):

@@ -9,7 +9,7 @@ thread is involved.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING
 
 import trio
@@ -23,15 +23,19 @@ if TYPE_CHECKING:
     from kraft.network.socket_server import SocketServer
 
 PIPELINE_REQUESTS_MAX = 64
+SENT_AT_ONCE_BYTES = 1 << 20
 REQUESTS_PER_TURN = 16
 SPIN_GAP_SECONDS = 0.0002
 SPIN_SECONDS = 0.0001
 
 
 class Connection:
-    """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it ends when nothing waits any more."""
+    """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it ends when nothing waits any more.
 
-    __slots__ = ("_assembler", "_closed", "_drained", "_gap", "_server", "_stream", "_waiting", "last_active", "parked", "peer")
+    `parked` and `sending` tell that a task waits for the peer to send, or to take, something; a request at work is no idleness.
+    """
+
+    __slots__ = ("_assembler", "_closed", "_drained", "_gap", "_server", "_stream", "_waiting", "last_active", "parked", "peer", "sending")
 
     def __init__(self, server: SocketServer, stream: Stream) -> None:
         self._server = server
@@ -42,23 +46,25 @@ class Connection:
         self._closed = False
         self._gap = 1.0
         self.peer = Peer(stream.peer, server.name, stream.local)
-        self.parked = False
+        self.parked = self.sending = False
         self.last_active = server.clock.now()
 
     async def serve(self) -> None:
-        """Serve until the peer leaves, misbehaves, idles out or the server closes it. Raises nothing of the peer's doing."""
+        """Serve until the peer leaves, misbehaves, idles out or the server closes it. Raises nothing."""
         try:
             await self._serve()
-        except ProtocolError as problem:
-            self._server.reject(self.peer, problem)
-        except ConnectionError:
-            pass  # The peer went away; clients do that all the time.
-        except OSError as problem:
-            self._server.failed(self.peer, problem)  # A file could not be sent.
+        except Exception as problem:  # noqa: BLE001  # The boundary of a connection: whatever it was, it is over, and the node goes on.
+            self._over(problem)
         finally:
             self.close()
             self._assembler.abandon()
             self._server.leave_room(self)
+
+    def _over(self, problem: Exception) -> None:
+        if isinstance(problem, ProtocolError):
+            self._server.reject(self.peer, problem)
+        elif not isinstance(problem, ConnectionError):  # The peer went away; clients do that all the time.
+            self._server.failed(self.peer, problem)
 
     def close(self) -> None:
         """Close at once; whoever waits on the stream wakes with an error. Idempotent."""
@@ -136,20 +142,19 @@ class Connection:
         dispatcher = self._server.dispatcher
         overtakes = dispatcher.may_overtake_wait(frame)
         if self._waiting and not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX):
-            frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
+            if frame.obj is self._server.scratch.obj:
+                frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
             await self._until_drained()
         outcome = dispatcher.dispatch(self.peer, frame)
         if type(outcome) is Reply:
             if self._waiting:
                 self._waiting.append(_ready(outcome))
-            elif outcome.parts:
+            else:
                 await self._send(outcome)
         elif overtakes:
             self._enqueue(outcome)  # type: ignore[arg-type]  # A Reply is excluded above.
         else:
-            reply = await outcome  # type: ignore[misc]  # Likewise.
-            if reply.parts:
-                await self._send(reply)
+            await self._send(await outcome)  # type: ignore[misc]  # Likewise.
 
     def _enqueue(self, outcome: Awaitable[Reply]) -> None:
         self._waiting.append(outcome)
@@ -164,25 +169,40 @@ class Connection:
     async def _drain_waiting(self) -> None:
         """Answer what waits, in order. On a broken connection the rest is still awaited (its effects happen), its answers dropped."""
         broken = False
-        while self._waiting:
-            try:
-                reply = await self._waiting[0]
-                if reply.parts and not broken:
-                    await self._send(reply)
-            except ConnectionError:
-                broken = True
-                self.close()
-            except (OSError, ProtocolError) as problem:
-                broken = True
-                self._server.failed(self.peer, problem)
-                self.close()
-            finally:
-                self._waiting.popleft()
+        try:
+            while self._waiting:
+                try:
+                    reply = await self._waiting[0]
+                    if not broken:
+                        await self._send(reply)
+                except Exception as problem:  # noqa: BLE001  # As in `serve`: this is the connection's other task.
+                    if not broken:
+                        self._over(problem)
+                    broken = True
+                    self.close()
+                finally:
+                    self._waiting.popleft()
+        finally:
+            for left in self._waiting:
+                if isinstance(left, Coroutine):
+                    left.close()  # We are cancelled: nobody will await it.
         drained, self._drained = self._drained, None
         assert drained is not None
         drained.set()
 
     async def _send(self, reply: Reply) -> None:
+        """What is sent in one go costs no more than that; a peer that does not take it is idle until it does."""
+        if reply.parts:
+            self.last_active = self._server.clock.now()
+            self.sending = True
+            await self._send_parts(reply)
+            self.sending = False
+        if reply.throttle_ms:
+            await self._server.clock.sleep(reply.throttle_ms / 1000)
+        if reply.close_after:
+            self.close()
+
+    async def _send_parts(self, reply: Reply) -> None:
         stream = self._stream
         buffers: list[Buffer] = []
         for part in reply.parts:
@@ -190,15 +210,13 @@ class Connection:
                 if buffers:
                     await _send_buffers(stream, buffers)
                     buffers = []
-                await stream.send_file(part.file, part.position, part.size)
+                for position in range(part.position, part.position + part.size, SENT_AT_ONCE_BYTES):
+                    await stream.send_file(part.file, position, min(SENT_AT_ONCE_BYTES, part.position + part.size - position))
+                    self.last_active = self._server.clock.now()
             else:
                 buffers.append(part)  # type: ignore[arg-type]  # Only FileRange and buffers occur.
         if buffers:
             await _send_buffers(stream, buffers)
-        if reply.throttle_ms:
-            await self._server.clock.sleep(reply.throttle_ms / 1000)
-        if reply.close_after:
-            self.close()
 
 
 async def _ready(reply: Reply) -> Reply:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import errno
 import math
+import traceback
 from typing import TYPE_CHECKING
 
 import trio
@@ -72,15 +72,19 @@ class SocketServer:
         await self.clock.sleep_until(math.inf)
 
     async def _accept(self, listener: Listener, nursery: trio.Nursery) -> None:
+        failing = False
         while True:
             try:
                 stream = await listener.accept()
+            except ConnectionError:
+                raise  # The listener itself was closed.
             except OSError as problem:
-                if problem.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                if not failing:  # One line for a series: it may last as long as descriptors are short.
                     self._log.error("accept failed; retrying", listener=self.name, reason=str(problem))
-                    await self.clock.sleep(ACCEPT_RETRY_SECONDS)
-                    continue
-                raise
+                failing = True
+                await self.clock.sleep(ACCEPT_RETRY_SECONDS)
+                continue
+            failing = False
             refusal = self._counts.refusal(stream.peer, self.limits)
             if refusal is not None:
                 self._counts.refused += 1
@@ -107,7 +111,7 @@ class SocketServer:
             await self.clock.sleep(period)
             oldest = self.clock.now() - self.limits.idle_seconds_max
             for connection in list(self.connections.values()):
-                if connection.parked and connection.last_active < oldest:
+                if (connection.parked or connection.sending) and connection.last_active < oldest:
                     self.idle_closed += 1
                     connection.close()
 
@@ -132,7 +136,8 @@ class SocketServer:
 
     def failed(self, peer: Peer, problem: Exception) -> None:
         """An answer could not be made or sent for a reason of ours: the connection closes, so that the client does not wait for it."""
-        self._log.error("connection closed: answer failed", listener=self.name, peer=peer.host, reason=str(problem))
+        fields = {} if isinstance(problem, OSError) else {"traceback": "".join(traceback.format_exception(problem))}
+        self._log.error("connection closed: answer failed", listener=self.name, peer=peer.host, reason=str(problem), **fields)
 
     def reject(self, peer: Peer, problem: ProtocolError) -> None:
         """One log line for a connection that broke the protocol."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import gc
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -23,7 +25,10 @@ def frame(payload: bytes) -> bytes:
 
 
 class ScriptedDispatcher:
-    """Commands by first byte: e = echo, a = echo later (waits for `gate`), p = the same but may overtake, n = no reply, x = protocol error, c = close after."""
+    """Commands by first byte: e = echo, a = echo later (waits for `gate`), p = the same but may overtake, n = no reply, x = protocol error, c = close after,
+
+    k = close without a reply, b = a fault of ours, at once or (p..b) later, l = a reply of 8 MB.
+    """
 
     def __init__(self) -> None:
         self.gate = trio.Event()
@@ -37,14 +42,21 @@ class ScriptedDispatcher:
         self.started.append(command)
         if command[:1] == b"x":
             raise ProtocolError("scripted")
+        if command[:1] == b"b":
+            raise AssertionError("scripted")
         if command[:1] == b"n":
             return NO_REPLY
+        if command[:1] == b"k":
+            return Reply((), close_after=True)
+        if command[:1] == b"l":
+            return Reply((frame(bytes(8 << 20)),))
         if command[:1] in (b"a", b"p") and not command.endswith(b"!"):
             return self._later(command)
         return Reply((frame(command),), close_after=command[:1] == b"c")
 
     async def _later(self, command: bytes) -> Reply:
         await self.gate.wait()
+        assert not command.endswith(b"b"), "scripted"
         return Reply((frame(command),))
 
 
@@ -268,3 +280,83 @@ def test_a_peer_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
         assert run.events == []
 
     scenario(play)
+
+
+def test_a_connection_may_be_closed_by_a_request_without_reply() -> None:
+    async def play(run: Running) -> None:
+        stream = await run.connect()
+        await stream.send_all([frame(b"k")])
+        assert await ended(stream)
+
+    scenario(play)
+
+
+def test_a_fault_of_ours_ends_its_connection_and_not_the_node() -> None:
+    async def play(run: Running) -> None:
+        at_once, later, good = await run.connect(), await run.connect(), await run.connect()
+        await at_once.send_all([frame(b"b")])
+        assert await ended(at_once)
+        await later.send_all([frame(b"p1b"), frame(b"p2")])
+        run.dispatcher.gate.set()
+        assert await ended(later)
+        await good.send_all([frame(b"e")])
+        assert await reply(good) == b"e"
+        assert [event["event"] for event in run.events] == ["connection closed: answer failed"] * 2
+        assert all("AssertionError" in event["traceback"] for event in run.events)
+
+    scenario(play)
+
+
+def test_a_peer_that_does_not_take_its_answers_is_idle() -> None:
+    async def play(run: Running) -> None:
+        stream = await run.connect()
+        await stream.send_all([frame(b"l")])
+        await eventually(lambda: run.server.idle_closed == 1)
+        await eventually(lambda: not run.server.connections)
+
+    scenario(play, ConnectionLimits(idle_seconds_max=0.2))
+
+
+def test_accepting_goes_on_after_a_failure_with_one_log_line() -> None:
+    class Failing:
+        """A listener that is out of descriptors for a while."""
+
+        def __init__(self, failures: int) -> None:
+            self.failures = failures
+
+        async def accept(self) -> Stream:
+            await trio.lowlevel.checkpoint()
+            self.failures -= 1
+            if self.failures >= 0:
+                raise OSError(errno.EMFILE, "Too many open files")
+            await trio.sleep_forever()
+            raise AssertionError("not reached")
+
+        def close(self) -> None: ...
+
+    async def main() -> None:
+        events: list[Any] = []
+        world = RealWorld(log_sink=events.append)
+        log = Loggers(world.log_sink, world.clock).get("network")
+        server = SocketServer(world, "PLAINTEXT", ConnectionLimits(), ConnectionCounts(), ScriptedDispatcher(), log)
+        listener = Failing(3)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(lambda task_status: server.run(listener, task_status=task_status))  # type: ignore[arg-type]
+            with trio.fail_after(10):
+                await eventually(lambda: listener.failures < 0)
+            nursery.cancel_scope.cancel()
+        assert [event["event"] for event in events] == ["accept failed; retrying"]
+
+    trio.run(main)
+
+
+def test_a_cancelled_server_leaves_no_answer_unawaited() -> None:
+    """Answers that waited behind the one under way when the server ends would be warned about by the interpreter."""
+
+    async def play(run: Running) -> None:
+        stream = await run.connect()
+        await stream.send_all([frame(b"p1"), frame(b"p2"), frame(b"p3")])
+        await eventually(lambda: len(run.dispatcher.started) == 3)
+
+    scenario(play)
+    gc.collect()
