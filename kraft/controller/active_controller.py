@@ -42,6 +42,9 @@ T = TypeVar("T")
 Operation = Callable[[ControllerView], ControllerResult[T]]
 
 SESSION_CHECKS_PER_TIMEOUT: Final = 8
+FULL_DISK_RETRY_SECONDS: Final = 0.2
+PASSING: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR)
+"""What a periodic task may meet: another node is the active controller, or the metadata disk is full. It looks again in its next period."""
 
 
 class ActiveController:
@@ -182,15 +185,26 @@ class ActiveController:
 
     async def _activate(self, epoch: int) -> None:
         """Write the activation records, then ask after the brokers that should be there. Raises ApiError(NOT_CONTROLLER)."""
-        async with self._write_lock:
-            self._require_epoch(epoch)
-            is_open = self._loader.transaction_is_open
-            records = activation_records(self._view(), transaction_is_open=is_open, bootstrap=self._bootstrap)
-            await self._append(ControllerResult(records, None))
+        while not await self._write_activation_records(epoch):
+            await self._world.clock.sleep(FULL_DISK_RETRY_SECONDS)
         assert self._probes is not None
         for broker in self._pending.image.cluster.brokers.values():
             if not broker.fenced and broker.id != self._settings.node_id:
                 self._probes.start_soon(self._watch.fence_if_dead, broker)
+
+    async def _write_activation_records(self, epoch: int) -> bool:
+        """False while the disk is too full. Raises ApiError(NOT_CONTROLLER)."""
+        async with self._write_lock:
+            self._require_epoch(epoch)
+            is_open = self._loader.transaction_is_open
+            records = activation_records(self._view(), transaction_is_open=is_open, bootstrap=self._bootstrap)
+            try:
+                await self._append(ControllerResult(records, None))
+            except ApiError as error:
+                if error.code != ErrorCode.KAFKA_STORAGE_ERROR:
+                    raise
+                return False
+        return True
 
     async def _periodically(self, interval: float, task: Callable[[], Any]) -> None:
         if interval <= 0:
@@ -202,7 +216,7 @@ class ActiveController:
             try:
                 await task()
             except ApiError as error:
-                if error.code != ErrorCode.NOT_CONTROLLER:
+                if error.code not in PASSING:
                     raise
 
     async def _check_sessions(self) -> None:

@@ -98,6 +98,8 @@ class BrokerWatch:
         try:
             fenced = bool(await self._write(fence))
         except ApiError as error:
+            if error.code == ErrorCode.KAFKA_STORAGE_ERROR and early:
+                return False  # The disk is full: the session's end fences it.
             if error.code != ErrorCode.NOT_CONTROLLER:
                 raise
             return False  # No longer the active controller: somebody else watches now.

@@ -33,6 +33,10 @@ class MetadataLog(Protocol):
         """Append as leader of `epoch`; returns the offset of the last record. Raises NotLeader."""
 
 
+    def require_room(self) -> None:
+        """Raises ApiError(KAFKA_STORAGE_ERROR) while the disk is too full to append."""
+
+
 class _Pending(NamedTuple):
     """One appended batch: the image it was made on, the image it makes, and whether the loader may take that over."""
 
@@ -102,12 +106,15 @@ class PendingLog:
     async def append(self, result: ControllerResult[Any]) -> tuple[int, MetadataChanges]:
         """Replay and append the records of `result`; returns the offset to wait for and what changed. One at a time: the caller holds the write lock.
 
-        Replaying pauses every 500 records. Raises ApiError(NOT_CONTROLLER), ValueError for records that contradict the image."""
+        Replaying pauses every 500 records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the disk is full: nothing is appended then),
+        ValueError for records that contradict the image.
+        """
         epoch = self.require_active()
         records = result.records
         changes = MetadataChanges()
         if not records:
             return (self._pending[-1].last_offset if self._pending else -1), changes
+        self._log.require_room()
         assert not result.atomic or len(records) <= MAX_RECORDS_PER_BATCH, "an atomic result fits into one batch"
         for start in range(0, len(records), MAX_RECORDS_PER_BATCH):
             changes.merge(await self._append_batch(epoch, records[start : start + MAX_RECORDS_PER_BATCH]))

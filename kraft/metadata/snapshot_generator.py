@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 
 import trio
 
+from kraft.common.errors import OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.world.ports import Clock
@@ -71,7 +72,14 @@ class SnapshotGenerator:
             await self.write(update)
 
     async def write(self, update: MetadataUpdate) -> bool:
-        """Write the snapshot of `update`'s image; tells whether there is a new one."""
+        """Write the snapshot of `update`'s image; tells whether there is a new one. A full disk is tried again with the next records."""
+        try:
+            return await self._write(update)
+        except OutOfResources:
+            self._bytes = max(self._bytes, self._max_bytes)
+            return False
+
+    async def _write(self, update: MetadataUpdate) -> bool:
         writer = self._create(OffsetAndEpoch(update.offset + 1, update.epoch), update.timestamp_ms)
         if writer is None:
             return False

@@ -1,22 +1,22 @@
 """`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order that `Effects` demands, and nothing else
 decides.
 
-Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the effects queue up.
-One task takes all that has queued, merges it,
-and carries it out: election state and log are written and synced once for all that waits (the group commit), then messages leave, then listeners are woken.
-While a sync runs, the
-next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached the disk is found out by reading it afresh.
+Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the effects queue up. One task takes all that
+has queued, merges it, and carries it out: election state and log are written and synced once for all that waits (the group commit), then messages leave, then
+listeners are woken. While a sync runs, the next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached the disk is
+found out by reading it afresh. Only a full disk is waited for (`room.py`).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any
 
 import trio
 
-from kraft.common.errors import CorruptData
+from kraft.common.errors import CorruptData, OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
@@ -37,6 +37,7 @@ from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.quorum_view import QuorumView
 from kraft.raft.raft_config import RaftConfig
 from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
+from kraft.raft.room import Room
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
 from kraft.world.ports import World
@@ -55,6 +56,7 @@ class RaftDriver(QuorumView, RequestEntries):
         self._serde = serde
         self._logger = log
         self._storage = QuorumStorage(world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes)
+        self._room = Room(world, self._storage.directory, log)
         state = self._storage.recover(config.static_voters)
         self._node = RaftNode(config.quorum, state, self._storage.state.load(), world.random.stream("raft"), self._now_ms())
         self._queued: list[Effects] = []
@@ -95,7 +97,8 @@ class RaftDriver(QuorumView, RequestEntries):
         clock = self._world.clock
         while not self._node.is_shut_down:
             if self._clean_wanted:
-                await self._clean()
+                with contextlib.suppress(OutOfResources):  # A new segment can wait.
+                    await self._clean()
             if not self._queued:
                 self._work = trio.Event()
                 with clock.move_on_at(self._node.deadline_ms / 1000) as scope:
@@ -210,7 +213,7 @@ class RaftDriver(QuorumView, RequestEntries):
             if isinstance(stage, Send | Reply):
                 self._send(stage) if isinstance(stage, Send) else self._reply(stage)
             else:
-                await self._write(stage, done)
+                await self._room.until_written(self._write, stage, done)
         return done
 
     async def _write(self, stage: Stage, done: list[events.Event]) -> None:

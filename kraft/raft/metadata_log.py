@@ -16,6 +16,7 @@ from kraft.common.errors import CorruptData
 from kraft.common.ids import METADATA_TOPIC_ID, uuid_to_text
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, Buffer, CorruptBatch, RecordBatch
 from kraft.storage.checkpoints import replace_file
+from kraft.storage.storage_failure import refuse_if_passing
 from kraft.world.ports import File, FileSystem
 
 INDEX_INTERVAL_BYTES = 4096
@@ -135,7 +136,9 @@ class MetadataLog:
         return size >= HEADER_SIZE and segment.size + size < length and read_batch(segment.file, segment.size + size, length) is not None
 
     def append(self, batches: Sequence[Buffer], end_offset: int) -> None:
-        """Write whole batches that continue the log and end at `end_offset`; one writev. Not durable until `sync`. Raises OSError; the log is then as before.
+        """Write whole batches that continue the log and end at `end_offset`; one writev. Not durable until `sync`.
+
+        Raises OSError, and OutOfResources where there is no room; the log is then as before.
         """
         active = self._segments[-1]
         if active.size and active.size + sum(map(len, batches)) > self._segment_bytes:
@@ -144,8 +147,9 @@ class MetadataLog:
         before = active.size
         try:
             active.file.append(batches)
-        except OSError:
+        except OSError as problem:
             active.file.truncate(before)
+            refuse_if_passing(problem, active.file.path)
             raise
         for batch in batches:
             active.note(_OVERHEAD.unpack_from(batch)[0], len(batch))
@@ -160,7 +164,7 @@ class MetadataLog:
         return self._segments[-1].size
 
     def roll(self) -> None:
-        """Go on in a new segment."""
+        """Go on in a new segment. Raises OSError, and OutOfResources where there is no room for one."""
         if self.active_size:
             self.sync()
             self._begin_segment(self.end_offset)
@@ -230,7 +234,12 @@ class MetadataLog:
             segment.file.close()
 
     def _begin_segment(self, base_offset: int) -> Segment:
-        file = self._files.open(f"{self.directory}/{segment_name(base_offset)}", create=True, truncate=True)
+        path = f"{self.directory}/{segment_name(base_offset)}"
+        try:
+            file = self._files.open(path, create=True, truncate=True)
+        except OSError as problem:
+            refuse_if_passing(problem, path)
+            raise
         segment = Segment(base_offset, file)
         self._segments.append(segment)
         self._directory_dirty = True

@@ -10,7 +10,8 @@ from kraft.common.errors import CorruptData
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.voter_set import ReplicaKey, VoterSet
-from kraft.storage.checkpoints import read_text, replace_file
+from kraft.storage.checkpoints import put_in_place, read_text, write_file
+from kraft.storage.storage_failure import refuse_if_passing
 from kraft.world.ports import FileSystem
 
 FILE_NAME = "quorum-state"
@@ -34,9 +35,18 @@ class QuorumStateStore:
             raise CorruptData(f"{self._path} is not a quorum state: {problem}") from problem
 
     def save(self, election: ElectionState, voters: VoterSet, kraft_version: int) -> None:
-        """Durable when it returns. `kraft_version` decides the version of the file; version 0 names the voters too."""
+        """Durable when it returns. `kraft_version` decides the version of the file; version 0 names the voters too.
+
+        Raises OSError, and OutOfResources where there is no room: what was saved before then still stands.
+        """
         content = json.dumps(encode(election, voters, kraft_version), separators=(",", ":"))
-        replace_file(self._files, self._path, content.encode())
+        beside = self._path + ".tmp"
+        try:
+            write_file(self._files, beside, content.encode())
+        except OSError as problem:
+            refuse_if_passing(problem, self._path)
+            raise
+        put_in_place(self._files, beside, self._path)
 
 
 def decode(fields: dict[str, object]) -> ElectionState:

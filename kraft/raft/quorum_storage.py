@@ -22,6 +22,7 @@ from kraft.raft.quorum_state_store import QuorumStateStore
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, PART_SUFFIX, is_unfinished, parse_name, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
+from kraft.storage.storage_failure import refuse_if_passing
 from kraft.world.ports import File, FileSystem, World
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
@@ -149,7 +150,12 @@ class QuorumStorage:
             self._download = self.files.open(self._download_path(chunk.snapshot), create=True, truncate=True)
         assert self._download is not None, "pieces come in order"
         assert self._download.size() == chunk.position, "pieces come in order"
-        self._download.append([chunk.data])
+        try:
+            self._download.append([chunk.data])
+        except OSError as problem:
+            self._download.truncate(chunk.position)
+            refuse_if_passing(problem, self._download.path)
+            raise
 
     def finish_download(self, snapshot: OffsetAndEpoch) -> tuple[VoterSet | None, int]:
         """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises CorruptData; the file is then gone."""

@@ -1,4 +1,4 @@
-"""What a node knows of its quorum, for whoever holds its driver: properties only."""
+"""What a node knows of its quorum, for whoever holds its driver. Nothing here changes anything."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.peer_exchange import choose
 from kraft.raft.ports import LeaderAndEpoch
 from kraft.raft.raft_config import RaftConfig
+from kraft.raft.room import Room
 
 
 class QuorumView:
@@ -15,6 +16,7 @@ class QuorumView:
 
     config: RaftConfig
     _node: RaftNode
+    _room: Room
     _high_watermark_known: bool
 
     @property
@@ -26,6 +28,10 @@ class QuorumView:
         """The leader as this node knows it now; listeners hear of it later, in order with what is committed."""
         hint = self._node.leader
         return LeaderAndEpoch(hint.leader_id, hint.epoch)
+
+    def require_room(self) -> None:
+        """Raises ApiError KAFKA_STORAGE_ERROR while the disk is too full for `append`."""
+        self._room.require()
 
     @property
     def is_leader(self) -> bool:

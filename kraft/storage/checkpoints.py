@@ -38,6 +38,17 @@ def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool 
         files.sync_directory(path.rpartition("/")[0])
 
 
+def put_in_place(files: FileSystem, beside: str, path: str) -> None:
+    """Sync what was written to `beside`, and give it the name `path`, durably."""
+    file = files.open(beside)
+    try:
+        file.sync()
+    finally:
+        file.close()
+    files.rename(beside, path)
+    files.sync_directory(path.rpartition("/")[0])
+
+
 def write_file(files: FileSystem, path: str, content: bytes, *, durable: bool = False) -> None:
     """Make a file of exactly `content`; a crash in the middle leaves a part of it."""
     file = files.open(path, create=True, truncate=True)

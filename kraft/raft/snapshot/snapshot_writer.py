@@ -12,7 +12,8 @@ from kraft.raft.control_batches import snapshot_footer, snapshot_header
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.ports import RecordSerde
 from kraft.raft.snapshot.snapshot_path import PART_SUFFIX, SUFFIX
-from kraft.world.ports import FileSystem, Threads
+from kraft.storage.storage_failure import refuse_if_passing
+from kraft.world.ports import Buffer, FileSystem, Threads
 
 BATCH_BYTES_MAX = 8 << 20
 
@@ -34,15 +35,19 @@ class SnapshotWriter:
         self._threads = threads
         self._on_frozen = on_frozen
         self._part = f"{directory}/{name.removesuffix(SUFFIX)}-local{PART_SUFFIX}"
-        self._file = files.open(self._part, create=True, truncate=True)
-        self._file.append([snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)])
+        self._open = True
+        try:
+            self._file = files.open(self._part, create=True, truncate=True)
+        except OSError as problem:
+            refuse_if_passing(problem, self._part)
+            raise
+        self._write([snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)])
         self._next_offset = 3 if kraft_version > 0 else 1
         self._records: list[Record] = []
         self._bytes = 0
-        self._open = True
 
     def append(self, records: Iterable[Any]) -> None:
-        """Add records; they go to the file in batches of at most 8 MiB. Raises OSError."""
+        """Add records; they go to the file in batches of at most 8 MiB. Raises OSError, and OutOfResources where there is no room: it is dropped then."""
         for record in records:
             value = self._serde.encode(record)
             if self._bytes + len(value) > BATCH_BYTES_MAX:
@@ -53,13 +58,21 @@ class SnapshotWriter:
 
     def _write_batch(self) -> None:
         if self._records:
-            self._file.append([build_batch(self._records, leader_epoch=self.snapshot.epoch)])
+            self._write([build_batch(self._records, leader_epoch=self.snapshot.epoch)])
             self._records, self._bytes = [], 0
+
+    def _write(self, buffers: list[Buffer]) -> None:
+        try:
+            self._file.append(buffers)
+        except OSError as problem:
+            self.close()
+            refuse_if_passing(problem, self._part)
+            raise
 
     def freeze_blocking(self) -> None:
         """Write what is left and the footer, and make all of it durable under its name."""
         self._write_batch()
-        self._file.append([snapshot_footer(self._next_offset, epoch=self.snapshot.epoch, timestamp_ms=self._now_ms)])
+        self._write([snapshot_footer(self._next_offset, epoch=self.snapshot.epoch, timestamp_ms=self._now_ms)])
         self._file.sync()
         self._file.close()
         self._files.rename(self._part, f"{self._directory}/{self._name}")

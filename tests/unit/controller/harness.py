@@ -45,6 +45,9 @@ class LogInMemory:
         self._news = trio.Event()
         self._serde = MetadataRecordSerde()
 
+    def require_room(self) -> None:
+        """There always is."""
+
     @property
     def log_end_offset(self) -> int:
         return self.batches[-1].end_offset if self.batches else 0

@@ -17,12 +17,18 @@ from kraft.metadata.records.begin_transaction_record import BeginTransactionReco
 from kraft.metadata.records.end_transaction_record import EndTransactionRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.topic_record import TopicRecord
+from kraft.protocol.error_codes import ErrorCode
 
 
 class Log:
     def __init__(self) -> None:
         self.log_end_offset = 5
         self.sizes: list[int] = []
+        self.is_full = False
+
+    def require_room(self) -> None:
+        if self.is_full:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
     def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
         self.sizes.append(len(records))
@@ -56,6 +62,26 @@ def test_a_commit_releases_exactly_those_it_covers() -> None:
             pending.handle_committed(7, MetadataImage(), False)
         assert sorted(released) == [5, 6, 7]
         await pending.committed(7)  # Committed already: no waiting.
+
+    trio.run(body)
+
+
+def test_a_full_disk_refuses_what_has_records_and_changes_nothing() -> None:
+    async def body() -> None:
+        log = Log()
+        pending = PendingLog(log)
+        pending.claim(3, MetadataImage())
+        log.is_full = True
+        before = pending.image
+        with pytest.raises(ApiError) as refused:
+            await pending.append(topics("a"))
+        assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert pending.image is before
+        assert log.sizes == []
+        await pending.append(ControllerResult([], None))
+        log.is_full = False
+        await pending.append(topics("a"))
+        assert log.sizes == [1]
 
     trio.run(body)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import trio
 
+from kraft.common.errors import OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -42,10 +43,13 @@ class Shelf:
     def __init__(self) -> None:
         self.writers: list[Writer] = []
         self.refuses = False
+        self.is_full = False
 
     def create(self, snapshot: OffsetAndEpoch, timestamp_ms: int) -> Writer | None:
         if self.refuses:
             return None
+        if self.is_full:
+            raise OutOfResources("no room")
         self.writers.append(Writer(snapshot, timestamp_ms))
         return self.writers[-1]
 
@@ -110,6 +114,18 @@ def test_a_loaded_snapshot_starts_the_count_afresh() -> None:
         assert not shelf.writers
 
     run(body)
+
+
+def test_what_a_full_disk_refuses_is_tried_again_with_the_next_records() -> None:
+    async def body(generator: SnapshotGenerator, universe: Universe, shelf: Shelf) -> None:
+        shelf.is_full = True
+        generator.publish(update(1, 5_000))
+        await universe.sleep(1)
+        shelf.is_full = False
+        generator.publish(update(2, 1))
+        await universe.sleep(1)
+
+    assert [writer.snapshot.offset for writer in run(body).writers] == [3]
 
 
 def test_it_holds_the_image_also_when_that_is_long() -> None:

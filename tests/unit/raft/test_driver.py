@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import errno
+import os
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
 
-from kraft.common.errors import ApiError, NotLeader
+from kraft.common.errors import ApiError, NotLeader, OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
@@ -33,7 +35,8 @@ from kraft.raft.formatter import write_checkpoint
 from kraft.raft.ports import LeaderAndEpoch
 from kraft.raft.raft_config import RaftConfig, static_voter
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, snapshot_name
-from kraft.world.real.files import RealFileSystem
+from kraft.world.ports import Buffer
+from kraft.world.real.files import RealFile, RealFileSystem
 from tests.unit.raft.builders import RecordingListener, TextSerde, key_of, quiet_world, voter_of, voters_of
 
 ENTRY = {
@@ -67,9 +70,12 @@ class Calls:
 class Member:
     """One node: a driver and what its listener has heard."""
 
-    def __init__(self, node_id: int, directory: Path, calls: Calls, static: VoterSet | None = None, **options: int) -> None:
+    def __init__(
+        self, node_id: int, directory: Path, calls: Calls, static: VoterSet | None = None, files: RealFileSystem | None = None, **options: int
+    ) -> None:
         self.id = node_id
         world, loggers = quiet_world(node_id)
+        world.files = files or world.files
         quorum = QuorumConfig(
             local=key_of(node_id),
             endpoints=voter_of(node_id).endpoints,
@@ -114,8 +120,43 @@ async def running(*members: Member) -> AsyncIterator[trio.Nursery]:
         nursery.cancel_scope.cancel()
 
 
-def alone(tmp_path: Path, **options: int) -> Member:
-    return Member(1, tmp_path, Calls(), VoterSet([static_voter(1, "127.0.0.1", 9001)]), **options)
+def alone(tmp_path: Path, files: RealFileSystem | None = None, **options: int) -> Member:
+    return Member(1, tmp_path, Calls(), VoterSet([static_voter(1, "127.0.0.1", 9001)]), files, **options)
+
+
+class TightFile(RealFile):
+    """Half of what is appended fits while the disk is full."""
+
+    __slots__ = ("disk",)
+
+    def append(self, buffers: Sequence[Buffer]) -> int:
+        if self.disk.free and not self.disk.fails:
+            return super().append(buffers)
+        if self.disk.free:
+            raise OSError(errno.EIO, "the disk is broken")
+        self.disk.refused.append(self.path)
+        whole = b"".join(bytes(buffer) for buffer in buffers)
+        super().append([whole[: len(whole) // 2]])
+        raise OSError(errno.ENOSPC, "no space")
+
+
+class TightDisk(RealFileSystem):
+    """Full while `free` is 0."""
+
+    def __init__(self) -> None:
+        self.free = 1 << 30
+        self.fails = False
+        self.refused: list[str] = []
+
+    def open(self, path: str, **options: bool) -> TightFile:
+        plain = super().open(path, **options)
+        file = TightFile(path, os.dup(plain.descriptor), options.get("writable", True))
+        file.disk = self
+        plain.close()
+        return file
+
+    def free_bytes(self, path: str) -> int:
+        return self.free
 
 
 def three(tmp_path: Path) -> list[Member]:
@@ -373,5 +414,87 @@ def test_kraft_version_is_raised_once_every_voter_has_reported(tmp_path: Path) -
                     await trio.sleep(0.02)
             await until(lambda: all(member.driver.kraft_version == 1 for member in members))
             assert all(voter.key == key_of(voter.key.id) for voter in leader.driver.voters.voters)
+
+    run(body)
+
+
+def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = TightDisk()
+        member = alone(tmp_path, disk)
+        async with running(member):
+            await until(lambda: member.leads)
+            member.driver.append(1, ["a"])
+            await until(lambda: member.listener.records == ["a"])
+            disk.free = 0
+            with pytest.raises(ApiError) as refused:
+                member.driver.require_room()
+            assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            member.driver.append(1, ["b", "c"])  # Accepted a moment before: it waits.
+            await until(lambda: disk.refused)
+            member.driver.append(1, ["d"])
+            await trio.sleep(0.05)
+            assert member.listener.records == ["a"]
+            assert member.driver.known_high_watermark() == 2
+            disk.free = 1 << 30
+            await until(lambda: member.listener.records == ["a", "b", "c", "d"])
+            member.driver.require_room()
+        again = alone(tmp_path)
+        async with running(again):
+            await until(lambda: again.listener.records == ["a", "b", "c", "d"])
+
+    run(body)
+
+
+def test_an_election_waits_for_a_full_disk(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = TightDisk()
+        member = alone(tmp_path, disk)
+        disk.free = 0
+        async with running(member):
+            await until(lambda: any("quorum-state" in path for path in disk.refused))
+            assert not member.leads
+            assert not (tmp_path / "__cluster_metadata-0" / "quorum-state").exists()
+            disk.free = 1 << 30
+            await until(lambda: member.leads)
+
+    run(body)
+
+
+def test_a_disk_that_fails_otherwise_ends_the_node(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = TightDisk()
+        member = alone(tmp_path, disk)
+        async with running(member):
+            await until(lambda: member.leads)
+            disk.fails = True
+            member.driver.append(1, ["a"])
+            await trio.sleep(10)
+
+    with pytest.raises(BaseExceptionGroup) as failed:
+        trio.run(body)
+    assert failed.group_contains(OSError, match="broken")
+
+
+def test_a_snapshot_for_which_there_is_no_room_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def body() -> None:
+        disk = TightDisk()
+        member = alone(tmp_path, disk)
+        async with running(member):
+            await until(lambda: member.leads)
+            member.driver.append(1, ["a"])
+            await until(lambda: member.listener.records == ["a"])
+            disk.free = 0
+            with pytest.raises(OutOfResources):
+                member.driver.create_snapshot(OffsetAndEpoch(2, 1), 0)
+            disk.free = 1 << 30
+            writer = member.driver.create_snapshot(OffsetAndEpoch(2, 1), 0)
+            assert writer is not None
+            writer.append(["a"])
+            disk.free = 0
+            with pytest.raises(OutOfResources):
+                await writer.freeze()
+            writer.close()
+            assert not [name for name in disk.list_directory(f"{tmp_path}/__cluster_metadata-0") if "checkpoint" in name or name.endswith(".part")]
 
     run(body)

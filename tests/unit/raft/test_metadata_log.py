@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft.common.errors import CorruptData
+from kraft.common.errors import CorruptData, OutOfResources
 from kraft.protocol.records.record_batch import batches
 from kraft.raft.metadata_log import MetadataLog
 from kraft.world.real.files import RealFileSystem
@@ -167,7 +167,7 @@ def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: py
             file.truncate(size)
 
     log._segments[-1].file = FullDisk()  # type: ignore[assignment]
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(OutOfResources, match="No space"):
         log.append([data_batch(3, "lost")], 4)
     log._segments[-1].file = file
     log.append([data_batch(3, "kept")], 4)
