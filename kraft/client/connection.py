@@ -139,7 +139,11 @@ class ClientConnection:
             if self._broken is not None:
                 raise self._broken
             if self._reading:
-                await waiter.event.wait()
+                try:
+                    await waiter.event.wait()
+                except trio.Cancelled:
+                    self._refuse_reading(waiter)
+                    raise
                 waiter.event = trio.Event()
                 continue
             self._reading = True
@@ -155,6 +159,11 @@ class ClientConnection:
             if waiter is not me and waiter.frame is None:
                 waiter.event.set()
                 return
+
+    def _refuse_reading(self, me: _Waiter) -> None:
+        """I give up; the reading may have been handed to me at this very moment."""
+        if not self._reading:
+            self._hand_on(me)
 
     async def _read_some(self) -> None:
         stream = self._stream

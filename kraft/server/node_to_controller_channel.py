@@ -10,6 +10,8 @@ import ipaddress
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.errors import ApiError, KraftError, NotLeader
 from kraft.handlers.envelope import encode_principal
@@ -46,6 +48,7 @@ class NodeToControllerChannel:
         self._local: tuple[Registry, ControllerServices] | None = None
         self._connection: ClientConnection | None = None
         self._connected_to: tuple[int, str, int] | None = None
+        self._connecting = trio.Lock()
         self._own_peer = Peer("127.0.0.1", CONTROLLER, ("127.0.0.1", 0))
 
     def use_local(self, registry: Registry, services: ControllerServices) -> None:
@@ -70,10 +73,14 @@ class NodeToControllerChannel:
         clock = self._world.clock
         deadline = clock.now() + (self._timeout if timeout is None else timeout)
         while True:
+            reason = "it takes too long"
             try:
-                return await self._try(request, context, enveloped, deadline - clock.now())
-            except (Disconnected, TimeoutError, UnsupportedApi, NotLeader) as problem:
+                with clock.move_on_at(deadline):
+                    return await self._try(request, context, enveloped, deadline - clock.now())
+            except (TimeoutError, UnsupportedApi) as problem:
                 self.close()
+                reason = str(problem)
+            except (Disconnected, NotLeader) as problem:
                 reason = str(problem)
             except ApiError as problem:
                 if problem.code not in TRIES_AGAIN:
@@ -107,11 +114,12 @@ class NodeToControllerChannel:
             return handler.error_response(request, code_of(problem), str(problem))
 
     async def _connect(self, leader: tuple[int, str, int], timeout: float) -> ClientConnection:
-        if self._connection is None or not self._connection.is_open or self._connected_to != leader:
-            self.close()
-            self._connection = await open_connection(self._world, leader[1], leader[2], client_id=f"broker-{self._node_id}", timeout=timeout)
-            self._connected_to = leader
-        return self._connection
+        async with self._connecting:  # Or two who find none open two, of which one is never closed.
+            if self._connection is None or not self._connection.is_open or self._connected_to != leader:
+                self.close()
+                self._connection = await open_connection(self._world, leader[1], leader[2], client_id=f"broker-{self._node_id}", timeout=timeout)
+                self._connected_to = leader
+            return self._connection
 
     async def _call_enveloped(self, connection: ClientConnection, request: Any, context: RequestContext, timeout: float) -> Any:
         inner = encode_request(request.API_KEY, context.api_version, context.correlation_id, context.client_id, request)[SIZE_BYTES:]

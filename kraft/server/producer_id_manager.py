@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import trio
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -64,7 +64,7 @@ class ProducerIdManager:
             response: AllocateProducerIdsResponse = await self._channel.send(request)
             if not response.error_code:
                 self._following = (response.producer_id_start, response.producer_id_start + response.producer_id_len)
-        except ApiError:
+        except KraftError:
             return  # The caller tells its client to come again.
         finally:
             self._fetching.set()
