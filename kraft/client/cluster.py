@@ -89,6 +89,10 @@ class Cluster:
         connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
         return connection.version_of(key)
 
+    async def versions(self, node_id: int) -> dict[int, tuple[int, int]]:
+        """What a node serves: API key to first and last version. Raises Disconnected, TimeoutError, NoBroker."""
+        return dict((await self._connection_to(node_id)).versions)
+
     async def features(self) -> dict[str, int]:
         """Finalized features and their levels. Raises Disconnected, TimeoutError, NoBroker."""
         return dict((await self._any_connection()).features)

@@ -1,0 +1,117 @@
+"""The entry point of `kraft`: which nouns there are, and importing only the one that is asked for.
+
+`kraft --help` must not cost the import of every noun (records, codecs, the formatter), so the root shows a table of its own and loads a noun when it is used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from kraft.common.version import VERSION
+
+OK = 0
+FAILED = 1
+
+
+class Noun(NamedTuple):
+    panel: str
+    help: str
+
+
+DATA, CLUSTER, NODES = "Records", "A running cluster", "The disks of a node"
+
+NOUNS: Mapping[str, Noun] = {
+    "produce": Noun(DATA, "Send lines from standard input as records."),
+    "consume": Noun(DATA, "Print records, as they are or as JSON."),
+    "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
+    "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
+    "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
+    "brokers": Noun(CLUSTER, "List and describe brokers and their log directories."),
+    "cluster": Noun(CLUSTER, "Describe the cluster and its health."),
+    "quorum": Noun(CLUSTER, "Describe the quorum of controllers."),
+    "storage": Noun(NODES, "Format and inspect log directories (no node needed)."),
+}
+
+EPILOG = (
+    "Most commands take --bootstrap-server HOST:PORT (127.0.0.1:9092, or KRAFT_BOOTSTRAP_SERVER) and -o json. "
+    "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found. `kraft-node` starts a node."
+)
+
+
+class _Nouns(TyperGroup):
+    """Lists nouns without loading them; loads the one that is resolved."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(NOUNS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        noun = NOUNS.get(cmd_name)
+        return None if noun is None else TyperCommand(cmd_name, help=noun.help, rich_help_panel=noun.panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in NOUNS:
+            return args[0], load(args[0]), args[1:]
+        if args and not args[0].startswith("-"):
+            close = get_close_matches(args[0], NOUNS, n=1)
+            ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
+        return super().resolve_command(ctx, args)
+
+
+def load(noun: str) -> Any:
+    """The command of one noun. Its module holds `app`."""
+    module = importlib.import_module(f"kraft.cli.admin.{noun}")
+    command = typer.main.get_command(module.app)
+    command.name = noun
+    return command
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"kraft {VERSION}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="kraft",
+    cls=_Nouns,
+    help="Administer a Kafka-compatible cluster: topics, groups, configuration, records, disks.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."),
+) -> None:
+    """Administer a Kafka-compatible cluster: topics, groups, configuration, records, disks."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The entry point of the `kraft` script. Returns the exit code."""
+    try:
+        app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else OK if leaving.code is None else FAILED
+    except BrokenPipeError:
+        _abandon_stdout()
+    return OK
+
+
+def _abandon_stdout() -> None:
+    """Whoever read our output has heard enough (`kraft consume t | head`): that is no failure, and flushing at exit must not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

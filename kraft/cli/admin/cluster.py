@@ -1,0 +1,100 @@
+"""`kraft cluster`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from kraft.cli.admin.brokers import broker_document
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
+from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.running import FAILED, ask
+from kraft.client.admin import cluster as admin
+from kraft.client.admin import topics
+from kraft.client.cluster import Cluster
+
+app = typer.Typer(help="Describe the cluster and its health.", no_args_is_help=True)
+
+
+@app.command()
+def describe(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Show the cluster's id, its brokers, how much it holds, and its features."""
+
+    async def question(cluster: Cluster) -> dict[str, Any]:
+        found, quorum = await admin.describe_cluster(cluster), await admin.describe_quorum(cluster)
+        held = await topics.list_topics(cluster)
+        return {
+            "cluster_id": found.cluster_id,
+            "controller_id": found.controller_id,
+            "quorum_leader_id": quorum.leader_id,
+            "brokers": [broker_document(broker) for broker in found.brokers],
+            "topic_count": len(held),
+            "partition_count": sum(len(topic.partitions) for topic in held),
+            "features": dict(sorted((await cluster.features()).items())),
+        }
+
+    document = ask(bootstrap, timeout, question)
+    facts: list[tuple[str, object]] = [
+        ("cluster", document["cluster_id"]),
+        ("brokers", tuple(f"{each['node_id']}@{each['host']}:{each['port']}" for each in document["brokers"])),
+        ("quorum leader", document["quorum_leader_id"]),
+        ("topics", document["topic_count"]),
+        ("partitions", document["partition_count"]),
+        ("features", tuple(f"{name}={level}" for name, level in document["features"].items())),
+    ]
+    show(document, [Table(("FACT", "VALUE"), facts)], output)
+
+
+@app.command()
+def health(
+    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Look again until the cluster is healthy, this long at most.")] = 0.0,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Tell whether the cluster is well. Leaves with 1 if it is not.
+
+    Well means: a quorum with a leader, no broker fenced, every partition led, every replica in sync.
+    """
+
+    async def question(cluster: Cluster) -> dict[str, Any]:
+        clock = cluster.world.clock
+        deadline = clock.now() + wait
+        while True:
+            found = await _health(cluster)
+            if found["is_healthy"] or clock.now() >= deadline:
+                return found
+            await clock.sleep(min(1.0, deadline - clock.now()))
+
+    document = ask(bootstrap, timeout, question)
+    rows = [("healthy" if document["is_healthy"] else "NOT HEALTHY", "; ".join(document["reasons"]))]
+    show(document, [Table(("CLUSTER", "REASONS"), rows)], output)
+    if not document["is_healthy"]:
+        raise typer.Exit(FAILED)
+
+
+async def _health(cluster: Cluster) -> dict[str, Any]:
+    found, quorum = await admin.describe_cluster(cluster), await admin.describe_quorum(cluster)
+    partitions = [(f"{topic.name}-{partition.index}", partition) for topic in await topics.list_topics(cluster) for partition in topic.partitions]
+    fenced = [broker.node_id for broker in found.brokers if broker.is_fenced]
+    leaderless = [name for name, partition in partitions if partition.leader < 0]
+    lagging = [name for name, partition in partitions if partition.leader >= 0 and len(partition.in_sync) < len(partition.replicas)]
+    reasons = [] if quorum.leader_id >= 0 else ["the quorum has no leader"]
+    reasons += [f"{len(fenced)} broker(s) fenced: {_some(fenced)}"] if fenced else []
+    reasons += [f"{len(leaderless)} partition(s) without a leader: {_some(leaderless)}"] if leaderless else []
+    reasons += [f"{len(lagging)} partition(s) with replicas out of sync: {_some(lagging)}"] if lagging else []
+    return {
+        "is_healthy": not reasons,
+        "reasons": reasons,
+        "cluster_id": found.cluster_id,
+        "quorum_leader_id": quorum.leader_id,
+        "broker_count": len(found.brokers),
+        "fenced_brokers": fenced,
+        "leaderless_partitions": leaderless,
+        "under_replicated_partitions": lagging,
+    }
+
+
+def _some(names: list[Any]) -> str:
+    return ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")

@@ -1,0 +1,155 @@
+"""`kraft consume`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from typing import Annotated
+
+import trio
+import typer
+
+from kraft.cli.admin import record_format
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, Timeout
+from kraft.cli.admin.record_format import Write
+from kraft.cli.admin.running import ask
+from kraft.client.admin import topics
+from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
+from kraft.client.cluster import Cluster
+from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.client.group_consumer import GroupConsumer, open_group_consumer
+from kraft.common.ids import TopicPartition
+
+app = typer.Typer()
+
+POLL_SECONDS = 1.0
+COMMIT_SECONDS = 5.0
+VALUE_LINES = "%s\\n"
+
+
+@app.command()
+def consume(
+    names: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
+    from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin with the oldest records.")] = False,
+    offset: Annotated[str | None, typer.Option("--offset", "-o", metavar="WHERE", help="beginning, end (the default), N, -N, or @MS.")] = None,
+    partition: Annotated[list[int], typer.Option("--partition", "-p", metavar="N", min=0, help="Only this one; may be given again.")] = [],  # noqa: B006
+    count: Annotated[int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Leave after so many records.")] = None,
+    exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Leave at the end of every partition.")] = False,
+    form: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=record_format.HELP)] = VALUE_LINES,
+    group: Annotated[str | None, typer.Option("--group", "-g", metavar="GROUP", help="Read as a member of this group, and commit.")] = None,
+    committed: Annotated[bool, typer.Option("--read-committed", help="Skip records of transactions that are aborted or still open.")] = False,
+    output: Annotated[OutputFormat | None, typer.Option("--output", help="json is the same as -f json.")] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Print records as they come, until interrupted."""
+    write = record_format.parse_format("json" if output is OutputFormat.JSON else form)
+    where = "beginning" if from_beginning else "end"
+    if offset is not None:
+        if from_beginning or group is not None:
+            raise typer.BadParameter("excludes --from-beginning and --group", param_hint="--offset")
+        where = offset
+    if group is not None and partition:
+        raise typer.BadParameter("a group chooses partitions itself", param_hint="--partition")
+    start = parse_start(where)
+    isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
+
+    async def question(cluster: Cluster) -> None:
+        printer = _Printer(write, count)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_until_signalled, nursery.cancel_scope)
+            described = await topics.describe_topics(cluster, names)
+            if group is not None:
+                reset = EARLIEST if start == ("time", EARLIEST) else LATEST
+                async with open_group_consumer(cluster, group, names, reset=reset, isolation=isolation) as member:
+                    await _read_as_member(cluster, member, printer, exit_at_end)
+            else:
+                chosen = [TopicPartition(topic.name, each) for topic in described for each in sorted(partition or range(len(topic.partitions)))]
+                for each in chosen:
+                    next(topic for topic in described if topic.name == each.topic).partition(each.partition)
+                consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
+                consumer.assign(await _begin(cluster, chosen, start))
+                await _read(cluster, consumer, printer, exit_at_end, isolation)
+            nursery.cancel_scope.cancel()
+
+    ask(bootstrap, timeout, question)
+
+
+def parse_start(text: str) -> tuple[str, int]:
+    """("time", ms or constant), ("offset", n) or ("tail", n). Raises typer.BadParameter (exit 2)."""
+    if text in ("beginning", "earliest", "end", "latest"):
+        return "time", EARLIEST if text in ("beginning", "earliest") else LATEST
+    if text.startswith("@") and text[1:].isdigit():
+        return "time", int(text[1:])
+    if text.startswith("-") and text[1:].isdigit():
+        return "tail", int(text[1:])
+    if text.isdigit():
+        return "offset", int(text)
+    raise typer.BadParameter(f"{text!r} is none of beginning, end, N, -N, @MS", param_hint="--offset")
+
+
+async def _begin(cluster: Cluster, partitions: list[TopicPartition], start: tuple[str, int]) -> dict[TopicPartition, int]:
+    kind, number = start
+    if kind == "time":
+        return await start_positions(cluster, partitions, number)
+    if kind == "offset":
+        return dict.fromkeys(partitions, number)
+    begins, ends = await offsets_at(cluster, partitions, EARLIEST), await offsets_at(cluster, partitions, LATEST)
+    return {partition: max(begins[partition], ends[partition] - number) for partition in partitions}
+
+
+class _Printer:
+    """Writes records to stdout, as many as were asked for."""
+
+    def __init__(self, write: Write, count: int | None) -> None:
+        self._write = write
+        self._left = count
+
+    @property
+    def is_done(self) -> bool:
+        return self._left == 0
+
+    def print(self, records: list[ConsumedRecord]) -> list[ConsumedRecord]:
+        """What was written: all, or as many as were left to write."""
+        if self._left is not None:
+            records = records[: self._left]
+            self._left -= len(records)
+        if records:
+            sys.stdout.buffer.write(b"".join([self._write(record) for record in records]))
+            sys.stdout.buffer.flush()
+        return records
+
+
+async def _read(cluster: Cluster, consumer: Consumer, printer: _Printer, exit_at_end: bool, isolation: int) -> None:
+    ends = await offsets_at(cluster, list(consumer.positions), LATEST, isolation=isolation) if exit_at_end else {}
+    while not printer.is_done:
+        for partition in [each for each, end in ends.items() if each in consumer.positions and consumer.positions[each] >= end]:
+            consumer.unassign(partition)
+        if not consumer.positions:
+            return
+        printer.print(await consumer.poll(POLL_SECONDS))
+
+
+async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool) -> None:
+    """Positions are committed now and then and at the end; what was fetched and not printed (-c) is not."""
+    clock = cluster.world.clock
+    commit_at = clock.now() + COMMIT_SECONDS
+    while not printer.is_done:
+        found = await member.poll(POLL_SECONDS)
+        printed = printer.print(found)
+        for skipped in reversed(found[len(printed) :]):
+            member.consumer.seek(skipped.partition, skipped.record.offset)
+        positions, ends = member.consumer.positions, member.consumer.ends
+        if exit_at_end and not found and positions and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items()):
+            return
+        if clock.now() >= commit_at:
+            await member.commit()
+            commit_at = clock.now() + COMMIT_SECONDS
+
+
+async def _until_signalled(scope: trio.CancelScope) -> None:
+    """Ctrl-C and SIGTERM are how one stops reading: groups are left in order, and it is no failure."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return

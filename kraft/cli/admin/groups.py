@@ -1,0 +1,199 @@
+"""`kraft groups`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any
+
+import typer
+
+from kraft.cli.admin import offset_reset
+from kraft.cli.admin.offset_reset import Move
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
+from kraft.cli.admin.output import Table, say, show
+from kraft.cli.admin.running import ask
+from kraft.client.admin import groups
+from kraft.client.admin.groups import Group
+from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
+from kraft.client.cluster import Cluster
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+
+app = typer.Typer(help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
+Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
+Topics = Annotated[list[str], typer.Option("--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions; may be given again.")]
+
+
+@app.command("list")
+def list_all(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Show every group."""
+    found = ask(bootstrap, timeout, groups.list_groups)
+    document = {"groups": [{"group_id": each.group_id, "state": each.state, "type": each.type, "protocol_type": each.protocol_type} for each in found]}
+    show(document, [Table(("GROUP", "STATE", "TYPE", "PROTOCOL"), [(each.group_id, each.state, each.type, each.protocol_type) for each in found])], output)
+
+
+@app.command()
+def describe(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Show members, what they read, what is committed, and how far behind that is."""
+
+    async def question(cluster: Cluster) -> list[dict[str, Any]]:
+        return [await _describe(cluster, await groups.describe_group(cluster, name)) for name in names]
+
+    described = ask(bootstrap, timeout, question)
+    tables = []
+    for group in described:
+        facts = f"state={group['state']}  assignor={group['assignor'] or '-'}  coordinator={group['coordinator']}  lag={group['total_lag']}"
+        rows = [
+            (each["topic"], each["partition"], each["committed_offset"], each["end_offset"], each["lag"], each["client_id"], each["host"], each["member_id"])
+            for each in group["offsets"]
+        ]
+        tables.append(Table(("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT", "HOST", "MEMBER"), rows, f"{group['group_id']}  {facts}"))
+        idle = [(member["client_id"], member["host"], member["member_id"]) for member in group["members"] if not member["partitions"]]
+        if idle:
+            tables.append(Table(("CLIENT", "HOST", "MEMBER"), idle, f"{group['group_id']}  members without partitions"))
+    show({"groups": described}, tables, output)
+
+
+async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
+    committed = await groups.committed_offsets(cluster, group.group_id)
+    owners = {partition: member for member in group.members for partition in member.assignment}
+    partitions = sorted({*committed, *owners})
+    begins, ends = await _bounds(cluster, partitions, EARLIEST), await _bounds(cluster, partitions, LATEST)
+    rows = []
+    for partition in partitions:
+        offset = committed[partition].offset if partition in committed else None
+        end, owner = ends.get(partition), owners.get(partition)
+        rows.append(
+            {
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "committed_offset": offset,
+                "begin_offset": begins.get(partition),
+                "end_offset": end,
+                "lag": None if end is None or offset is None else max(0, end - offset),
+                "member_id": None if owner is None else owner.member_id,
+                "client_id": None if owner is None else owner.client_id,
+                "host": None if owner is None else owner.host,
+            }
+        )
+    return {
+        "group_id": group.group_id,
+        "state": group.state,
+        "protocol_type": group.protocol_type,
+        "assignor": group.assignor,
+        "coordinator": group.coordinator,
+        "members": [
+            {
+                "member_id": member.member_id,
+                "instance_id": member.instance_id,
+                "client_id": member.client_id,
+                "host": member.host,
+                "partitions": [{"topic": topic, "partition": index} for topic, index in member.assignment],
+            }
+            for member in group.members
+        ],
+        "offsets": rows,
+        "total_lag": sum(row["lag"] or 0 for row in rows),
+    }
+
+
+async def _bounds(cluster: Cluster, partitions: list[TopicPartition], which: int) -> dict[TopicPartition, int]:
+    """Where partitions begin or end; those of topics that are gone are left out."""
+    found: dict[TopicPartition, int] = {}
+    for topic in sorted({partition.topic for partition in partitions}):
+        try:
+            found.update(await offsets_at(cluster, [partition for partition in partitions if partition.topic == topic], which))
+        except ApiError as problem:
+            if problem.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
+                raise
+    return found
+
+
+@app.command()
+def delete(names: Names, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Delete groups without members, with what they committed."""
+    confirm(f"Delete {', '.join(names)} with all committed offsets?", yes)
+
+    async def question(cluster: Cluster) -> None:
+        for name in names:
+            await groups.delete_group(cluster, name)
+
+    ask(bootstrap, timeout, question)
+    say({"deleted": names}, f"deleted {', '.join(names)}", output)
+
+
+@app.command("reset-offsets")
+def reset_offsets(
+    name: Name,
+    topic: Topics = [],  # noqa: B006 - Typer reads it and never changes it.
+    to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed, or the end where nothing is.")] = False,
+    to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")] = None,
+    shift_by: Annotated[int | None, typer.Option("--shift-by", metavar="N", help="Forward by N records, or back with -N.")] = None,
+    to_datetime: Annotated[str | None, typer.Option("--to-datetime", metavar="TIME", help="To the first record since, as 2026-01-31T08:00:00Z.")] = None,
+    by_duration: Annotated[str | None, typer.Option("--by-duration", metavar="1d2h3m4s", help="To the first record since that long ago.")] = None,
+    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would happen (this is so without --execute).")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Let a group go on elsewhere. Shows what would happen, and does it with --execute.
+
+    Without --topic it moves every partition that the group has committed. Offsets outside the log become its begin or end.
+    """
+    target = offset_reset.choose_target(
+        to_earliest=to_earliest, to_latest=to_latest, to_current=to_current, to_offset=to_offset, shift_by=shift_by, to_datetime=to_datetime,
+        by_duration=by_duration, now_ms=time.time_ns() // 1_000_000,
+    )  # fmt: skip
+    if execute and dry_run:
+        raise typer.BadParameter("--execute and --dry-run exclude one another")
+
+    async def question(cluster: Cluster) -> list[Move]:
+        committed = await groups.committed_offsets(cluster, name)
+        if not topic:
+            await groups.describe_group(cluster, name)
+        partitions = await offset_reset.choose_partitions(cluster, topic, committed)
+        moves = await offset_reset.plan_moves(cluster, partitions, committed, target)
+        if execute:
+            await groups.commit_offsets(cluster, name, {move.partition: move.after for move in moves})
+        return moves
+
+    moves = ask(bootstrap, timeout, question)
+    rows = [(partition.topic, partition.partition, before, after) for partition, before, after in moves]
+    document = {
+        "group_id": name,
+        "executed": execute,
+        "offsets": [{"topic": name, "partition": index, "before": before, "after": after} for name, index, before, after in rows],
+    }
+    show(document, [Table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
+    if not execute:
+        typer.echo("This is a preview: nothing was changed. Add --execute to do it.", err=True)
+
+
+@app.command("delete-offsets")
+def delete_offsets(
+    name: Name,
+    topic: Topics,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Forget what a group has committed for topics that it does not read."""
+    confirm(f"Forget what {name} committed for {', '.join(topic)}?", yes)
+
+    async def question(cluster: Cluster) -> list[TopicPartition]:
+        committed = await groups.committed_offsets(cluster, name)
+        wanted = [offset_reset.parse_topic(text) for text in topic]
+        chosen = [each for each in committed if any(each.topic == name and (indexes is None or each.partition in indexes) for name, indexes in wanted)]
+        await groups.delete_offsets(cluster, name, chosen)
+        return chosen
+
+    deleted = ask(bootstrap, timeout, question)
+    document = {"group_id": name, "deleted": [{"topic": topic, "partition": index} for topic, index in deleted]}
+    say(document, f"deleted {len(deleted)} committed offset{'s' if len(deleted) != 1 else ''} of {name}", output)

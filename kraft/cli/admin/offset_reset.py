@@ -1,0 +1,122 @@
+"""Where a group shall go on: which partitions, and which offset in each. Pure but for the questions it asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import typer
+
+from kraft.cli.admin.running import NotFound
+from kraft.client.admin import topics
+from kraft.client.admin.groups import Committed
+from kraft.client.admin.offsets import EARLIEST, LATEST, list_offsets, offsets_at
+from kraft.client.cluster import Cluster
+from kraft.common.ids import TopicPartition
+
+_DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+class Target(NamedTuple):
+    """One of: to_time (EARLIEST, LATEST, or ms since 1970), to_offset, shift, current."""
+
+    time: int | None = None
+    offset: int | None = None
+    shift: int | None = None
+    current: bool = False
+
+
+class Move(NamedTuple):
+    """What happens to one partition. `before` is None where the group had committed nothing."""
+
+    partition: TopicPartition
+    before: int | None
+    after: int
+
+
+def parse_topic(text: str) -> tuple[str, tuple[int, ...] | None]:
+    """`TOPIC` or `TOPIC:0,1,2`, as Kafka's tool takes it. Raises typer.BadParameter (exit 2)."""
+    topic, separator, indexes = text.partition(":")
+    if not separator:
+        return topic, None
+    if not topic or not all(index.strip().isdigit() for index in indexes.split(",")):
+        raise typer.BadParameter(f"{text!r} is not TOPIC or TOPIC:0,1,2", param_hint="--topic")
+    return topic, tuple(sorted({int(index) for index in indexes.split(",")}))
+
+
+def parse_datetime(text: str) -> int:
+    """RFC 3339 (UTC without an offset) in ms since 1970. Raises typer.BadParameter (exit 2)."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no date and time like 2026-01-31T08:00:00Z", param_hint="--to-datetime") from None
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def parse_duration(text: str) -> int:
+    """`1d12h30m5s` in ms. Raises typer.BadParameter (exit 2)."""
+    found = _DURATION.fullmatch(text)
+    if not text or found is None:
+        raise typer.BadParameter(f"{text!r} is no duration like 36h or 1d12h30m", param_hint="--by-duration")
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000
+
+
+def choose_target(
+    *, to_earliest: bool, to_latest: bool, to_current: bool, to_offset: int | None, shift_by: int | None, to_datetime: str | None, by_duration: str | None,
+    now_ms: int,
+) -> Target:  # fmt: skip
+    """Exactly one of them must be given. Raises typer.BadParameter (exit 2)."""
+    given = [
+        Target(time=EARLIEST) if to_earliest else None,
+        Target(time=LATEST) if to_latest else None,
+        Target(current=True) if to_current else None,
+        Target(offset=to_offset) if to_offset is not None else None,
+        Target(shift=shift_by) if shift_by is not None else None,
+        Target(time=parse_datetime(to_datetime)) if to_datetime is not None else None,
+        Target(time=now_ms - parse_duration(by_duration)) if by_duration is not None else None,
+    ]
+    targets = [target for target in given if target is not None]
+    if len(targets) != 1:
+        raise typer.BadParameter("say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration")
+    return targets[0]
+
+
+async def choose_partitions(cluster: Cluster, wanted: Sequence[str], committed: Mapping[TopicPartition, Committed]) -> list[TopicPartition]:
+    """Those of `wanted` (as `parse_topic` reads them); nothing wanted means all that the group has committed. Raises NotFound, ApiError."""
+    if not wanted:
+        if not committed:
+            raise NotFound("the group has committed no offsets", "--topic TOPIC names what to reset")
+        return list(committed)
+    chosen: list[TopicPartition] = []
+    for text in wanted:
+        name, indexes = parse_topic(text)
+        [topic] = await topics.describe_topics(cluster, [name])
+        chosen += topic.topic_partitions() if indexes is None else [TopicPartition(name, topic.partition(index).index) for index in indexes]
+    return chosen
+
+
+async def plan_moves(cluster: Cluster, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, Committed], target: Target) -> list[Move]:
+    """Every move, within what the partitions hold."""
+    begins = await offsets_at(cluster, partitions, EARLIEST)
+    ends = await offsets_at(cluster, partitions, LATEST)
+    if target.time is not None:
+        found = await list_offsets(cluster, dict.fromkeys(partitions, target.time))
+        wanted = {partition: at.offset if at.offset >= 0 else ends[partition] for partition, at in found.items()}
+    else:
+        wanted = {partition: _offset(target, committed.get(partition), ends[partition]) for partition in partitions}
+    moves = []
+    for partition in partitions:
+        before = committed.get(partition)
+        after = min(max(wanted[partition], begins[partition]), ends[partition])
+        moves.append(Move(partition, None if before is None else before.offset, after))
+    return moves
+
+
+def _offset(target: Target, committed: Committed | None, end: int) -> int:
+    """Nothing committed counts as the end, as in Kafka's tool."""
+    if target.offset is not None:
+        return target.offset
+    return (end if committed is None else committed.offset) + (target.shift or 0)

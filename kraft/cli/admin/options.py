@@ -1,0 +1,80 @@
+"""Options that many verbs share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_PORT = 9092
+DEFAULT_TIMEOUT = 30.0
+
+
+class OutputFormat(StrEnum):
+    """`-o`: how a verb's answer is written. Without it: a table on a terminal, tab-separated columns elsewhere."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class Codec(StrEnum):
+    """compression.type, in the order of the codec numbers on the wire."""
+
+    NONE = "none"
+    GZIP = "gzip"
+    SNAPPY = "snappy"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+    @property
+    def number(self) -> int:
+        return list(Codec).index(self)
+
+
+Bootstrap = Annotated[
+    str,
+    typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT,..", envvar="KRAFT_BOOTSTRAP_SERVER", help="One or more nodes of the cluster."),
+]
+Output = Annotated[
+    OutputFormat | None,
+    typer.Option("--output", "-o", help="Without it: a table on a terminal, tab-separated columns elsewhere."),
+]
+Timeout = Annotated[float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to go on trying.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Have the cluster check it, and change nothing.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
+
+
+def parse_bootstrap(text: str) -> list[tuple[str, int]]:
+    """`HOST:PORT,..`; the port may be left out, IPv6 addresses stand in brackets. Raises typer.BadParameter (exit 2)."""
+    addresses = []
+    for entry in text.split(","):
+        host, separator, port = entry.strip().rpartition(":")
+        if not separator or port.endswith("]"):
+            host, port = entry.strip(), str(DEFAULT_PORT)
+        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+            raise typer.BadParameter(f"{entry.strip()!r} is not HOST:PORT", param_hint="--bootstrap-server")
+        addresses.append((host.strip("[]"), int(port)))
+    return addresses
+
+
+def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
+    """KEY=VALUE each. Raises typer.BadParameter (exit 2)."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        key, separator, value = pair.partition("=")
+        if not separator or not key.strip():
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint=option)
+        if key.strip() in found:
+            raise typer.BadParameter(f"{key.strip()} is given twice", param_hint=option)
+        found[key.strip()] = value
+    return found
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something is destroyed, if a person is there to answer. Leaves with 1 on no."""
+    import sys  # Only where a person may be asked.
+
+    if not yes and sys.stdin.isatty() and not typer.confirm(question):
+        raise typer.Exit(1)

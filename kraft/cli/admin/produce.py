@@ -1,0 +1,138 @@
+"""`kraft produce`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from typing import Annotated, Any, NamedTuple
+
+import trio
+import typer
+
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Codec, Output, Timeout, parse_pairs
+from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.running import ask
+from kraft.client.accumulator import Delivery
+from kraft.client.cluster import Cluster
+from kraft.client.producer import ALL, Producer, open_producer
+from kraft.common.errors import KraftError
+
+app = typer.Typer()
+
+CHUNK_BYTES = 1024 * 1024
+LINE_BYTES_MAX = 256 * 1024 * 1024
+PENDING_MAX = 100_000
+
+
+class Shape(NamedTuple):
+    """What a line becomes."""
+
+    separator: bytes | None
+    key: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    partition: int | None
+    empty_is_null: bool
+
+
+@app.command()
+def produce(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)],
+    separator: Annotated[str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\\\t.")] = None,
+    key: Annotated[str | None, typer.Option("--key", "-K", metavar="KEY", help="One key for every record.")] = None,
+    header: Annotated[list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; may be given again.")] = [],  # noqa: B006
+    partition: Annotated[int | None, typer.Option("--partition", "-p", metavar="N", min=0, help="Where to; by the key without it, as Java clients do.")] = None,
+    codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed.")] = Codec.NONE,
+    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must have a record before it counts.")] = "all",
+    empty_is_null: Annotated[bool, typer.Option("--null", "-Z", help="An empty key or value is null (a null value deletes, in compacted topics).")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Send each line of standard input as a record, and tell where they went."""
+    if acks not in ("all", "-1", "0", "1"):
+        raise typer.BadParameter(f"{acks!r} is none of all, 1, 0", param_hint="--acks")
+    if separator == "" or (separator is not None and key is not None):
+        raise typer.BadParameter("give a text that ends the key, and no --key", param_hint="--key-separator")
+    level = ALL if acks in ("all", "-1") else int(acks)
+    headers = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
+    shape = Shape(None if separator is None else _unescape(separator).encode(), None if key is None else key.encode(), headers, partition, empty_is_null)
+
+    async def question(cluster: Cluster) -> _Report:
+        report = _Report()
+        async with open_producer(cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout) as producer:
+            await _send_lines(producer, topic, shape, report)
+            await producer.flush()
+        await report.collect(everything=True)
+        return report
+
+    report = ask(bootstrap, timeout, question)
+    show(report.document(topic), [Table(("PARTITION", "RECORDS", "FIRST", "LAST"), report.rows())], output)
+
+
+def _unescape(text: str) -> str:
+    return text.replace("\\t", "\t").replace("\\n", "\n").replace("\\0", "\0")
+
+
+async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Report) -> None:
+    """Standard input, a chunk at a time, read beside the loop: a line ends with LF, CR before it is dropped, the last needs none."""
+    rest = b""
+    while True:
+        chunk = await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), CHUNK_BYTES, abandon_on_cancel=True)
+        *lines, rest = (rest + chunk).split(b"\n")
+        if not chunk and rest:
+            lines = [rest]
+        for line in lines:
+            key, value = split_line(line.removesuffix(b"\r"), shape)
+            report.pending.append(await producer.send(topic, value, key, partition=shape.partition, headers=shape.headers))
+            if len(report.pending) >= PENDING_MAX:
+                await report.pending[0].wait()
+            await report.collect()
+        if not chunk:
+            return
+        if len(rest) > LINE_BYTES_MAX:
+            raise KraftError(f"a line of more than {LINE_BYTES_MAX} bytes")
+
+
+def split_line(line: bytes, shape: Shape) -> tuple[bytes | None, bytes | None]:
+    """Key and value of a line. One without the separator has no key."""
+    key: bytes | None = shape.key
+    value: bytes | None = line
+    if shape.separator is not None:
+        before, found, after = line.partition(shape.separator)
+        key, value = (before, after) if found else (None, line)
+    if shape.empty_is_null:
+        key, value = key or None, value or None
+    return key, value
+
+
+class _Report:
+    """What has been acknowledged: records, first and last offset of each partition."""
+
+    def __init__(self) -> None:
+        self.pending: deque[Delivery] = deque()
+        self._partitions: dict[int, tuple[int, int, int]] = {}
+
+    async def collect(self, *, everything: bool = False) -> None:
+        """Take in what is acknowledged, in order. Raises what became of the first record that was not."""
+        while self.pending and (everything or self.pending[0].is_done):
+            delivery = await self.pending.popleft().wait()
+            records, first, last = self._partitions.get(delivery.partition.partition, (0, delivery.offset, delivery.offset))
+            known = delivery.offset >= 0
+            first = delivery.offset if known and (first < 0 or delivery.offset < first) else first
+            self._partitions[delivery.partition.partition] = (records + 1, first, max(last, delivery.offset))
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return [
+            (partition, records, first if first >= 0 else None, last if last >= 0 else None)
+            for partition, (records, first, last) in sorted(self._partitions.items())
+        ]
+
+    def document(self, topic: str) -> dict[str, Any]:
+        return {
+            "topic": topic,
+            "record_count": sum(records for records, _, _ in self._partitions.values()),
+            "partitions": [
+                {"partition": partition, "record_count": records, "first_offset": first, "last_offset": last} for partition, records, first, last in self.rows()
+            ],
+        }

@@ -1,0 +1,109 @@
+"""From a question for a cluster to an answer, or to a sentence on stderr and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import trio
+import typer
+
+from kraft.cli.admin.options import parse_bootstrap
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected, UnsupportedApi
+from kraft.client.errors import DeadlinePassed, NoBroker
+from kraft.common.errors import ApiError, ConfigurationError, KraftError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.real import RealWorld
+
+T = TypeVar("T")
+
+FAILED = 1
+NOT_FOUND = 3
+INTERRUPTED = 130
+CONNECT_SECONDS_MAX = 5.0
+
+NOT_FOUND_CODES = frozenset(
+    (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND,
+     ErrorCode.BROKER_ID_NOT_REGISTERED)
+)  # fmt: skip
+
+HINTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`kraft topics list` shows the topics there are",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "`kraft topics describe` shows it; --if-not-exists makes this no error",
+    ErrorCode.GROUP_ID_NOT_FOUND: "`kraft groups list` shows the groups there are",
+    ErrorCode.NON_EMPTY_GROUP: "stop its members first; `kraft groups describe` shows them",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members; stop them first, `kraft groups describe` shows them",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "members of the group read this topic; stop them first",
+    ErrorCode.INVALID_CONFIG: "`kraft configs describe --all` lists the keys with their types",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "`kraft brokers list` shows how many brokers there are",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "`kraft topics describe` shows where each partition begins and ends",
+}
+
+
+class NotFound(KraftError):
+    """What somebody named does not exist: exit code 3."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[T]]) -> T:
+    """The answer of `question` about the cluster at `bootstrap`. What goes wrong is said on stderr and leaves with its exit code."""
+    addresses = parse_bootstrap(bootstrap)
+
+    async def session() -> T:
+        async with Cluster(RealWorld(), addresses, connect_seconds=min(timeout, CONNECT_SECONDS_MAX), operation_seconds=timeout) as cluster:
+            await cluster.features()  # Tells at once when nobody is there, instead of trying until the deadline.
+            return await question(cluster)
+
+    try:
+        return trio.run(session)
+    except BaseException as problem:
+        alone = _alone(problem)
+        if isinstance(alone, KraftError | TimeoutError):
+            raise typer.Exit(complain(alone)) from problem
+        if isinstance(alone, KeyboardInterrupt):
+            raise typer.Exit(INTERRUPTED) from None
+        raise alone from alone.__cause__
+
+
+def _alone(problem: BaseException) -> BaseException:
+    """What went wrong, out of the groups that nurseries put around it."""
+    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
+        problem = problem.exceptions[0]
+    return problem
+
+
+def complain(problem: KraftError | TimeoutError) -> int:
+    """Say it on stderr, with a hint where there is one; returns the exit code."""
+    lines = problem.problems if isinstance(problem, ConfigurationError) else [str(problem)]
+    for line in lines:
+        sys.stderr.write(f"kraft: {line}\n")
+    hint = hint_for(problem)
+    if hint:
+        sys.stderr.write(f"  hint: {hint}\n")
+    return exit_code(problem)
+
+
+def exit_code(problem: BaseException | None) -> int:
+    if isinstance(problem, NotFound) or (isinstance(problem, ApiError) and problem.code in NOT_FOUND_CODES):
+        return NOT_FOUND
+    return FAILED
+
+
+def hint_for(problem: BaseException | None) -> str:
+    """What somebody may do about it; empty where we know nothing better than the sentence itself."""
+    if isinstance(problem, NotFound):
+        return problem.hint
+    if isinstance(problem, ApiError):
+        return HINTS.get(problem.code, "")
+    if isinstance(problem, NoBroker | Disconnected):
+        return "is a node running there? `kraft-node` starts one; --bootstrap-server HOST:PORT names another"
+    if isinstance(problem, UnsupportedApi):
+        return "the node is older than this command; `kraft brokers describe ID` shows what it serves"
+    if isinstance(problem, DeadlinePassed | TimeoutError):
+        return "--timeout SECONDS gives it longer; `kraft cluster health` tells whether the cluster is well"
+    return ""

@@ -1,0 +1,205 @@
+"""`kraft storage`: what Kafka's `kafka-storage` does, with its flags. Needs no node; must not be used on directories of one that runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from kraft.cli.admin.options import Output, OutputFormat
+from kraft.cli.admin.output import say, show
+from kraft.cli.admin.running import FAILED, complain
+from kraft.common.config.layers import ConfigFile
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.errors import ConfigurationError, KraftError
+from kraft.common.ids import uuid_to_text
+from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.raft.core.voter_set import Endpoint
+from kraft.raft.formatter import FormatPlan, FormatRequest, carry_out, find_formatted, parse_features, parse_initial_controllers, plan_format, random_uuid
+from kraft.storage.meta_properties import MetaProperties, read_meta_properties
+from kraft.world.real import RealWorld
+
+app = typer.Typer(help="Format and inspect log directories (no node needed).", no_args_is_help=True)
+
+UNUSABLE = 2
+
+Configs = Annotated[
+    list[str], typer.Option("--config", "-c", metavar="FILE", help="The node's properties file; may be given again, later ones win.", show_default=False)
+]
+Sets = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One key of the configuration; may be given again.")]
+
+
+def read_config(paths: list[str], sets: list[str]) -> NodeConfig:
+    """As `kraft-node` would read it, environment included. Leaves with 2 when it is unusable."""
+    files, problems = [], []
+    for path in paths:
+        try:
+            with open(path, encoding="utf-8") as file:
+                files.append(ConfigFile(path, file.read()))
+        except (OSError, UnicodeDecodeError) as problem:
+            problems.append(f"--config {path}: {problem.strerror if isinstance(problem, OSError) else 'not UTF-8 text'}")
+    try:
+        if problems:
+            raise ConfigurationError(problems)
+        surroundings = Surroundings(working_directory=os.getcwd(), host_name=os.uname().nodename)
+        return load_node_config(sets=sets, files=files, environment=os.environ, surroundings=surroundings)
+    except ConfigurationError as problem:
+        complain(problem)
+        raise typer.Exit(UNUSABLE) from problem
+
+
+def directories_of(config: NodeConfig) -> tuple[str, ...]:
+    """log.dirs, and metadata.log.dir if it is another."""
+    return config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir)
+
+
+@app.command("format")
+def format_directories(
+    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False)],
+    config: Configs,
+    sets: Sets = [],  # noqa: B006 - Typer reads it and never changes it.
+    standalone: Annotated[bool, typer.Option("--standalone", "-s", help="This controller is the whole quorum, and others may join it.")] = False,
+    no_initial: Annotated[bool, typer.Option("--no-initial-controllers", "-N", help="This node joins a quorum that there is already.")] = False,
+    initial: Annotated[
+        str | None, typer.Option("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,..", help="The first voters of a quorum of several.")
+    ] = None,
+    ignore_formatted: Annotated[bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted already.")] = False,
+    release: Annotated[str | None, typer.Option("--release-version", "-r", metavar="VERSION", help="The release whose features to begin with.")] = None,
+    feature: Annotated[list[str], typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="May be given again.")] = [],  # noqa: B006 - as above.
+    add_scram: Annotated[list[str], typer.Option("--add-scram", "-S", metavar="..", help="Not served yet: refused.")] = [],  # noqa: B006 - as above.
+    output: Output = None,
+) -> None:
+    """Give log directories their identity, before a node first starts.
+
+    `kraft-node` formats the empty directory of a quorum of one by itself; members of a quorum of several are formatted with this, never by accident.
+    """
+    if add_scram:
+        raise typer.BadParameter("SCRAM is not served yet, so its credentials cannot be stored", param_hint="--add-scram")
+    node = read_config(config, sets)
+    world = RealWorld()
+    try:
+        plan = plan_format(
+            FormatRequest(
+                cluster_id=cluster_id,
+                node_id=node.node_id,
+                directories=directories_of(node),
+                metadata_directory=node.metadata_log_dir,
+                is_controller=node.is_controller,
+                controller_endpoints=_controller_endpoints(node),
+                has_static_voters=bool(node.voters),
+                standalone=standalone,
+                no_initial_controllers=no_initial,
+                initial_controllers=None if initial is None else parse_initial_controllers(initial),
+                ignore_formatted=ignore_formatted,
+                release_version=release,
+                features=parse_features(feature),
+            ),
+            find_formatted(world.files, directories_of(node)),
+            world.random,
+            node.controller_listener_names[0] if node.controller_listener_names else "CONTROLLER",
+        )
+        now_ms = time.time_ns() // 1_000_000
+        carry_out(world.files, plan, MetadataRecordSerde(), lambda name, level: FeatureLevelRecord(name=name, feature_level=level), now_ms)
+    except KraftError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    except OSError as problem:
+        sys.stderr.write(f"kraft: {problem.filename or node.metadata_log_dir}: {problem.strerror}\n")
+        raise typer.Exit(FAILED) from problem
+    say(_formatted(plan), "\n".join(plan.lines()), output)
+
+
+def _controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
+    """What other nodes are told: the advertised addresses of the controller's listeners."""
+    names = set(node.controller_listener_names)
+    return tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in node.advertised if endpoint.name in names)
+
+
+def _formatted(plan: FormatPlan) -> dict[str, Any]:
+    return {
+        "cluster_id": plan.cluster_id,
+        "node_id": plan.node_id,
+        "directories": [{"path": path, "directory_id": uuid_to_text(directory_id)} for path, directory_id in plan.directory_ids],
+        "features": dict(plan.features),
+        "kraft_version": plan.kraft_version,
+    }
+
+
+@app.command()
+def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # noqa: B006 - as above.
+    """Show the log directories of a node, whose they are, and what is wrong with them. Leaves with 1 if something is."""
+    node = read_config(config, sets)
+    files = RealWorld().files
+    found: list[str] = []
+    problems: list[str] = []
+    identities: dict[str, MetaProperties] = {}
+    for path in sorted(directories_of(node)):
+        if not files.exists(path):
+            problems.append(f"{path} does not exist.")
+        elif not files.status(path).is_directory:
+            problems.append(f"{path} is not a directory.")
+        else:
+            found.append(path)
+            try:
+                identity = read_meta_properties(files, path)
+            except (KraftError, OSError) as problem:
+                problems.append(str(problem))
+                continue
+            if identity is None:
+                problems.append(f"{path} is not formatted.")
+            else:
+                identities[path] = identity
+    problems += _contradictions(node, identities)
+    if output is OutputFormat.JSON:
+        show(_info(found, identities, problems), [], output)
+    else:
+        sys.stdout.write("\n".join(_told(found, identities, problems)) + "\n")
+    if problems:
+        raise typer.Exit(FAILED)
+
+
+def _contradictions(node: NodeConfig, identities: dict[str, MetaProperties]) -> list[str]:
+    """Directories that cannot belong to one node, or not to this one."""
+    problems = [f"{path}: belongs to node {each.node_id}, not {node.node_id}." for path, each in identities.items() if each.node_id != node.node_id]
+    clusters = sorted({identity.cluster_id for identity in identities.values()})
+    return problems + ([f"The directories belong to several clusters: {', '.join(clusters)}."] if len(clusters) > 1 else [])
+
+
+def _info(found: list[str], identities: dict[str, MetaProperties], problems: list[str]) -> dict[str, Any]:
+    directories = []
+    for path in found:
+        identity = identities.get(path)
+        directory_id = None if identity is None or identity.directory_id is None else uuid_to_text(identity.directory_id)
+        directories.append(
+            {
+                "path": path,
+                "cluster_id": None if identity is None else identity.cluster_id,
+                "node_id": None if identity is None else identity.node_id,
+                "directory_id": directory_id,
+            }
+        )
+    return {"directories": directories, "problems": problems}
+
+
+def _told(found: list[str], identities: dict[str, MetaProperties], problems: list[str]) -> list[str]:
+    """In Kafka's words."""
+    lines = [f"Found log director{'y' if len(found) == 1 else 'ies'}:", *(f"  {path}" for path in found), ""] if found else []
+    for path, identity in identities.items():
+        values = {"cluster.id": identity.cluster_id, "node.id": str(identity.node_id), "version": "1"}
+        if identity.directory_id is not None:
+            values["directory.id"] = uuid_to_text(identity.directory_id)
+        lines += [f"Found metadata{f' in {path}' if len(identities) > 1 else ''}: {{{', '.join(f'{key}={values[key]}' for key in sorted(values))}}}", ""]
+    if problems:
+        lines += [f"Found problem{'s' if len(problems) > 1 else ''}:", *(f"  {problem}" for problem in problems), ""]
+    return lines
+
+
+@app.command("random-uuid")
+def print_random_uuid(output: Output = None) -> None:
+    """Make a cluster id, or a directory id."""
+    made = random_uuid(RealWorld().random)
+    say({"uuid": made}, made, output)

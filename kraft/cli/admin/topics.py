@@ -1,0 +1,215 @@
+"""`kraft topics`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, Yes, confirm, parse_pairs
+from kraft.cli.admin.output import Table, say, show
+from kraft.cli.admin.running import ask
+from kraft.client.admin import configs, topics
+from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
+from kraft.client.cluster import Cluster
+from kraft.client.metadata import Topic
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition, uuid_to_text
+from kraft.protocol.error_codes import ErrorCode
+
+app = typer.Typer(help="List, describe, create, alter and delete topics.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)]
+Settings = Annotated[list[str], typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration key of the topic; may be given again.")]
+
+
+@app.command("list")
+def list_all(
+    internal: Annotated[bool, typer.Option("--internal", help="Show the cluster's own topics too.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Show every topic."""
+    found = [topic for topic in ask(bootstrap, timeout, topics.list_topics) if internal or not topic.is_internal]
+    document = {"topics": [_summary(topic) for topic in found]}
+    rows = [(topic.name, len(topic.partitions), _replication(topic), uuid_to_text(topic.topic_id)) for topic in found]
+    show(document, [Table(("TOPIC", "PARTITIONS", "REPLICAS", "ID"), rows)], output)
+
+
+def _summary(topic: Topic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "topic_id": uuid_to_text(topic.topic_id),
+        "internal": topic.is_internal,
+        "partition_count": len(topic.partitions),
+        "replication_factor": _replication(topic),
+    }
+
+
+def _replication(topic: Topic) -> int:
+    return min((len(partition.replicas) for partition in topic.partitions), default=0)
+
+
+@app.command()
+def describe(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Show partitions, leaders, replicas, offsets, and what is configured otherwise than by default."""
+
+    async def question(cluster: Cluster) -> list[dict[str, Any]]:
+        return [await _describe(cluster, topic) for topic in await topics.describe_topics(cluster, names)]
+
+    described = ask(bootstrap, timeout, question)
+    tables = []
+    for topic in described:
+        configured = " ".join(f"{key}={value}" for key, value in topic["configs"].items())
+        rows = [
+            (each["partition"], each["leader"], each["leader_epoch"], each["replicas"], each["in_sync"], each["begin_offset"], each["end_offset"])
+            for each in topic["partitions"]
+        ]
+        title = f"{topic['name']}  id={topic['topic_id']}  replicas={topic['replication_factor']}" + (f"  {configured}" if configured else "")
+        tables.append(Table(("PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "BEGIN", "END"), rows, title))
+    show({"topics": described}, tables, output)
+
+
+async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
+    led = [TopicPartition(topic.name, partition.index) for partition in topic.partitions if partition.leader >= 0]
+    begins = await offsets_at(cluster, led, EARLIEST)
+    ends = await offsets_at(cluster, led, LATEST)
+    settings = await configs.describe_configs(cluster, configs.Resource(configs.TOPIC, topic.name))
+    return {
+        **_summary(topic),
+        "configs": {setting.name: setting.value for setting in settings if setting.source == "topic"},
+        "partitions": [
+            {
+                "partition": partition.index,
+                "leader": partition.leader if partition.leader >= 0 else None,
+                "leader_epoch": partition.leader_epoch,
+                "replicas": list(partition.replicas),
+                "in_sync": list(partition.in_sync),
+                "offline": list(partition.offline),
+                "begin_offset": begins.get(TopicPartition(topic.name, partition.index)),
+                "end_offset": ends.get(TopicPartition(topic.name, partition.index)),
+            }
+            for partition in topic.partitions
+        ],
+    }
+
+
+@app.command()
+def create(
+    name: Name,
+    partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", min=1, help="How many; the cluster's num.partitions without it.")] = None,
+    replication: Annotated[int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="How many copies.")] = None,
+    config: Settings = [],  # noqa: B006 - Typer reads it and never changes it.
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="It is no error if there is one already.")] = False,
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Create a topic."""
+    settings = parse_pairs(config, "--config")
+
+    async def question(cluster: Cluster) -> tuple[bool, int, int]:
+        try:
+            counts = await topics.create_topic(
+                cluster, name, partitions=partitions or topics.CLUSTER_DEFAULT, replication_factor=replication or topics.CLUSTER_DEFAULT, configs=settings,
+                validate_only=dry_run,
+            )  # fmt: skip
+        except ApiError as problem:
+            if problem.code != ErrorCode.TOPIC_ALREADY_EXISTS or not if_not_exists:
+                raise
+            [topic] = await topics.describe_topics(cluster, [name])
+            return False, len(topic.partitions), _replication(topic)
+        return True, *counts
+
+    created, count, copies = ask(bootstrap, timeout, question)
+    document = {"topic": name, "created": created and not dry_run, "partition_count": count, "replication_factor": copies, "dry_run": dry_run}
+    what = f"topic {name} with {count} partition{'s' if count != 1 else ''}, replication factor {copies}"
+    say(document, f"there is already {what}" if not created else f"would create {what}" if dry_run else f"created {what}", output)
+
+
+@app.command()
+def alter(
+    name: Name,
+    partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", min=1, help="Grow to this many; there is no way back.")] = None,
+    config: Settings = [],  # noqa: B006 - as above.
+    delete_config: Annotated[list[str], typer.Option("--delete-config", metavar="KEY", help="Back to the default; may be given again.")] = [],  # noqa: B006
+    dry_run: DryRun = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Grow a topic, or change its configuration."""
+    changes = [(key, configs.SET, value) for key, value in parse_pairs(config, "--config").items()]
+    changes += [(key, configs.DELETE, None) for key in delete_config]  # type: ignore[misc]  # None is what deletion takes.
+    if partitions is None and not changes:
+        raise typer.BadParameter("nothing to do: give --partitions, --config or --delete-config")
+
+    async def question(cluster: Cluster) -> None:
+        if changes:
+            await configs.alter_configs(cluster, configs.Resource(configs.TOPIC, name), changes, validate_only=dry_run)
+        if partitions is not None:
+            await topics.grow_topic(cluster, name, partitions, validate_only=dry_run)
+
+    ask(bootstrap, timeout, question)
+    parts = [] if partitions is None else [f"{partitions} partitions"]
+    parts += [f"{key}={value}" if value is not None else f"{key} by default" for key, _, value in changes]
+    document = {"topic": name, "partition_count": partitions, "configs": {key: value for key, _, value in changes}, "dry_run": dry_run}
+    say(document, f"{'would alter' if dry_run else 'altered'} topic {name}: {', '.join(parts)}", output)
+
+
+app.command("grow", hidden=True)(alter)
+
+
+@app.command()
+def delete(
+    names: Names,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="It is no error if there is none.")] = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Delete topics with all their records."""
+    confirm(f"Delete {', '.join(names)} with all records?", yes)
+    deleted: list[str] = []
+
+    async def question(cluster: Cluster) -> None:
+        for name in names:
+            try:
+                await topics.delete_topic(cluster, name)
+            except ApiError as problem:
+                if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not if_exists:
+                    raise
+            else:
+                deleted.append(name)
+
+    ask(bootstrap, timeout, question)
+    say({"deleted": deleted}, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
+
+
+@app.command("delete-records")
+def delete_records(
+    name: Name,
+    before: Annotated[str, typer.Option("--before", metavar="OFFSET|end", help="The first record that stays.", show_default=False)],
+    partition: Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition; without it all of them.")] = None,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Delete the oldest records of a topic."""
+    if before != "end" and not before.isdigit():
+        raise typer.BadParameter("give an offset, or end", param_hint="--before")
+    confirm(f"Delete records of {name} before {before}?", yes)
+
+    async def question(cluster: Cluster) -> dict[TopicPartition, int]:
+        [topic] = await topics.describe_topics(cluster, [name])
+        chosen = topic.topic_partitions() if partition is None else [TopicPartition(name, topic.partition(partition).index)]
+        return await topics.delete_records(cluster, dict.fromkeys(chosen, -1 if before == "end" else int(before)))
+
+    begins = ask(bootstrap, timeout, question)
+    document = {"topic": name, "partitions": [{"partition": index, "begin_offset": offset} for (_, index), offset in begins.items()]}
+    show(document, [Table(("PARTITION", "BEGIN"), [(index, offset) for (_, index), offset in begins.items()])], output)

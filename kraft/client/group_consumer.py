@@ -1,0 +1,110 @@
+"""Reading as a member of a group: partitions come and go with rebalances, positions are committed to the group."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from kraft.client.admin import groups
+from kraft.client.admin.offsets import EARLIEST, LATEST, READ_UNCOMMITTED
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
+from kraft.client.errors import DeadlinePassed, NoBroker
+from kraft.client.group_membership import JOIN_AGAIN, GroupMembership
+from kraft.common.errors import ApiError
+
+LEAVE_SECONDS = 5.0
+
+
+class GroupConsumer:
+    """Made by `open_group_consumer`; owned by one task. What `poll` returned is taken as done when `poll` is called again."""
+
+    def __init__(self, cluster: Cluster, group_id: str, topics: Sequence[str], *, reset: int, isolation: int, instance_id: str | None) -> None:
+        self.membership = GroupMembership(cluster, group_id, topics, instance_id=instance_id)
+        self.consumer = Consumer(cluster, reset=reset, isolation=isolation)
+        self._cluster = cluster
+        self._reset = reset
+
+    async def poll(self, seconds: float) -> list[ConsumedRecord]:
+        """As `Consumer.poll`, but takes part in a rebalance first if there is one (that may take longer than `seconds`).
+
+        Raises also what the group says to a heartbeat when it does not want us any more.
+        """
+        if self.membership.failure is not None:
+            raise self.membership.failure
+        if self.membership.must_join:
+            await self._rejoin()
+        if self.consumer.positions:
+            return await self.consumer.poll(min(seconds, 1.0))  # A rebalance must not wait for a long poll.
+        await self._cluster.world.clock.sleep(min(seconds, 0.1))
+        return []
+
+    async def commit(self) -> bool:
+        """Commit the positions. False when a rebalance came in between: others may read those records again. Raises ApiError, DeadlinePassed."""
+        member = self.membership
+        if not self.consumer.positions or member.generation < 0:
+            return member.generation >= 0
+        try:
+            await groups.commit_offsets(
+                self._cluster,
+                member.group_id,
+                self.consumer.positions,
+                generation=member.generation,
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+            )
+        except ApiError as problem:
+            if problem.code not in JOIN_AGAIN:
+                raise
+            member.must_join = True
+            return False
+        return True
+
+    async def _rejoin(self) -> None:
+        await self.commit()
+        self.consumer.assign({})
+        await self.membership.join()
+        committed = await groups.committed_offsets(self._cluster, self.membership.group_id)
+        fresh = [partition for partition in self.membership.assigned if partition not in committed]
+        positions = await start_positions(self._cluster, fresh, self._reset) if fresh else {}
+        positions.update({partition: committed[partition].offset for partition in self.membership.assigned if partition in committed})
+        self.consumer.assign(positions)
+
+    async def close(self) -> None:
+        """Commit and leave, as far as the cluster answers in time."""
+        with trio.CancelScope(shield=True), self._cluster.world.clock.move_on_after(LEAVE_SECONDS):
+            try:
+                await self.commit()
+                await self.membership.leave()
+            except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError):
+                return  # The session ends by itself; records since the last commit are read again.
+
+
+@asynccontextmanager
+async def open_group_consumer(
+    cluster: Cluster,
+    group_id: str,
+    topics: Sequence[str],
+    *,
+    reset: int = LATEST,
+    isolation: int = READ_UNCOMMITTED,
+    instance_id: str | None = None,
+) -> AsyncIterator[GroupConsumer]:
+    """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have nothing committed."""
+    assert reset in (EARLIEST, LATEST)
+    consumer = GroupConsumer(cluster, group_id, topics, reset=reset, isolation=isolation, instance_id=instance_id)
+    failure: Exception | None = None
+    async with trio.open_nursery() as heartbeat_nursery:
+        heartbeat_nursery.start_soon(consumer.membership.heartbeat)
+        try:
+            yield consumer
+        except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
+            failure = problem
+        finally:
+            await consumer.close()
+            heartbeat_nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure

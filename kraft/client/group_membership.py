@@ -1,0 +1,175 @@
+"""Membership of a consumer group with the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) and the range assignor.
+
+One task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when the group wants everybody to join again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kraft.client.admin.groups import read_assignment
+from kraft.client.assignor import RANGE, Subscriber, assign_range
+from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.errors import NoBroker, api_error, check
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kraft.protocol.messages.consumer_protocol_assignment import TopicPartition as AssignedTopic
+from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
+from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+
+SESSION_TIMEOUT_MS = 45_000
+REBALANCE_TIMEOUT_MS = 300_000
+HEARTBEAT_SECONDS = 3.0
+PROTOCOL_TYPE = "consumer"
+PROTOCOL_VERSION = 1
+JOIN_AGAIN = frozenset((ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID))
+
+
+class GroupMembership:
+    """`generation` is -1 and `assigned` empty while it is no member."""
+
+    def __init__(self, cluster: Cluster, group_id: str, topics: Sequence[str], *, instance_id: str | None = None) -> None:
+        self.cluster = cluster
+        self.group_id = group_id
+        self.instance_id = instance_id
+        self.member_id = ""
+        self.generation = -1
+        self.assigned: tuple[TopicPartition, ...] = ()
+        self.must_join = True
+        self.failure: ApiError | None = None
+        self._topics = tuple(sorted(topics))
+
+    async def join(self) -> None:
+        """Become a member, or take part in a rebalance. Raises ApiError, DeadlinePassed."""
+
+        async def attempt() -> None:
+            while not await self._attempt():
+                pass  # Each turn gave us a member id, or took one back: the protocol goes on from there.
+
+        await self.cluster.retrying(attempt, seconds=REBALANCE_TIMEOUT_MS / 1000 + self.cluster.operation_seconds)
+
+    async def _attempt(self) -> bool:
+        """One JoinGroup and SyncGroup. False when it has to begin anew at once."""
+        seconds = REBALANCE_TIMEOUT_MS / 1000 + self.cluster.request_seconds
+        joined: JoinGroupResponse = await self.cluster.call_coordinator(self.group_id, self._join_request(), seconds=seconds)
+        if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = joined.member_id
+            return False
+        if not self._goes_on(joined.error_code):
+            return False
+        self.member_id, self.generation = joined.member_id, joined.generation_id
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=RANGE,
+            assignments=await self._assignments(joined) if joined.leader == joined.member_id and not joined.skip_assignment else [],
+        )
+        synced = await self.cluster.call_coordinator(self.group_id, request, seconds=seconds)
+        if not self._goes_on(synced.error_code):
+            return False
+        self.assigned = read_assignment(synced.assignment)
+        self.must_join = False
+        return True
+
+    def _goes_on(self, code: int) -> bool:
+        """Raises ApiError for what joining again cannot help."""
+        if code in JOIN_AGAIN:
+            if code != ErrorCode.REBALANCE_IN_PROGRESS:
+                self.forget()
+            return False
+        check(code, f"group {self.group_id}")
+        return True
+
+    def forget(self) -> None:
+        """The group does not know us any more."""
+        self.member_id, self.generation, self.assigned, self.must_join = "", -1, (), True
+
+    def _join_request(self) -> JoinGroupRequest:
+        subscription = ConsumerProtocolSubscription(topics=list(self._topics), user_data=None)
+        return JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[JoinGroupRequestProtocol(name=RANGE, metadata=_versioned(subscription))],
+        )
+
+    async def _assignments(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
+        """What every member gets, when we lead."""
+        subscribers = [
+            Subscriber(member.member_id, member.group_instance_id, _subscribed_topics(member.metadata)) for member in joined.members
+        ]
+        names = sorted({topic for subscriber in subscribers for topic in subscriber.topics})
+        found = await self.cluster.metadata(names)
+        counts = {name: len(found.topics[name].partitions) for name in names if name in found.topics}
+        return [
+            SyncGroupRequestAssignment(member_id=member_id, assignment=_versioned(_assignment(partitions)))
+            for member_id, partitions in assign_range(subscribers, counts).items()
+        ]
+
+    async def heartbeat(self) -> None:
+        """Tell the coordinator that we live, until cancelled, or until the group does not want us (as FENCED_INSTANCE_ID): then `failure` says why."""
+        while True:
+            await self.cluster.world.clock.sleep(HEARTBEAT_SECONDS)
+            if self.generation < 0 or self.must_join:
+                continue
+            request = HeartbeatRequest(
+                group_id=self.group_id, generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id
+            )
+            try:
+                code = (await self.cluster.call_coordinator(self.group_id, request)).error_code
+            except (Disconnected, TimeoutError, NoBroker):
+                self.cluster.forget()
+                continue
+            except ApiError as problem:
+                if is_retriable(problem.code):
+                    continue
+                code = problem.code
+            if code in JOIN_AGAIN:
+                self.must_join = True
+                if code != ErrorCode.REBALANCE_IN_PROGRESS:
+                    self.forget()
+            elif is_retriable(code):
+                self.cluster.forget()
+            elif code != ErrorCode.NONE:
+                self.failure = api_error(code, f"group {self.group_id}")
+                return
+
+    async def leave(self) -> None:
+        """Say good-bye, so that others need not wait for the session to end. Static members stay (KIP-345). Raises as `Cluster.call`."""
+        if self.generation < 0 or self.instance_id is not None:
+            return
+        request = LeaveGroupRequest(group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id, reason="the consumer is closing")])
+        self.forget()
+        await self.cluster.call_coordinator(self.group_id, request)
+
+
+def _versioned(message: Any) -> bytes:
+    """The consumer protocol's messages begin with their version."""
+    return PROTOCOL_VERSION.to_bytes(2, "big") + bytes(message.encode(PROTOCOL_VERSION))
+
+
+def _subscribed_topics(data: bytes | memoryview) -> tuple[str, ...]:
+    version = min(int.from_bytes(data[:2], "big"), ConsumerProtocolSubscription.VALID_VERSIONS[1])
+    subscription, _ = ConsumerProtocolSubscription.decode_from(data, 2, version)
+    return tuple(subscription.topics)
+
+
+def _assignment(partitions: Sequence[TopicPartition]) -> ConsumerProtocolAssignment:
+    topics: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        topics.setdefault(topic, []).append(index)
+    return ConsumerProtocolAssignment(assigned_partitions=[AssignedTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()], user_data=None)
