@@ -54,10 +54,12 @@ class BrokerLifecycleManager:
         self._incarnation_id = world.random.uuid("broker-incarnation")
         self._wake = trio.Event()
         self._wants_shutdown = False
+        self._refused_with: int = ErrorCode.NONE
         self.state = BrokerState.STARTING
         self.epoch = -1
         self.fenced = True
         self.offline_directories: list[bytes] = []
+        self.registered = trio.Event()
         self.unfenced = trio.Event()
         self.may_stop = trio.Event()
 
@@ -98,6 +100,7 @@ class BrokerLifecycleManager:
             response = await self._attempt(request, deadline)
             if isinstance(response, BrokerRegistrationResponse) and not response.error_code:
                 self.epoch = response.broker_epoch
+                self.registered.set()
                 self._log.info("broker registered", epoch=self.epoch)
                 return
             code = response.error_code if isinstance(response, BrokerRegistrationResponse) else ErrorCode.REQUEST_TIMED_OUT
@@ -127,8 +130,11 @@ class BrokerLifecycleManager:
         if response is None:
             return REGISTRATION_RETRY_SECONDS
         if response.error_code:
-            self._log.warning("heartbeat refused", code=name_of(response.error_code))
+            if response.error_code != self._refused_with:  # One line for a series.
+                self._log.warning("heartbeat refused", code=name_of(response.error_code))
+            self._refused_with = response.error_code
             return REGISTRATION_RETRY_SECONDS
+        self._refused_with = ErrorCode.NONE
         self._take(response)
         # Somebody waits for the next answer while we are fenced or leaving: ask again soon.
         return min(interval, 0.01 if self.fenced else 0.05) if self.fenced or self._wants_shutdown else interval

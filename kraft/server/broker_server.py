@@ -13,6 +13,7 @@ import trio
 
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import StorageError
 from kraft.common.logging import Loggers
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
@@ -24,8 +25,13 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
+from kraft.replication.alter_partition_manager import AlterPartitionManager
 from kraft.replication.fetch_session import FetchSessionCache
+from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_tasks import LogTasks
+from kraft.replication.replica_fetch_session import FetchLimits
+from kraft.replication.replica_fetcher import FetcherSettings
+from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
@@ -41,6 +47,10 @@ if TYPE_CHECKING:
 
 
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+
+LAST_WORDS_SECONDS = 0.5
+"""For clients to hear why, and for the controller to be told."""
 
 
 class TopicLookup:
@@ -97,7 +107,13 @@ class BrokerServer:
         )
         self.replicas.add_listener(GroupLeadership(self.groups))
         self.lifecycle = BrokerLifecycleManager(world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle"))
+        self._disk_lost = trio.Event()
         self.replicas.on_directory_failure(self._directory_failed)
+        self.isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, loggers.get("replicas"))
+        self.fetchers = ReplicaFetcherManager(self.replicas, self._fetcher_settings(), loggers.get("fetcher"))
+        self.replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, self.metadata.may_be_in_sync)
+        self.replicas.reconsider_isr = self.isr.reconsider
+        self.replicas.on_role_change(self.fetchers.role_changed)
         self.publisher = BrokerMetadataPublisher(self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata"))
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         registry = broker_registry()
@@ -128,9 +144,11 @@ class BrokerServer:
     async def run(self, listeners: Mapping[str, Listener], advertised: tuple[Endpoint, ...], previous_epoch: int) -> None:
         """Serve on `listeners` until cancelled. Raises ApiError when the controller refuses this broker."""
         async with trio.open_nursery() as service_nursery:
+            service_nursery.start_soon(self._end_without_disk)
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.log_tasks.run)
             service_nursery.start_soon(self.groups.run)
+            service_nursery.start_soon(self._replicate)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
             endpoints = [
@@ -142,6 +160,34 @@ class BrokerServer:
             ]
             directories = sorted(directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None)
             await self.lifecycle.run(endpoints, list(directories), previous_epoch)
+
+    async def _replicate(self) -> None:
+        """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch (KIP-903)."""
+        await self.lifecycle.registered.wait()
+        async with trio.open_nursery() as replication_nursery:
+            replication_nursery.start_soon(self.isr.run)
+            replication_nursery.start_soon(self.fetchers.run)
+            while True:
+                await self._world.clock.sleep(self._lag_seconds_max() / 2)
+                self.isr.reconsider_all(self.replicas)
+
+    def _lag_seconds_max(self) -> float:
+        return self._config.seconds("replica.lag.time.max.ms")
+
+    def _fetcher_settings(self) -> FetcherSettings:
+        config = self._config
+        return FetcherSettings(
+            endpoint=lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
+            broker_epoch=lambda: self.lifecycle.epoch,
+            limits=FetchLimits(
+                wait_ms_max=config.integer("replica.fetch.wait.max.ms"),
+                bytes_min=config.integer("replica.fetch.min.bytes"),
+                response_bytes_max=config.integer("replica.fetch.response.max.bytes"),
+                partition_bytes_max=config.integer("replica.fetch.max.bytes"),
+            ),
+            backoff_seconds=config.seconds("replica.fetch.backoff.ms"),
+            socket_timeout_seconds=config.seconds("replica.socket.timeout.ms"),
+        )
 
     async def leave(self, deadline: float) -> None:
         """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than `deadline` on the clock."""
@@ -161,8 +207,19 @@ class BrokerServer:
             self.lifecycle.offline_directories.append(directory.directory_id)
             self.lifecycle.poke()
 
+        if path == self._config.metadata_log_dir or not self.replicas.logs.online():
+            self._disk_lost.set()
+
+    async def _end_without_disk(self) -> None:
+        """As Kafka: a broker without a log directory, or without that of its metadata, ends; another process may find the disk in order."""
+        await self._disk_lost.wait()
+        await self._world.clock.sleep(LAST_WORDS_SECONDS)
+        failures = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.replicas.logs.directories if not directory.is_online)
+        raise StorageError(f"log directory failed: {failures}")
+
     def _published(self) -> None:
-        """While fenced, the controller waits to hear how far this broker's metadata is."""
+        """Act on what the new image says of others. While fenced, the controller waits to hear how far this broker's metadata is."""
+        self.fetchers.settle()
         if self.lifecycle.fenced:
             self.lifecycle.poke()
 

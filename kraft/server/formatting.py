@@ -6,6 +6,7 @@ committed records.
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import Final
 
 from kraft.common.config.endpoints import Endpoint as ListenerEndpoint
@@ -19,27 +20,67 @@ from kraft.raft.core.voter_set import Endpoint
 from kraft.raft.formatter import FormatRequest, carry_out, find_formatted, plan_format
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import LOCK, META_PROPERTIES
+from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties
 from kraft.world.ports import FileSystem, World
 
 HARMLESS: Final = frozenset((LOCK, "lost+found"))
 
 
+def directories_of(config: NodeConfig) -> tuple[str, ...]:
+    """The metadata directory first, whether or not it is one of log.dirs, then the others: whoever formats in this order may crash at any point."""
+    return (config.metadata_log_dir, *(path for path in config.log_dirs if path != config.metadata_log_dir))
+
+
 def refuse_foreign_directories(files: FileSystem, config: NodeConfig) -> None:
-    """Raises ConfigurationError for a directory with something in it that is not a node's. Touches nothing."""
+    """Raises ConfigurationError for a directory with something in it that is not a node's. Touches nothing.
+
+    One that cannot be read is passed over: it goes offline, or ends the start, when it is opened.
+    """
     problems = []
-    for path in config.log_dirs:
-        if not files.exists(path):
+    for path in directories_of(config):
+        option = "--data-dir (log.dirs)" if path in config.log_dirs else "metadata.log.dir"
+        try:
+            if not files.exists(path):
+                continue
+            if not files.status(path).is_directory:
+                problems.append(f"{option}: {path} is a file, not a directory")
+                continue
+            names = [name for name in files.list_directory(path) if name not in HARMLESS]
+        except OSError:
             continue
-        if not files.status(path).is_directory:
-            problems.append(f"--data-dir (log.dirs): {path} is a file, not a directory")
-            continue
-        names = [name for name in files.list_directory(path) if name not in HARMLESS]
         if names and META_PROPERTIES not in names:
             shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-            problems.append(f"--data-dir (log.dirs): {path} is not empty ({shown}) and has no meta.properties: not a node's directory; choose another")
+            problems.append(f"{option}: {path} is not empty ({shown}) and has no meta.properties: not a node's directory; choose another")
     if problems:
         raise ConfigurationError(problems)
+
+
+def open_metadata_directory(files: FileSystem, config: NodeConfig, stack: ExitStack) -> MetaProperties | None:
+    """The identity of metadata.log.dir, None where it is not formatted. Where it is none of log.dirs it is locked until `stack` closes.
+
+    Raises ConfigurationError when it is in use or another node's, StorageError or OSError when it cannot be read.
+    """
+    path = config.metadata_log_dir
+    if path not in config.log_dirs:
+        LogDirectory(files, path).lock(stack)
+    found = read_meta_properties(files, path)
+    if found is not None:
+        check_same_node([(path, found)], config.cluster_id, config.node_id)
+    return found
+
+
+def require_metadata_directory(config: NodeConfig, cluster_id: str, found: MetaProperties | None) -> None:
+    """Raises ConfigurationError for a controller whose other directories are formatted while that of its metadata is empty."""
+    if config.is_controller and found is None:
+        raise ConfigurationError(
+            [
+                f"{config.metadata_log_dir}: not formatted, while other directories of this node belong to cluster {cluster_id}. Is its disk mounted?"
+                " A controller does not begin with an empty metadata log. If that disk was lost, remove the voter from the quorum first,"
+                " format the directory with `kraft storage format --ignore-formatted`, and add the voter again with its new directory id."
+            ]
+        )
 
 
 def format_empty_directories(world: World, config: NodeConfig, controllers: tuple[ListenerEndpoint, ...]) -> str:
@@ -60,7 +101,7 @@ def format_empty_directories(world: World, config: NodeConfig, controllers: tupl
     request = FormatRequest(
         cluster_id=config.cluster_id or uuid_to_text(world.random.uuid("cluster-id")),
         node_id=config.node_id,
-        directories=config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir),
+        directories=directories_of(config),
         metadata_directory=config.metadata_log_dir,
         is_controller=True,
         controller_endpoints=tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in controllers),

@@ -8,6 +8,7 @@ whatever fails ends the start with its reason and leaves directories as they wer
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import trio
@@ -15,18 +16,27 @@ import trio
 from kraft.client.connection import Disconnected, connect
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.errors import ConfigurationError
+from kraft.common.errors import ConfigurationError, StorageError
 from kraft.common.logging import Loggers
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
-from kraft.server.formatting import format_empty_directories, read_bootstrap_records, refuse_foreign_directories
+from kraft.server.formatting import (
+    format_empty_directories,
+    open_metadata_directory,
+    read_bootstrap_records,
+    refuse_foreign_directories,
+    require_metadata_directory,
+)
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.storage.log_manager import LogManager
+from kraft.storage.meta_properties import read_meta_properties
+from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
@@ -34,6 +44,7 @@ if TYPE_CHECKING:
 
 CLUSTER_ID_RETRY_SECONDS = 0.2
 CONTROLLER_ENDPOINTS = 2
+LOGS_CLOSED_AT_ONCE = 32
 
 
 class Node:
@@ -76,6 +87,7 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
     listeners = await _bind(world, config)
     view = ConfigView(config)
     shared: SharedServer | None = None
+    stack = ExitStack()
     logs = LogManager(
         world.files,
         config.log_dirs,
@@ -89,8 +101,7 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
         bound = {name: listener.port for name, listener in listeners.items()}
         advertised = config.advertised_listeners(bound)
         controllers = tuple(endpoint for endpoint in advertised if endpoint.name in config.controller_listener_names)
-        cluster_id = await _identify(world, config, logs, controllers, loggers)
-        directory_id = next((d.directory_id for d in logs.directories if d.path == config.metadata_log_dir and d.directory_id is not None), bytes(16))
+        cluster_id, directory_id = await _identify(world, config, logs, controllers, loggers, stack)
         shared = SharedServer(world, config, cluster_id, directory_id, controllers, loggers)
         endpoints = tuple(endpoint._replace(port=bound[endpoint.name]) for endpoint in config.listeners)
         await _serve(_Parts(world, config, cluster_id, logs, shared, loggers, listeners, advertised, endpoints), task_status)
@@ -98,6 +109,7 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
         for listener in listeners.values():
             listener.close()
         logs.release()
+        stack.close()
 
 
 async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
@@ -117,17 +129,25 @@ async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
     return listeners
 
 
-async def _identify(world: World, config: NodeConfig, logs: LogManager, controllers: tuple[Endpoint, ...], loggers: Loggers) -> str:
-    """The id of the cluster that our directories belong to; formats empty ones where that is safe. Raises ConfigurationError."""
-    refuse_foreign_directories(world.files, config)
-    cluster_id = logs.open(config.cluster_id)
-    if cluster_id is None and config.is_controller:
+async def _identify(
+    world: World, config: NodeConfig, logs: LogManager, controllers: tuple[Endpoint, ...], loggers: Loggers, stack: ExitStack
+) -> tuple[str, bytes]:
+    """Which cluster our directories belong to, and the id of the one with the metadata; formats empty ones where that is safe. Raises ConfigurationError."""
+    files = world.files
+    refuse_foreign_directories(files, config)
+    metadata = open_metadata_directory(files, config, stack)
+    known = config.cluster_id if metadata is None else metadata.cluster_id
+    cluster_id = logs.open(known) or (None if metadata is None else metadata.cluster_id)
+    if cluster_id is not None:
+        require_metadata_directory(config, cluster_id, metadata)
+    elif config.is_controller:
         cluster_id = format_empty_directories(world, config, controllers)
         loggers.get("node").info("directories formatted", cluster=cluster_id, directories=",".join(config.log_dirs))
-    elif cluster_id is None:
+    else:
         cluster_id = config.cluster_id or await _learn_cluster_id(world, config, loggers)
     logs.format_missing(cluster_id)
-    return cluster_id
+    metadata = read_meta_properties(files, config.metadata_log_dir)
+    return cluster_id, bytes(16) if metadata is None or metadata.directory_id is None else metadata.directory_id
 
 
 async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) -> str:
@@ -210,6 +230,9 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
         channel.close()
         await shared.raft.shutdown()
         node_nursery.cancel_scope.cancel()
+    if node.broker is not None:
+        parts.logs.finish_shutdown(node.broker.lifecycle.epoch)  # Last of all: it lets go of the locks, under which the metadata log lives as well.
+    parts.loggers.get("node").info("stopped")
 
 
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
@@ -230,9 +253,24 @@ async def _leave(node: Node, parts: _Parts) -> None:
 
 
 async def _close_logs(node: Node, parts: _Parts) -> None:
-    """Logs closed in good order, after the last who could write to them has ended."""
-    if node.broker is not None:
-        for _ in parts.logs.close_logs():
-            await trio.lowlevel.checkpoint()
-        parts.logs.finish_shutdown(node.broker.lifecycle.epoch)
-    parts.loggers.get("node").info("stopped")
+    """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a time."""
+    if node.broker is None:
+        return
+    logs = parts.logs.logs()
+    for start in range(0, len(logs), LOGS_CLOSED_AT_ONCE):
+        async with trio.open_nursery() as closing_nursery:
+            for log in logs[start : start + LOGS_CLOSED_AT_ONCE]:
+                closing_nursery.start_soon(_close_log, log, node.broker.replicas, parts.world)
+
+
+async def _close_log(log: UnifiedLog, replicas: ReplicaManager, world: World) -> None:
+    if replicas.logs.get(log.topic_partition) is not log:
+        return  # Deleted, or gone with its directory, meanwhile.
+    directory = replicas.logs.directory_of(log)
+    try:
+        job = log.prepare_close()
+        if job is not None:
+            await world.threads.run(job.run)
+        log.finish_close(job)
+    except (OSError, StorageError) as problem:
+        replicas.directory_failed(directory.path, str(problem))
