@@ -25,13 +25,8 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
-from kraft.replication.alter_partition_manager import AlterPartitionManager
 from kraft.replication.fetch_session import FetchSessionCache
-from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_tasks import LogTasks
-from kraft.replication.replica_fetch_session import FetchLimits
-from kraft.replication.replica_fetcher import FetcherSettings
-from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
@@ -109,11 +104,6 @@ class BrokerServer:
         self.lifecycle = BrokerLifecycleManager(world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle"))
         self._disk_lost = trio.Event()
         self.replicas.on_directory_failure(self._directory_failed)
-        self.isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, loggers.get("replicas"))
-        self.fetchers = ReplicaFetcherManager(self.replicas, self._fetcher_settings(), loggers.get("fetcher"))
-        self.replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, self.metadata.may_be_in_sync)
-        self.replicas.reconsider_isr = self.isr.reconsider
-        self.replicas.on_role_change(self.fetchers.role_changed)
         self.publisher = BrokerMetadataPublisher(self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata"))
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         registry = broker_registry()
@@ -148,7 +138,6 @@ class BrokerServer:
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.log_tasks.run)
             service_nursery.start_soon(self.groups.run)
-            service_nursery.start_soon(self._replicate)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
             endpoints = [
@@ -160,34 +149,6 @@ class BrokerServer:
             ]
             directories = sorted(directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None)
             await self.lifecycle.run(endpoints, list(directories), previous_epoch)
-
-    async def _replicate(self) -> None:
-        """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch (KIP-903)."""
-        await self.lifecycle.registered.wait()
-        async with trio.open_nursery() as replication_nursery:
-            replication_nursery.start_soon(self.isr.run)
-            replication_nursery.start_soon(self.fetchers.run)
-            while True:
-                await self._world.clock.sleep(self._lag_seconds_max() / 2)
-                self.isr.reconsider_all(self.replicas)
-
-    def _lag_seconds_max(self) -> float:
-        return self._config.seconds("replica.lag.time.max.ms")
-
-    def _fetcher_settings(self) -> FetcherSettings:
-        config = self._config
-        return FetcherSettings(
-            endpoint=lambda broker: self.metadata.endpoint_of(broker, config.inter_broker_listener_name),
-            broker_epoch=lambda: self.lifecycle.epoch,
-            limits=FetchLimits(
-                wait_ms_max=config.integer("replica.fetch.wait.max.ms"),
-                bytes_min=config.integer("replica.fetch.min.bytes"),
-                response_bytes_max=config.integer("replica.fetch.response.max.bytes"),
-                partition_bytes_max=config.integer("replica.fetch.max.bytes"),
-            ),
-            backoff_seconds=config.seconds("replica.fetch.backoff.ms"),
-            socket_timeout_seconds=config.seconds("replica.socket.timeout.ms"),
-        )
 
     async def leave(self, deadline: float) -> None:
         """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than `deadline` on the clock."""
@@ -218,8 +179,7 @@ class BrokerServer:
         raise StorageError(f"log directory failed: {failures}")
 
     def _published(self) -> None:
-        """Act on what the new image says of others. While fenced, the controller waits to hear how far this broker's metadata is."""
-        self.fetchers.settle()
+        """While fenced, the controller waits to hear how far this broker's metadata is."""
         if self.lifecycle.fenced:
             self.lifecycle.poke()
 
