@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.handlers.dispatcher import encode_reply
-from kraft.handlers.errors import EXPECTED, code_of, message_of
+from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.network.reply import NO_REPLY, Reply
 from kraft.protocol.api_keys import ApiKey
@@ -26,8 +26,10 @@ from kraft.protocol.messages.produce_response import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
+from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
 from kraft.replication.purgatory import ProduceWaiter
-from kraft.storage.log_validator import AppendOrigin, RecordsRejected
+from kraft.storage.log_validator import AppendOrigin, NotOneBatch, RecordsRejected
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -38,6 +40,23 @@ API = Handler(ApiKey.PRODUCE, between(3, 13), advertised_min=0, overtakes=True)
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 ADMIN_CLIENT_ID = "__admin_client"
 LEADER_HINT_VERSION = 10
+ZSTD_VERSION = 7
+MAGIC_AT, ATTRIBUTES_AT = 16, 22
+CODEC_BITS, TRANSACTIONAL_BIT = 0x07, 0x10
+
+WITHOUT_LOG_START = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+"""Errors that say nothing of where the log starts. All others do, once a log was asked, so that a producer can tell expired records from lost ones."""
 
 
 @API.serve_raw
@@ -45,7 +64,7 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
     """Answers at once unless followers must be waited for."""
     request, _ = ProduceRequest.decode_from(frame, position, context.api_version)
     acks = request.acks
-    refusal = _refusal(request)
+    refusal = _refusal(request, context.api_version)
     failed = refusal is not None
     now_ms = broker.world.clock.wall_ms()
     unsettled: list[_Unsettled] = []
@@ -56,10 +75,13 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
         for data in topic.partition_data:
             answer = PartitionProduceResponse(index=data.index, base_offset=-1)
             answers.append(answer)
+            partition = None
             try:
                 if refusal is not None:
                     raise refusal
                 _check_topic(name, topic, context)
+                if context.api_version < ZSTD_VERSION:
+                    _check_codec(data.records)
                 partition = broker.replicas.partition(name, data.index)
                 info = partition.append(data.records, acks, now_ms, AppendOrigin.CLIENT)  # type: ignore[arg-type]  # Null records are refused above.
                 answer.base_offset = info.first_offset
@@ -74,6 +96,8 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
             except EXPECTED as problem:
                 failed = True
                 _fail(answer, problem, name, context, broker)
+                if partition is not None and answer.error_code not in WITHOUT_LOG_START and not isinstance(problem, NotOneBatch):
+                    answer.log_start_offset = partition.log.log_start_offset
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
     if unsettled:
         deadline = broker.world.clock.now() + request.timeout_ms / 1000
@@ -83,17 +107,29 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
     return _reply(topics, failed, context, broker)
 
 
-def _refusal(request: ProduceRequest) -> ApiError | None:
-    """Why the whole request is refused, or None."""
-    if request.transactional_id is not None:
-        return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served by this cluster: transaction.version is not finalized")
-    if request.acks not in (-1, 0, 1):
-        return ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}: only -1, 0 and 1 are known")
+def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
+    """Why the whole request is refused, or None. No transactional id is known to this cluster, so that nobody may write in a transaction."""
+    refusal = None
     for topic in request.topic_data:
         for data in topic.partition_data:
-            if data.records is None:
-                return ApiError(ErrorCode.INVALID_RECORD, f"partition {data.index} of {topic.name!r} comes without a record batch")
-    return None
+            records = data.records
+            if records is None:
+                refusal = refusal or ApiError(ErrorCode.INVALID_RECORD, f"partition {data.index} of {topic.name!r} comes without a record batch")
+            elif len(records) >= HEADER_SIZE and records[MAGIC_AT] == MAGIC:
+                attributes = records[ATTRIBUTES_AT]
+                if attributes & TRANSACTIONAL_BIT:
+                    return ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+                if version < ZSTD_VERSION and attributes & CODEC_BITS >= len(CODEC_NAMES):
+                    refusal = refusal or ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {attributes & CODEC_BITS}")
+    if request.acks not in (-1, 0, 1):
+        refusal = refusal or ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks}: only -1, 0 and 1 are known")
+    return refusal
+
+
+def _check_codec(records: bytes | bytearray | memoryview | None) -> None:
+    """Clients of these versions cannot read zstd: it may not come from them either (KIP-110)."""
+    if records is not None and len(records) >= HEADER_SIZE and records[MAGIC_AT] == MAGIC and records[ATTRIBUTES_AT] & CODEC_BITS == ZSTD:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {ZSTD_VERSION} of Produce")
 
 
 def _check_topic(name: str, topic: TopicProduceData, context: RequestContext) -> None:
@@ -104,19 +140,17 @@ def _check_topic(name: str, topic: TopicProduceData, context: RequestContext) ->
 
 
 def _fail(answer: PartitionProduceResponse, problem: Exception, topic: str, context: RequestContext, broker: BrokerServices) -> None:
+    """A sentence goes with single records at fault only, as in Kafka: clients show their own for a code. What was appended before keeps its offsets."""
     code = code_of(problem)
     answer.error_code = code
-    answer.error_message = message_of(problem)
-    answer.base_offset = -1
-    answer.log_append_time_ms = -1
-    answer.log_start_offset = -1
     if isinstance(problem, NotLeader):
-        answer.error_message = None
         if context.api_version >= LEADER_HINT_VERSION:
             answer.current_leader = LeaderIdAndEpoch(leader_id=problem.leader_id, leader_epoch=problem.leader_epoch)
     elif isinstance(problem, RecordsRejected):
+        answer.error_message = problem.message
         answer.record_errors = [BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in problem.record_errors]
     elif code == ErrorCode.KAFKA_STORAGE_ERROR:
+        answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
         broker.replicas.met(problem, topic, answer.index, "append")
 
 

@@ -18,7 +18,8 @@ NO_OFFSET = -1
 class LogAppendInfo:
     """What became of an append.
 
-    `log_append_time_ms` is -1 unless the topic stamps append times. `rolled`: a segment was closed, so a flush up to the new one's base is due.
+    `log_append_time_ms` is -1 unless the topic stamps append times; a duplicate's is the largest timestamp of the batch that is there, as in Kafka.
+    `rolled`: a segment was closed, so a flush up to the new one's base is due.
     """
 
     __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset", "max_timestamp", "rolled")

@@ -56,7 +56,8 @@ class LogAppender(LogState):
             if marker is not None:
                 self.producers.check_marker(batch, marker, origin, transaction_version)
             elif (known := self.producers.check(batch, first_offset, origin)) is not None:
-                return PendingAppend(LogAppendInfo(known.first_offset, known.last_offset, known.timestamp, -1, self.log_start_offset, duplicate=True))
+                when = known.timestamp
+                return PendingAppend(LogAppendInfo(known.first_offset, known.last_offset, when, when, self.log_start_offset, duplicate=True))
         last_offset = first_offset + batch.last_offset_delta
         rolled = self._make_room(size, last_offset, batch.max_timestamp, now_ms)
         log_append_time_ms = now_ms if self.config.log_append_time else -1

@@ -47,22 +47,26 @@ class RecordsRejected(ApiError):
         self.record_errors = record_errors
 
 
+class NotOneBatch(ApiError):
+    """A Produce holds something else than one record batch for a partition: it is refused for its form, no log is asked."""
+
+
 def single_batch(records: Buffer | None) -> RecordBatch:
-    """The one batch that a Produce holds for a partition. Raises ApiError as Kafka does for none, several, an old format, or a torn one."""
+    """The one batch that a Produce holds for a partition. Raises NotOneBatch with Kafka's code for none, several, an old format, or a torn one."""
     size = 0 if records is None else len(records)
     if records is None or size < LOG_OVERHEAD:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch for each partition")
+        raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch for each partition")
     if size <= 16 or size < HEADER_SIZE:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
+        raise NotOneBatch(ErrorCode.CORRUPT_MESSAGE, f"{size} bytes are too few for a record batch")
     batch = RecordBatch(records)
     if batch.size < HEADER_SIZE and batch.magic == MAGIC:
-        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {batch.size} bytes, less than its header")
+        raise NotOneBatch(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {batch.size} bytes, less than its header")
     if batch.magic != MAGIC:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"record format {batch.magic}: only 2 is accepted")
+        raise NotOneBatch(ErrorCode.INVALID_RECORD, f"record format {batch.magic}: only 2 is accepted")
     if batch.size > size:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one whole record batch for each partition")
+        raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce must hold one whole record batch for each partition")
     if batch.size < size:
-        raise ApiError(ErrorCode.INVALID_RECORD, "a Produce may hold only one record batch for each partition")
+        raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce may hold only one record batch for each partition")
     return batch
 
 
@@ -78,9 +82,8 @@ def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_
         return _with_log_append_time(batch, config, now_ms)
     _check_client_header(batch)
     codec = target_codec(config, batch.codec)
-    if config.validate_records or config.compact or codec != batch.codec or _header_is_suspect(batch):
+    if config.validate_records or config.compact or codec != batch.codec or _header_is_suspect(batch, config, now_ms):
         return _validate_records(batch, config, codec, now_ms)
-    _check_timestamp_bounds(batch, config, now_ms)
     return _with_log_append_time(batch, config, now_ms)
 
 
@@ -105,20 +108,16 @@ def _check_client_header(batch: RecordBatch) -> None:
         raise ApiError(ErrorCode.INVALID_RECORD, f"the sequence {batch.base_sequence} is invalid for producer {batch.producer_id}")
 
 
-def _header_is_suspect(batch: RecordBatch) -> bool:
-    """A header whose timestamps cannot be what its records say; Kafka would repair it from the records, so these are looked at."""
-    return batch.max_timestamp < batch.base_timestamp
+def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
+    """Whether the records must be looked at: to repair timestamps that cannot be what they say, or to name those at fault.
 
-
-def _check_timestamp_bounds(batch: RecordBatch, config: LogConfig, now_ms: int) -> None:
-    """First and largest timestamp stand for all: what lies between them is at least not later than the largest."""
+    First and largest timestamp stand for all: what lies between them is at least not later than the largest.
+    """
+    if batch.max_timestamp < batch.base_timestamp:
+        return True
     if config.log_append_time:
-        if batch.timestamp_type == LOG_APPEND_TIME:
-            raise ApiError(ErrorCode.INVALID_TIMESTAMP, "a producer may not set the timestamp type to LogAppendTime")
-        return
-    for timestamp in (batch.base_timestamp, batch.max_timestamp):
-        if not _timestamp_in_bounds(timestamp, config, now_ms):
-            raise ApiError(ErrorCode.INVALID_TIMESTAMP, _out_of_range(timestamp, config, now_ms))
+        return batch.timestamp_type == LOG_APPEND_TIME
+    return not (_timestamp_in_bounds(batch.base_timestamp, config, now_ms) and _timestamp_in_bounds(batch.max_timestamp, config, now_ms))
 
 
 def _timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
