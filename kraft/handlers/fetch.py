@@ -18,7 +18,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.replication.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, CachedPartition, FetchSession, PartitionKey
-from kraft.replication.partition import READ_COMMITTED
+from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
 
 if TYPE_CHECKING:
@@ -27,11 +27,15 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.FETCH, between(4, 18), listeners=(BROKER,))
 
+_NOT_THERE = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
+
 
 @API.serve_raw
 def fetch(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply | Awaitable[Reply]:
     """Answers at once where it can."""
     request, _ = FetchRequest.decode_from(frame, position, context.api_version)
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR, context)
     try:
         fetching = _Fetching(request, context, broker)
     except ApiError as problem:
@@ -40,6 +44,16 @@ def fetch(frame: memoryview, position: int, context: RequestContext, broker: Bro
     if fetching.satisfied_by(results):
         return fetching.reply(results)
     return fetching.wait(results)
+
+
+def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply:
+    """The whole request failed: with topic ids the answer has no partitions, before it each says so."""
+    results = []
+    if context.api_version < 13:
+        results = [FetchedPartition(PartitionKey(topic.topic_id, topic.topic, each.partition), code) for topic in request.topics for each in topic.partitions]
+        for result in results:
+            result.aborted = ()
+    return encode_fetch_reply(context.correlation_id, context.api_version, code, request.session_id, results)
 
 
 class _Fetching:
@@ -57,6 +71,7 @@ class _Fetching:
         "_replica_id",
         "_request",
         "_session",
+        "_waited",
         "_wanted",
     )
 
@@ -73,6 +88,7 @@ class _Fetching:
         self._bytes_max = limit
         self._bytes_min = min(request.min_bytes, limit)
         self._incremental = False
+        self._waited = False
         self._session, self._wanted = self._resolve_session()
 
     def _resolve_session(self) -> tuple[FetchSession | None, Iterable[CachedPartition]]:
@@ -149,13 +165,9 @@ class _Fetching:
             if wanted.last_fetched_epoch >= 0:
                 result.diverging = _divergence(partition, wanted)
             if result.diverging is None:
-                if self._replica_id >= 0:
-                    now = self._broker.world.clock.now()
-                    knows_epoch = wanted.current_leader_epoch >= 0
-                    partition.follower_fetched(
-                        self._replica_id, wanted.fetch_offset, wanted.log_start_offset, self._replica_epoch, now, knows_epoch=knows_epoch
-                    )
                 data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
+                if self._replica_id >= 0 and not self._waited:
+                    self._acknowledge(partition, wanted)
                 result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
                 result.size = data.size
                 if self._isolation == READ_COMMITTED:
@@ -167,11 +179,24 @@ class _Fetching:
             result.log_start_offset = log.log_start_offset
         except EXPECTED as problem:
             result.error_code = code_of(problem)
+            if result.error_code in _NOT_THERE:
+                result.aborted = ()
             if isinstance(problem, NotLeader):
                 result.leader = (problem.leader_id, problem.leader_epoch)
             else:
                 self._broker.replicas.met(problem, self._topic_name(wanted.key), wanted.key.partition, "read")
         return result
+
+    def _acknowledge(self, partition: Partition, wanted: CachedPartition) -> None:
+        """A follower asks for what comes next: it has all before. Told once, when the request arrives; by the time it was parked for that is old."""
+        self._broker.replicas.follower_fetched(
+            partition,
+            self._replica_id,
+            wanted.fetch_offset,
+            wanted.log_start_offset,
+            self._replica_epoch,
+            knows_epoch=wanted.current_leader_epoch >= 0,
+        )
 
     def satisfied_by(self, results: list[FetchedPartition]) -> bool:
         """Whether to answer now (KIP-227: an error or a divergence is news as well)."""
@@ -193,7 +218,8 @@ class _Fetching:
         deadline = clock.now() + self._request.max_wait_ms / 1000
         partitions = self._watched()
         while not self.satisfied_by(results) and clock.now() < deadline:
-            waiter = FetchWaiter(self._bytes_min - sum(result.size for result in results))
+            self._waited = True
+            waiter = FetchWaiter(self._bytes_min - sum(result.size for result in results), is_follower=self._replica_id >= 0)
             for partition in partitions:
                 partition.add_fetch_waiter(waiter)
             try:

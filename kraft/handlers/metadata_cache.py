@@ -81,6 +81,17 @@ class MetadataCache:
         broker = self.image.cluster.brokers.get(broker_id)
         return broker is not None and not broker.fenced
 
+    def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether that incarnation of a broker may be in an in-sync set: neither fenced nor leaving (KIP-841, KIP-903; epoch -1: not told)."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        return broker is not None and broker.is_active and broker_epoch in (-1, broker.epoch)
+
+    def endpoint_of(self, broker_id: int, listener: str) -> tuple[str, int] | None:
+        """Host and port of a broker's listener, None where that is not known."""
+        broker = self.image.cluster.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(listener)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
     def leader_of(self, topic: str, index: int) -> tuple[int, int] | None:
         """(leader, leader epoch) of a partition, or None when there is no such partition."""
         image = self.image.topics.by_name(topic)

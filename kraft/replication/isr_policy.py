@@ -5,7 +5,25 @@ Sources: KIP-101, KIP-497 (AlterPartition), KIP-903 (broker epochs), KIP-966 (hi
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
+
+NEVER = -math.inf
+
+
+class IsrRules:
+    """What one broker's partitions ask about their followers. One for all of them."""
+
+    __slots__ = ("is_eligible", "lag_seconds_max", "now")
+
+    def __init__(self, now: Callable[[], float], lag_seconds_max: Callable[[], float], is_eligible: Callable[[int, int], bool]) -> None:
+        """`lag_seconds_max` is replica.lag.time.max.ms;
+
+        `is_eligible(broker, epoch)` tells whether that incarnation of a broker may be in an in-sync set: registered, neither fenced nor leaving (KIP-841, 903).
+        """
+        self.now = now
+        self.lag_seconds_max = lag_seconds_max
+        self.is_eligible = is_eligible
 
 
 class FollowerState:
@@ -13,19 +31,24 @@ class FollowerState:
 
     __slots__ = ("broker_epoch", "caught_up_at", "last_fetch_at", "last_fetch_leader_end", "log_end_offset", "log_start_offset")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self, now: float, *, in_isr: bool = True) -> None:
+        """As it is when a leader's term begins: a member of the in-sync set has its time to show up, anybody else has to catch up first."""
         self.log_end_offset = -1
         self.log_start_offset = -1
         self.broker_epoch = -1
-        self.last_fetch_at = now
+        self.last_fetch_at = now if in_isr else NEVER
         self.last_fetch_leader_end = 0
-        self.caught_up_at = now
+        self.caught_up_at = now if in_isr else NEVER
 
     def fetched(self, offset: int, log_start_offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
         """Record a Fetch at `offset`:
 
-        it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the leader had then.
+        it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the leader had then. Of a new incarnation (KIP-903)
+        nothing is known but this fetch.
         """
+        if broker_epoch != self.broker_epoch and self.broker_epoch != -1:
+            self.caught_up_at = self.last_fetch_at = NEVER
+            self.last_fetch_leader_end = leader_end
         if offset >= leader_end:
             self.caught_up_at = now
         elif offset >= self.last_fetch_leader_end:
@@ -42,17 +65,36 @@ class FollowerState:
 
 
 def high_watermark(
-    leader_end: int, maximal_isr: Iterable[int], leader_id: int, followers: Mapping[int, FollowerState], current: int, *, isr_size: int, min_isr: int
+    leader_end: int,
+    maximal_isr: Collection[int],
+    leader_id: int,
+    followers: Mapping[int, FollowerState],
+    current: int,
+    *,
+    isr_size: int,
+    min_isr: int,
+    rules: IsrRules,
 ) -> int:
-    """The next high watermark: the minimum end over the maximal ISR; never lower than `current`; frozen while the ISR is below the effective minimum."""
+    """The next high watermark: the minimum end over the maximal ISR, which is the ISR and whoever is proposed for it.
+
+    Never lower than `current`; frozen while the ISR is below the effective minimum. It also waits for a follower that has caught up and may join, or it would
+    run away from that one under load for ever.
+    """
     if isr_size < min_isr:
         return current
     lowest = leader_end
     for replica in maximal_isr:
         if replica != leader_id:
-            follower = followers.get(replica)
-            lowest = min(lowest, follower.log_end_offset if follower is not None else -1)
+            member = followers.get(replica)
+            lowest = min(lowest, member.log_end_offset if member is not None else -1)
+    for replica, follower in followers.items():
+        if follower.log_end_offset < lowest and lowest > current and replica not in maximal_isr and _about_to_join(replica, follower, leader_end, rules):
+            lowest = follower.log_end_offset
     return max(current, lowest)
+
+
+def _about_to_join(replica: int, follower: FollowerState, leader_end: int, rules: IsrRules) -> bool:
+    return follower.in_sync(leader_end, rules.now(), rules.lag_seconds_max()) and rules.is_eligible(replica, follower.broker_epoch)
 
 
 def effective_min_isr(configured: int, replica_count: int) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kraft.common.errors import ApiError, NotLeader
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication import isr_policy
-from kraft.replication.isr_policy import FollowerState
+from kraft.replication.isr_policy import FollowerState, IsrRules
 from kraft.replication.purgatory import FetchWaiter, ProduceWaiter
 
 if TYPE_CHECKING:
@@ -47,24 +47,29 @@ class Partition:
         "min_isr",
         "node_id",
         "partition_epoch",
+        "pending_isr",
         "produce_waiters",
         "replicas",
+        "rules",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, node_id: int, topic: str, index: int, topic_id: bytes, log: UnifiedLog) -> None:
+    def __init__(self, node_id: int, topic: str, index: int, topic_id: bytes, log: UnifiedLog, rules: IsrRules) -> None:
         self.node_id = node_id
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
         self.log = log
+        self.rules = rules
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
+        self.pending_isr: tuple[int, ...] | None = None
+        """What was proposed to the controller (AlterPartition) and not yet decided. Until it is, both sets count."""
         self.min_isr = 1
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerState] | None = None
@@ -76,8 +81,10 @@ class Partition:
 
     def apply(self, registration: PartitionRegistration, now: float) -> bool:
         """Take over what the metadata log says. True when the leader epoch is new (a new term: coordinators and waiters care)."""
-        if registration.partition_epoch <= self.partition_epoch:
+        if registration.partition_epoch < self.partition_epoch:
             return False
+        if registration.partition_epoch > self.partition_epoch:  # Equal where the answer to AlterPartition told the in-sync set first.
+            self.pending_isr = None
         new_epoch = registration.leader_epoch > self.leader_epoch
         was_leader = self.is_leader
         self.partition_epoch = registration.partition_epoch
@@ -100,8 +107,9 @@ class Partition:
             self.log.assign_epoch(self.leader_epoch)
             self.followers = None
         if len(self.replicas) > 1:
-            followers = self.followers or {}
-            self.followers = {replica: followers.get(replica) or FollowerState(now) for replica in self.replicas if replica != self.node_id}
+            known = self.followers or {}
+            others = [replica for replica in self.replicas if replica != self.node_id]
+            self.followers = {replica: known.get(replica) or FollowerState(now, in_isr=replica in self.isr) for replica in others}
         else:
             self.followers = None
         self.advance_high_watermark()
@@ -138,7 +146,8 @@ class Partition:
         if self.fetch_waiters:
             size = len(batch)
             for waiter in self.fetch_waiters:
-                waiter.grew(size)
+                if waiter.is_follower or self.followers is None:
+                    waiter.grew(size)
         return info
 
     @property
@@ -162,7 +171,10 @@ class Partition:
             reached = end
         else:
             minimum = isr_policy.effective_min_isr(self.min_isr, len(self.replicas))
-            reached = isr_policy.high_watermark(end, self.isr, self.node_id, followers, log.high_watermark, isr_size=len(self.isr), min_isr=minimum)
+            isr = self.isr
+            reached = isr_policy.high_watermark(
+                end, self.maximal_isr, self.node_id, followers, log.high_watermark, isr_size=len(isr), min_isr=minimum, rules=self.rules
+            )
         if reached <= log.high_watermark:
             return False
         log.update_high_watermark(reached)
@@ -171,8 +183,15 @@ class Partition:
         if self.high_watermark_listeners:
             self._tell_high_watermark(reached)
         for waiter in self.fetch_waiters or ():
-            waiter.wake()
+            if not waiter.is_follower:
+                waiter.wake()
         return True
+
+    @property
+    def maximal_isr(self) -> tuple[int, ...]:
+        """Everybody who is, or may by now be, in the in-sync set: what is committed must be on all of them."""
+        pending = self.pending_isr
+        return self.isr if pending is None else self.isr + tuple(replica for replica in pending if replica not in self.isr)
 
     def follower_fetched(self, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, now: float, *, knows_epoch: bool = True) -> None:
         """A follower's Fetch at `offset` acknowledges everything before it. `knows_epoch`: it named the leader epoch, and that is ours."""
@@ -182,8 +201,53 @@ class Partition:
             if not knows_epoch:
                 raise NotLeader(f"{self}: broker {replica_id} is not a replica", self.leader_id, self.leader_epoch)
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self}: broker {replica_id} is not a replica as far as the leader knows")
+        if broker_epoch != -1 and broker_epoch < follower.broker_epoch:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self}: broker {replica_id} has a newer incarnation than epoch {broker_epoch} (KIP-903)")
         follower.fetched(offset, log_start_offset, self.log.log_end_offset, broker_epoch, now)
         self.advance_high_watermark()
+
+    # --- the in-sync set ---------------------------------------------------------------------------------------------------------------------------------
+
+    def isr_to_propose(self, now: float) -> tuple[int, ...] | None:
+        """The in-sync set as it should be, by what the followers have fetched; None while it is right, or a proposal is under way.
+
+        First whoever fell behind leaves; replicas join when nobody has to.
+        """
+        followers, rules = self.followers, self.rules
+        if not self.is_leader or followers is None or self.pending_isr is not None:
+            return None
+        kept = isr_policy.shrunk_isr(self.isr, self.node_id, followers, self.log.log_end_offset, now, rules.lag_seconds_max())
+        if kept != self.isr:
+            return kept
+        high_watermark, start = self.log.high_watermark, self.epoch_start_offset
+        joining = tuple(
+            replica
+            for replica, follower in followers.items()
+            if replica not in self.isr and isr_policy.may_join_isr(follower, high_watermark, start) and rules.is_eligible(replica, follower.broker_epoch)
+        )
+        return self.isr + joining if joining else None
+
+    def isr_decided(self, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        """The controller's answer to a proposal. It counts unless the metadata log has told something newer by now."""
+        if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch or not self.is_leader:
+            return
+        self.isr = isr
+        self.partition_epoch = partition_epoch
+        self.pending_isr = None
+        self.advance_high_watermark()
+
+    # --- following ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def append_as_follower(self, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int) -> LogAppendInfo | None:
+        """Take over what the leader sent, and how far it is committed. Raises ApiError, StorageError."""
+        log = self.log
+        info = log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.leader_epoch) if records else None
+        committed = min(leader_high_watermark, log.log_end_offset)
+        if committed > log.high_watermark:
+            log.update_high_watermark(committed)
+        if leader_log_start > log.log_start_offset:
+            log.follow_log_start(leader_log_start)
+        return info
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
 

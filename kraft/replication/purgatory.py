@@ -9,12 +9,16 @@ import trio
 
 
 class FetchWaiter:
-    """One parked Fetch. `missing_bytes` counts down as its partitions grow; a change of leadership wakes it at once."""
+    """One parked Fetch. `missing_bytes` counts down as its partitions grow; a change of leadership wakes it at once.
 
-    __slots__ = ("event", "missing_bytes")
+    A follower may read what is appended; a consumer, where there are followers, what is committed, so it is woken by the high watermark.
+    """
 
-    def __init__(self, missing_bytes: int) -> None:
+    __slots__ = ("event", "is_follower", "missing_bytes")
+
+    def __init__(self, missing_bytes: int, *, is_follower: bool = False) -> None:
         self.missing_bytes = missing_bytes
+        self.is_follower = is_follower
         self.event = trio.Event()
 
     def grew(self, size: int) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.partition import Partition
 from kraft.replication.topic_configs import ConfigView, TopicConfig
@@ -46,12 +47,21 @@ class ReplicaManager:
         self._log = log
         self.offline: set[tuple[str, int]] = set()
         self._image: MetadataImage | None = None
+        self.isr_rules = IsrRules(world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), lambda broker, epoch: False)
+        """Set by the broker before the first metadata comes."""
+        self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
+        """Called when a follower outside the in-sync set has fetched."""
+        self._role_listeners: list[Callable[[Partition], None]] = []
         self._listeners: list[LeadershipListener] = []
         self._directory_listeners: list[Callable[[str], None]] = []
         self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
 
     def add_listener(self, listener: LeadershipListener) -> None:
         self._listeners.append(listener)
+
+    def on_role_change(self, listener: Callable[[Partition], None]) -> None:
+        """`listener` hears of every partition here with a new leader epoch, and of those that leave (they have no leader then)."""
+        self._role_listeners.append(listener)
 
     def knows_leaders_by(self, look_up: Callable[[str, int], tuple[int, int] | None]) -> None:
         """`look_up(topic, index)` gives (leader, epoch) of a partition that has no replica here, or None when there is no such partition."""
@@ -78,6 +88,23 @@ class ReplicaManager:
     def __iter__(self) -> Iterator[Partition]:
         """All partitions here, in the order in which they came."""
         return iter(list(self._partitions.values()))
+
+    def follower_fetched(
+        self, partition: Partition, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, *, knows_epoch: bool = True
+    ) -> None:
+        """A follower's Fetch arrived. Raises NotLeader or ApiError when it is none of ours, or of an incarnation that is gone."""
+        partition.follower_fetched(replica_id, offset, log_start_offset, broker_epoch, self.world.clock.now(), knows_epoch=knows_epoch)
+        if replica_id not in partition.isr:
+            self.reconsider_isr(partition)
+
+    def brokers_changed(self, broker_ids: Collection[int]) -> Iterator[None]:
+        """Brokers came, went, or were fenced: who may join an in-sync set, and whom the high watermark waits for, has changed."""
+        for done, partition in enumerate(self):
+            if partition.followers is not None and any(broker in partition.followers for broker in broker_ids):
+                partition.advance_high_watermark()
+                self.reconsider_isr(partition)
+            if done % 500 == 499:
+                yield
 
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here. Raises StorageError."""
@@ -156,6 +183,8 @@ class ReplicaManager:
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
         if not partition.apply(registration, now):
             return
+        for role_listener in self._role_listeners:
+            role_listener(partition)
         if was_leader:
             for listener in self._listeners:
                 listener.resigned(name, index, old_epoch)
@@ -182,7 +211,7 @@ class ReplicaManager:
             if found is not None:
                 self.directory_failed(self.logs.directory_of(found).path, str(problem))
             return None
-        partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log)
+        partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log, self.isr_rules)
         partition.min_isr = config.min_insync_replicas
         return partition
 
@@ -240,6 +269,8 @@ class ReplicaManager:
         was_leader = partition.is_leader
         partition.is_leader = False
         partition.leader_id = -1
+        for role_listener in self._role_listeners:
+            role_listener(partition)
         partition.wake_all()
         if was_leader:
             for listener in self._listeners:

@@ -38,6 +38,8 @@ class BrokerMetadataPublisher:
         self._metadata.set(update.image, update.offset, update.epoch)
         if update.changes.topics.deleted:
             self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()])
+        if update.changes.brokers:
+            yield from self._replicas.brokers_changed(update.changes.brokers)
         self._published()
 
     def _set_strays_aside(self, image: MetadataImage) -> None:

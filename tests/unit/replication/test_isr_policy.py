@@ -5,7 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.replication.isr_policy import FollowerState, effective_min_isr, high_watermark, may_join_isr, shrunk_isr
+from kraft.replication.isr_policy import FollowerState, IsrRules, effective_min_isr, high_watermark, may_join_isr, shrunk_isr
+
+
+NOBODY_JOINS = IsrRules(lambda: 0.0, lambda: 30.0, lambda replica, epoch: False)
 
 
 def follower(end: int, caught_up_at: float = 0.0) -> FollowerState:
@@ -23,7 +26,7 @@ def follower(end: int, caught_up_at: float = 0.0) -> FollowerState:
 def test_the_high_watermark_is_held_by_every_member_or_does_not_move(ends: dict[int, int], leader_end: int, current: int, data: st.DataObject) -> None:
     isr = (1, *data.draw(st.lists(st.sampled_from(sorted(ends)), unique=True)))
     followers = {replica: follower(end) for replica, end in ends.items()}
-    reached = high_watermark(leader_end, isr, 1, followers, current, isr_size=len(isr), min_isr=1)
+    reached = high_watermark(leader_end, isr, 1, followers, current, isr_size=len(isr), min_isr=1, rules=NOBODY_JOINS)
     assert reached >= current
     if reached > current:
         assert reached <= leader_end
@@ -31,11 +34,11 @@ def test_the_high_watermark_is_held_by_every_member_or_does_not_move(ends: dict[
 
 
 def test_the_high_watermark_is_frozen_below_the_minimum_isr() -> None:
-    assert high_watermark(10, (1,), 1, {}, 5, isr_size=1, min_isr=2) == 5
+    assert high_watermark(10, (1,), 1, {}, 5, isr_size=1, min_isr=2, rules=NOBODY_JOINS) == 5
 
 
 def test_a_member_never_heard_of_holds_the_high_watermark() -> None:
-    assert high_watermark(10, (1, 2), 1, {}, 5, isr_size=2, min_isr=1) == 5
+    assert high_watermark(10, (1, 2), 1, {}, 5, isr_size=2, min_isr=1, rules=NOBODY_JOINS) == 5
 
 
 def test_the_minimum_cannot_exceed_the_replicas() -> None:

@@ -1,0 +1,173 @@
+"""Proposals of in-sync sets to the controller (KIP-497): one request at a time, with everything that has come up meanwhile.
+
+A partition holds its proposal as `pending_isr` from the moment of proposing until the controller's answer or the metadata log decides. Whatever is not told
+to be refused stays pending: it may have happened, so both sets count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages import alter_partition_response as answer
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from kraft.replication.partition import Partition
+from kraft.world.ports import Clock
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+PARTITIONS_PER_REQUEST: Final = 5_000
+RETRY_SECONDS: Final = 0.05
+RECOVERED: Final = 0
+
+WITHDRAWN: Final = frozenset((ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA))
+"""Certainly not done: the set that was there before is the one that counts, and another may be proposed."""
+
+AWAITS_METADATA: Final = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NEW_LEADER_ELECTED,
+    )
+)
+"""The controller knows something that this broker has yet to read in the metadata log."""
+
+
+class Channel(Protocol):
+    async def send(self, request: Any, *, timeout: float | None = None) -> Any: ...
+
+
+class _Proposal:
+    """One partition's, as it is when it leaves."""
+
+    __slots__ = ("isr", "leader_epoch", "partition", "partition_epoch")
+
+    def __init__(self, partition: Partition) -> None:
+        assert partition.pending_isr is not None
+        self.partition = partition
+        self.isr = partition.pending_isr
+        self.leader_epoch = partition.leader_epoch
+        self.partition_epoch = partition.partition_epoch
+
+    @property
+    def stands(self) -> bool:
+        """Whether nothing newer has been read in the metadata log since."""
+        partition = self.partition
+        return partition.pending_isr == self.isr and (partition.leader_epoch, partition.partition_epoch) == (self.leader_epoch, self.partition_epoch)
+
+    def to_wire(self, own_epoch: int) -> PartitionData:
+        partition = self.partition
+        followers = partition.followers or {}
+        members = [(member, own_epoch if member == partition.node_id else followers[member].broker_epoch if member in followers else -1) for member in self.isr]
+        return PartitionData(
+            partition_index=partition.index,
+            leader_epoch=self.leader_epoch,
+            new_isr_with_epochs=[BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in members],
+            leader_recovery_state=RECOVERED,
+            partition_epoch=self.partition_epoch,
+        )
+
+
+class AlterPartitionManager:
+    """Owned by the broker's loop."""
+
+    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, clock: Clock, log: Logger) -> None:
+        self._broker_id = broker_id
+        self._broker_epoch = broker_epoch
+        self._channel = channel
+        self._clock = clock
+        self._log = log
+        self._wanted: dict[tuple[bytes, int], Partition] = {}
+        self._woken = trio.Event()
+        self.shrinks = 0
+        self.expansions = 0
+        self.failed_updates = 0
+
+    def reconsider(self, partition: Partition) -> None:
+        """Propose what the partition's in-sync set should be now, if that differs from what it is."""
+        isr = partition.isr_to_propose(self._clock.now())
+        if isr is None:
+            return
+        partition.pending_isr = isr
+        if len(isr) < len(partition.isr):
+            self.shrinks += 1
+        else:
+            self.expansions += 1
+        self._log.info("in-sync set proposed", topic=partition.topic, partition=partition.index, isr=list(isr), was=list(partition.isr))
+        self._wanted[partition.topic_id, partition.index] = partition
+        self._woken.set()
+
+    def reconsider_all(self, partitions: Iterable[Partition]) -> None:
+        for partition in partitions:
+            self.reconsider(partition)
+
+    async def run(self) -> None:
+        """Send proposals until cancelled."""
+        while True:
+            await self._woken.wait()
+            self._woken = trio.Event()
+            while self._wanted:
+                if not await self._send_some():
+                    await self._clock.sleep(RETRY_SECONDS)
+
+    async def _send_some(self) -> bool:
+        """One request. False when there is to be a pause before the next."""
+        proposals = {}
+        for key in list(self._wanted)[:PARTITIONS_PER_REQUEST]:
+            partition = self._wanted.pop(key)
+            if partition.pending_isr is not None and partition.is_leader:
+                proposals[key] = _Proposal(partition)
+        if not proposals:
+            return True
+        try:
+            response = await self._channel.send(self._request(proposals))
+        except ApiError as problem:
+            return self._try_again(proposals, str(problem))
+        if response.error_code:
+            return self._try_again(proposals, name_of(response.error_code))
+        for topic in response.topics:
+            for told in topic.partitions:
+                proposal = proposals.pop((bytes(topic.topic_id), told.partition_index), None)
+                if proposal is not None:
+                    self._take(proposal, told)
+        return self._try_again(proposals, "the answer does not mention the partition") if proposals else True
+
+    def _request(self, proposals: dict[tuple[bytes, int], _Proposal]) -> AlterPartitionRequest:
+        own_epoch = self._broker_epoch()
+        topics: dict[bytes, list[PartitionData]] = {}
+        for (topic_id, _), proposal in proposals.items():
+            topics.setdefault(topic_id, []).append(proposal.to_wire(own_epoch))
+        data = [TopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()]
+        return AlterPartitionRequest(broker_id=self._broker_id, broker_epoch=own_epoch, topics=data)
+
+    def _try_again(self, proposals: dict[tuple[bytes, int], _Proposal], reason: str) -> bool:
+        self._log.warning("in-sync sets not decided", partitions=len(proposals), reason=reason)
+        self.failed_updates += len(proposals)
+        for key, proposal in proposals.items():
+            if proposal.stands:
+                self._wanted.setdefault(key, proposal.partition)
+        return False
+
+    def _take(self, proposal: _Proposal, told: answer.PartitionData) -> None:
+        partition, code = proposal.partition, told.error_code
+        if not proposal.stands:
+            return  # The metadata log was faster.
+        if code == ErrorCode.NONE:
+            partition.isr_decided(tuple(told.isr), told.leader_epoch, told.partition_epoch)
+            self.reconsider(partition)
+            return
+        self.failed_updates += 1
+        self._log.info("in-sync set refused", topic=partition.topic, partition=partition.index, code=name_of(code), isr=list(proposal.isr))
+        if code in WITHDRAWN:
+            partition.pending_isr = None
+        elif code not in AWAITS_METADATA:
+            self._wanted[partition.topic_id, partition.index] = partition
+            self._woken.set()

@@ -1,0 +1,320 @@
+"""Following one leader: fetch, append, acknowledge by fetching on (KIP-101, KIP-279, KIP-595's diverging epochs, KIP-903).
+
+One task a leader. It asks for every partition that it follows there in one request, in an incremental session, and takes the answers over one by one. A log
+that differs from the leader's is cut by leader epochs, never to the high watermark, which may be behind what was acknowledged (KIP-101).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
+from kraft.common.errors import ApiError, KraftError, ProtocolError
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages import fetch_response
+from kraft.protocol.messages.fetch_request import ReplicaState
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.replication.partition import Partition
+from kraft.replication.replica_fetch_session import FetchLimits, Key, ReplicaFetchSession, Wanted
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.replication.replica_manager import ReplicaManager
+
+CONNECT_SECONDS_MAX: Final = 2.0
+UNREACHABLE_SECONDS: Final = 0.1
+FIRST_BACKOFF_SECONDS: Final = 0.02
+"""After an error: most are of leaders that are about to read what the follower has read. Doubled up to replica.fetch.backoff.ms."""
+FETCH_VERSION_MAX: Final = 17
+"""From version 18 on a leader answers at once when it knows a higher high watermark: for metadata, not for records."""
+
+FAILURES_TO_TELL: Final = 6
+"""In a row; fewer happen whenever leaders move."""
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+
+
+class Following:
+    """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after `failures` errors in a row."""
+
+    __slots__ = ("failures", "is_asked", "leader_epoch", "not_before", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.not_before = 0.0
+        self.failures = 0
+        self.is_asked = False
+
+    def wanted(self) -> Wanted:
+        log = self.partition.log
+        return Wanted(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
+
+
+class FetcherSettings:
+    """What a fetcher heeds; read afresh where it may change while the broker runs."""
+
+    def __init__(
+        self,
+        *,
+        endpoint: Callable[[int], tuple[str, int] | None],
+        broker_epoch: Callable[[], int],
+        limits: FetchLimits,
+        backoff_seconds: float,
+        socket_timeout_seconds: float,
+    ) -> None:
+        """`endpoint` tells where a broker listens for other brokers now, None where it is not known."""
+        self.endpoint = endpoint
+        self.broker_epoch = broker_epoch
+        self.limits = limits
+        self.backoff_seconds = backoff_seconds
+        self.socket_timeout_seconds = socket_timeout_seconds
+
+
+class ReplicaFetcher:
+    """Owned by the broker's loop; `run` is its one task."""
+
+    def __init__(self, leader_id: int, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
+        self.leader_id = leader_id
+        self._replicas = replicas
+        self._settings = settings
+        self._log = log
+        self._clock = replicas.world.clock
+        self._following: dict[Key, Following] = {}
+        self._left: dict[Key, None] = {}
+        self._session = ReplicaFetchSession()
+        self._woken = trio.Event()
+        self._waiting: trio.CancelScope | None = None
+        self._unreachable = False
+        self.cancel_scope = trio.CancelScope()
+
+    def __len__(self) -> int:
+        return len(self._following)
+
+    # Called by the manager.
+
+    def follow(self, partition: Partition) -> None:
+        """From now on, in the partition's leader epoch. A request that is under way is given up: it does not ask for this one."""
+        key = (partition.topic_id, partition.index)
+        known = self._following.get(key)
+        if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
+            return
+        self._following[key] = Following(partition)
+        self._left.pop(key, None)
+        self._wake()
+
+    def leave(self, key: Key) -> None:
+        if self._following.pop(key, None) is not None:
+            self._left[key] = None
+
+    def lag(self) -> int:
+        """Partitions that wait for an error to pass."""
+        now = self._clock.now()
+        return sum(1 for following in self._following.values() if following.not_before > now)
+
+    def _wake(self) -> None:
+        self._woken.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    # The task.
+
+    async def run(self) -> None:
+        """Follow until cancelled through `cancel_scope`."""
+        with self.cancel_scope:
+            while True:
+                try:
+                    await self._follow_over_one_connection()
+                    self._unreachable = False
+                except (KraftError, OSError, TimeoutError) as problem:
+                    if not self._unreachable:
+                        self._log.warning("leader not reached", leader=self.leader_id, partitions=len(self._following), reason=str(problem))
+                    self._unreachable = True
+                    await self._pause(UNREACHABLE_SECONDS)
+
+    async def _pause(self, seconds: float) -> None:
+        self._woken = trio.Event()
+        with self._clock.move_on_after(seconds):
+            await self._woken.wait()
+
+    async def _follow_over_one_connection(self) -> None:
+        """Fetch until the connection has to be given up. Raises what broke it."""
+        endpoint = self._settings.endpoint(self.leader_id)
+        if endpoint is None:
+            raise Disconnected(f"no endpoint of broker {self.leader_id} is known")
+        client_id = f"broker-{self._replicas.node_id}-fetcher"
+        connection = await open_connection(self._replicas.world, *endpoint, client_id=client_id, timeout=CONNECT_SECONDS_MAX)
+        self._session.broken()
+        try:
+            while True:
+                await self._wait_for_something_to_ask()
+                if not await self._fetch(connection):
+                    return
+        finally:
+            connection.close()
+            self._session.broken()
+
+    async def _wait_for_something_to_ask(self) -> None:
+        """There may be nothing to follow for now, or only what must wait."""
+        while True:
+            now = self._clock.now()
+            pauses = [following.not_before - now for following in self._following.values()]
+            if any(pause <= 0 for pause in pauses):
+                return
+            await self._pause(min(pauses, default=1.0))
+
+    async def _fetch(self, connection: ClientConnection) -> bool:
+        """One request and what comes of it. False when it was given up because there is more to ask for now."""
+        asked = self._ask()
+        version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
+        replica = ReplicaState(replica_id=self._replicas.node_id, replica_epoch=self._settings.broker_epoch())
+        request = self._session.build(asked, list(self._left), replica, self._settings.limits, self._wait_ms())
+        self._left.clear()
+        with trio.CancelScope() as scope:
+            self._waiting = scope
+            try:
+                response = await connection.call(request, version=version, timeout=self._settings.socket_timeout_seconds)
+            finally:
+                self._waiting = None
+        if scope.cancelled_caught:
+            return False
+        self._unreachable = False
+        if response.error_code:
+            self._session.broken()
+            return True
+        self._session.answered(response.session_id)
+        for topic in response.responses:
+            for data in topic.partitions:
+                following = self._following.get((bytes(topic.topic_id), data.partition_index))
+                if following is not None:
+                    await self._take(following, data, connection)
+        return True
+
+    def _ask(self) -> dict[Key, Wanted]:
+        """What to ask for: everything followed that need not wait. What must wait is taken out of the session meanwhile."""
+        now = self._clock.now()
+        asked = {}
+        for key, following in self._following.items():
+            following.is_asked = following.not_before <= now
+            if following.is_asked:
+                asked[key] = following.wanted()
+            else:
+                self._left[key] = None
+        return asked
+
+    def _wait_ms(self) -> int:
+        """How long the leader may wait for records: not beyond the time when a partition that was put off is due again."""
+        now = self._clock.now()
+        due = min((following.not_before for following in self._following.values() if following.not_before > now), default=now + 3600)
+        return min(self._settings.limits.wait_ms_max, max(1, int((due - now) * 1000)))
+
+    # Taking over.
+
+    def _is_current(self, following: Following) -> bool:
+        """Whether the partition is still led as it was when it was asked for: all may change while a request is under way."""
+        partition = following.partition
+        key = (partition.topic_id, partition.index)
+        return self._following.get(key) is following and partition.leader_id == self.leader_id and partition.leader_epoch == following.leader_epoch
+
+    async def _take(self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection) -> None:
+        if not following.is_asked or not self._is_current(following):
+            return
+        partition = following.partition
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                await self._start_where_the_leader_is(following, connection)
+            elif data.error_code:
+                self._refused(following, data.error_code)
+            elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+                self._truncate(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+            else:
+                await self._append(partition, data)
+                following.failures = 0
+        except (KraftError, OSError) as problem:
+            if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError):
+                raise
+            self._replicas.met(problem, partition.topic, partition.index, "replication")
+            self._put_off(following, str(problem))
+
+    async def _append(self, partition: Partition, data: fetch_response.PartitionData) -> None:
+        records = memoryview(data.records) if data.records else memoryview(b"")
+        info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, self._clock.wall_ms())
+        if info is None:
+            return
+        if info.rolled:
+            self._replicas.flusher.flush_later(partition.log)
+        if partition.durable_end() < partition.log.log_end_offset:  # flush.messages: the next fetch acknowledges, so it has to be durable before.
+            await self._replicas.flusher.flush(partition.log)
+
+    def _refused(self, following: Following, code: int) -> None:
+        """Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it is, ask again later."""
+        self._put_off(following, name_of(code))
+
+    def _put_off(self, following: Following, reason: str) -> None:
+        following.not_before = self._clock.now() + min(self._settings.backoff_seconds, FIRST_BACKOFF_SECONDS * 2 ** min(following.failures, 10))
+        following.failures += 1
+        partition = following.partition
+        report = self._log.info if following.failures == FAILURES_TO_TELL else self._log.debug
+        report("fetch put off", topic=partition.topic, partition=partition.index, leader=self.leader_id, epoch=following.leader_epoch, reason=reason)
+
+    def _truncate(self, partition: Partition, leader_epoch: int, leader_end: int) -> None:
+        """Cut what the leader does not have.
+
+        Its largest epoch not beyond our last ends at `leader_end`. If we know that epoch, we agree up to where it ends first, here or there; if not, what we
+        have of later epochs goes, and the next fetch finds out more.
+        """
+        log = partition.log
+        own_end, own_epoch = log.end_offset_for_epoch(leader_epoch)
+        if own_epoch == -1:
+            offset = min(leader_end, log.log_end_offset)
+        elif own_epoch != leader_epoch:
+            offset = min(own_end, log.log_end_offset)
+        else:
+            offset = min(own_end, leader_end, log.log_end_offset)
+        self._cut(partition, offset, f"the leader's epoch {leader_epoch} ends at {leader_end}")
+
+    def _cut(self, partition: Partition, offset: int, reason: str) -> None:
+        log = partition.log
+        end, committed = log.log_end_offset, log.high_watermark
+        self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
+        # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which no truncation of records removes.
+        log.leader_epoch_cache.truncate_from_end(offset)
+        if offset < end:
+            report = self._log.warning if offset < committed else self._log.info
+            report("log truncated", topic=partition.topic, partition=partition.index, to=offset, end=end, high_watermark=committed, reason=reason)
+
+    async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
+        """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention, or we are new)."""
+        partition = following.partition
+        log = partition.log
+        leader_end = await self._offset(following, LATEST, connection)
+        if not self._is_current(following):
+            return
+        if leader_end < log.log_end_offset:
+            self._cut(partition, leader_end, "the leader's log ends there")
+            return
+        leader_start = await self._offset(following, EARLIEST, connection)
+        if not self._is_current(following):
+            return
+        if leader_start > log.log_end_offset:
+            self._log.info("log started afresh", topic=partition.topic, partition=partition.index, at=leader_start, end=log.log_end_offset)
+            self._replicas.logs.truncate_fully_and_start_at(log, leader_start, now_ms=self._clock.wall_ms())
+        else:
+            self._put_off(following, f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}")
+
+    async def _offset(self, following: Following, timestamp: int, connection: ClientConnection) -> int:
+        """Raises ApiError, Disconnected, TimeoutError."""
+        partition = following.partition
+        wanted = ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp)
+        topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
+        request = ListOffsetsRequest(replica_id=self._replicas.node_id, isolation_level=0, topics=topics)
+        response: Any = await connection.call(request, timeout=self._settings.socket_timeout_seconds)
+        told = response.topics[0].partitions[0]
+        if told.error_code:
+            raise ApiError(told.error_code, f"the leader's offsets: {name_of(told.error_code)}")
+        return int(told.offset)

@@ -1,0 +1,85 @@
+"""Which partitions this broker follows, and whom: one fetcher for each leader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.replication.partition import Partition
+from kraft.replication.replica_fetch_session import Key
+from kraft.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.replication.replica_manager import ReplicaManager
+
+
+class ReplicaFetcherManager:
+    """Owned by the broker's loop.
+
+    `role_changed` notes what the metadata says of a partition, `settle` acts on it once the whole image is known, so that a leader's new address is, too.
+    """
+
+    def __init__(self, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
+        self._replicas = replicas
+        self._settings = settings
+        self._log = log
+        self._changed: dict[Key, Partition] = {}
+        self._leaders: dict[Key, int] = {}
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._nursery: trio.Nursery | None = None
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Follow until cancelled."""
+        try:
+            async with trio.open_nursery() as fetcher_nursery:
+                self._nursery = fetcher_nursery
+                self.settle()
+                task_status.started()
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+    def role_changed(self, partition: Partition) -> None:
+        """The partition has a new leader epoch, or is here no more (its leader is then -1). Fetching from its old leader ends at once."""
+        key = (partition.topic_id, partition.index)
+        self._changed[key] = partition
+        leader = self._leaders.get(key)
+        if leader is not None and leader != partition.leader_id:
+            self._leave(key)
+
+    def settle(self) -> None:
+        """Follow as the partitions noted say. Before `run` has begun nothing is followed."""
+        if self._nursery is None:
+            return
+        changed, self._changed = self._changed, {}
+        for key, partition in changed.items():
+            if partition.is_leader or partition.leader_id < 0:
+                self._leave(key)
+            else:
+                self._leaders[key] = partition.leader_id
+                self._fetcher(partition.leader_id).follow(partition)
+        for leader_id in [leader_id for leader_id, fetcher in self._fetchers.items() if not len(fetcher)]:
+            self._fetchers.pop(leader_id).cancel_scope.cancel()
+
+    def _leave(self, key: Key) -> None:
+        leader_id = self._leaders.pop(key, None)
+        if leader_id is not None:
+            self._fetchers[leader_id].leave(key)
+
+    def _fetcher(self, leader_id: int) -> ReplicaFetcher:
+        fetcher = self._fetchers.get(leader_id)
+        if fetcher is None:
+            assert self._nursery is not None
+            fetcher = self._fetchers[leader_id] = ReplicaFetcher(leader_id, self._replicas, self._settings, self._log)
+            self._nursery.start_soon(fetcher.run)
+        return fetcher
+
+    def __len__(self) -> int:
+        """Partitions that are followed."""
+        return len(self._leaders)
+
+    def put_off(self) -> int:
+        """Followed partitions that wait for an error to pass."""
+        return sum(fetcher.lag() for fetcher in self._fetchers.values())
