@@ -146,7 +146,7 @@ def register_controller(view: ControllerView, request: ControllerRegistrationReq
             for f in request.features
         ],
     )
-    return ControllerResult([record], ControllerRegistrationResponse(error_message=None), atomic=True)
+    return ControllerResult([record], ControllerRegistrationResponse(), atomic=True)
 
 
 def unregister_broker(view: ControllerView, broker_id: int) -> ControllerResult[UnregisterBrokerResponse]:

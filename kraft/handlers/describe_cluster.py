@@ -60,4 +60,4 @@ for _api in (API, CONTROLLER_API):
 
     @_api.error
     def _failed(request: DescribeClusterRequest, code: int, message: str | None) -> DescribeClusterResponse:
-        return DescribeClusterResponse(error_code=code, error_message=message, endpoint_type=request.endpoint_type)
+        return DescribeClusterResponse(error_code=code, error_message=message)

@@ -55,7 +55,7 @@ def _describe(resource: DescribeConfigsResource, request: DescribeConfigsRequest
         configs = _configs(resource.resource_type, resource.resource_name, names, node)
         result.configs = [_encoded(config, request) for config in configs]
     except EXPECTED as problem:
-        result.error_code, result.error_message = code_of(problem), message_of(problem)
+        result.error_code, result.error_message = code_of(problem), message_of(problem) or ""
     return result
 
 

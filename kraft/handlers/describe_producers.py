@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kraft.common.errors import ApiError
+from kraft.controller.topic_names import reason_invalid
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse
 
@@ -29,6 +32,10 @@ async def describe_producers(request: DescribeProducersRequest, context: Request
 def _describe(topic: str, index: int, broker: BrokerServices) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
+        if (reason := reason_invalid(topic)) is not None:
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+        if broker.metadata.image.topics.by_name(topic) is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic is named {topic}")
         partition = broker.replicas.partition(topic, index)
         partition.check_leader()
         if partition.log.has_producers:

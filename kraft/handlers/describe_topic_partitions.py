@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
+from kraft.controller.topic_names import reason_invalid
 from kraft.handlers.authorized_operations import TOPIC_OPERATIONS
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
@@ -41,7 +42,7 @@ async def describe_topic_partitions(
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] == cursor.topic_name:
             first_partition = cursor.partition_index
-    left = min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit"))
+    left = max(1, min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if left <= 0:
@@ -50,7 +51,7 @@ async def describe_topic_partitions(
         topic = topics.by_name(name)
         if topic is None:
             if not everything:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if name else ErrorCode.INVALID_TOPIC_EXCEPTION
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if reason_invalid(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION
                 response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS))
             continue
         indexes = range(first_partition, len(topic.partitions))
@@ -70,6 +71,11 @@ async def describe_topic_partitions(
             response.next_cursor = Cursor(topic_name=name, partition_index=indexes[len(shown)])
             break
     return response
+
+
+@API.error
+def _failed(request: DescribeTopicPartitionsRequest, code: int, message: str | None) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics])
 
 
 def _partition(index: int, partition: PartitionRegistration, broker: BrokerServices) -> DescribeTopicPartitionsResponsePartition:

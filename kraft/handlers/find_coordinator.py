@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kraft.handlers.auto_topic_creation import OFFSETS_TOPIC, create_missing
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 
@@ -33,7 +33,7 @@ async def find_coordinator(request: FindCoordinatorRequest, context: RequestCont
     if context.api_version < 4:
         found = await _find(request.key, request.key_type, context, broker)
         return FindCoordinatorResponse(
-            error_code=found.code, error_message=found.message or _NO_MESSAGE, node_id=found.node_id, host=found.host, port=found.port
+            error_code=found.code, error_message=found.message or message_of(found.code), node_id=found.node_id, host=found.host, port=found.port
         )
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:

@@ -10,17 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
 from kraft.common.features import KRAFT_VERSION
+from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers import alter_configs
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
+from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 
@@ -145,6 +149,18 @@ async def _raise_kraft_version(level: int, node: ControllerServices, *, validate
         raise ApiError(answer.error, answer.message or f"kraft.version cannot be changed to {level}")
 
 
+async def _describe_quorum(request: DescribeQuorumRequest, context: RequestContext, node: ControllerServices) -> Any:
+    """There is one quorum: whoever asks for anything but the partition of the metadata log, or for more, hears that each is unknown."""
+    if [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics] == [(METADATA_TOPIC, [0])]:
+        return await node.raft.describe_quorum(request, context.api_version)
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topics = []
+    for topic in request.topics:
+        partitions = [PartitionData(partition_index=part.partition_index, error_code=code, error_message=message_of(code)) for part in topic.partitions]
+        topics.append(TopicData(topic_name=topic.topic_name, partitions=partitions))
+    return DescribeQuorumResponse(topics=topics)
+
+
 def _controller_api(
     key: int, versions: tuple[int, int], serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]], on_error: Any = None
 ) -> Handler:
@@ -176,7 +192,7 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("end_quorum_epoch")),
     _controller_api(ApiKey.FETCH, between(4, 18), _delegate_to_raft("fetch")),
     _controller_api(ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_raft("fetch_snapshot")),
-    _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _delegate_to_raft("describe_quorum")),
+    _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _describe_quorum),
     _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_raft("add_raft_voter")),
     _controller_api(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_raft("remove_raft_voter")),
     _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_raft("update_raft_voter")),

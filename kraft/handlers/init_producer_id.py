@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.INIT_PRODUCER_ID, between(0, 5))
 
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
 
 @API.serve
 async def init_producer_id(request: InitProducerIdRequest, context: RequestContext, broker: BrokerServices) -> InitProducerIdResponse:
@@ -24,6 +27,8 @@ async def init_producer_id(request: InitProducerIdRequest, context: RequestConte
         if request.transactional_id == "":
             raise ApiError(ErrorCode.INVALID_REQUEST)
         raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served by this cluster")
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a producer id and its epoch come together or not at all")
     return InitProducerIdResponse(producer_id=await broker.producer_ids.next(), producer_epoch=0)
 
 

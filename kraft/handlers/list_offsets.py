@@ -14,7 +14,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
 from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
-from kraft.replication.partition import CONSUMER
+from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -31,30 +31,42 @@ NOT_AVAILABLE_VERSION = 5
 
 @API.serve
 async def list_offsets(request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices) -> ListOffsetsResponse:
-    """Each partition answers for itself."""
-    seen: set[tuple[str, int]] = set()
-    twice: set[tuple[str, int]] = set()
+    """Each partition answers for itself, once: one that is asked for twice is refused."""
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
+    answered: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
     for topic in request.topics:
+        answers = answered.setdefault(topic.name, {})
         for wanted in topic.partitions:
-            key = (topic.name, wanted.partition_index)
-            (twice if key in seen else seen).add(key)
-    response = ListOffsetsResponse()
+            index = wanted.partition_index
+            if index in answers:
+                answers[index] = ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_REQUEST)
+            else:
+                answers[index] = _answer(topic.name, wanted, request, context, broker)
+    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in answered.items()])
+
+
+@API.error
+def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> ListOffsetsResponse:
+    topics = []
     for topic in request.topics:
-        answers = []
-        for wanted in topic.partitions:
-            answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
-            try:
-                if (topic.name, wanted.partition_index) in twice:
-                    raise ApiError(ErrorCode.INVALID_REQUEST, "the partition is asked for twice")
-                _look_up(topic.name, wanted, answer, request, context, broker)
-            except EXPECTED as problem:
-                answer.error_code = code_of(problem)
-                broker.replicas.met(problem, topic.name, wanted.partition_index, "look-up")
-            if context.api_version < LEADER_EPOCH_VERSION:
-                answer.leader_epoch = -1
-            answers.append(answer)
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return response
+        partitions = [ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code) for each in topic.partitions]
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _answer(
+    topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    try:
+        _look_up(topic, wanted, answer, request, context, broker)
+    except EXPECTED as problem:
+        answer.error_code = code_of(problem)
+        broker.replicas.met(problem, topic, wanted.partition_index, "look-up")
+    if context.api_version < LEADER_EPOCH_VERSION:
+        answer.leader_epoch = -1
+    return answer
 
 
 def _look_up(

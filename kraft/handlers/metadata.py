@@ -92,7 +92,8 @@ def _respond(request: MetadataRequest, refusals: dict[str, int], context: Reques
     if request.topics is None or (version == 0 and not request.topics):
         response.topics = [_topic(topic, live, version, operations) for topic in topics.topics_by_name()]
     else:
-        response.topics = [_requested(wanted, refusals, live, context, operations, broker) for wanted in request.topics]
+        once = {(wanted.topic_id, wanted.name): wanted for wanted in request.topics}
+        response.topics = [_requested(wanted, refusals, live, context, operations, broker) for wanted in once.values()]
     if request.include_cluster_authorized_operations and 8 <= version <= 10:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
