@@ -5,14 +5,13 @@ Made by the thousand: slotted, no locks, no paths, no events until somebody wait
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication import isr_policy
 from kraft.replication.isr_policy import FollowerState, IsrRules
-from kraft.replication.purgatory import FetchWaiter, ProduceWaiter
+from kraft.replication.purgatory import PartitionWaiters
 
 if TYPE_CHECKING:
     from kraft.metadata.image.partition_registration import PartitionRegistration
@@ -26,7 +25,7 @@ CONSUMER = -1
 """The replica id of those who are none."""
 
 
-class Partition:
+class Partition(PartitionWaiters):
     """Owned by the broker's loop: every method is synchronous, so a caller sees one consistent state between two awaits.
 
     Invariants: `is_leader` only while `leader_id` is this broker; `log` is there for every replica assigned here; the high watermark never falls within a
@@ -35,9 +34,7 @@ class Partition:
 
     __slots__ = (
         "epoch_start_offset",
-        "fetch_waiters",
         "followers",
-        "high_watermark_listeners",
         "index",
         "is_leader",
         "isr",
@@ -48,7 +45,6 @@ class Partition:
         "node_id",
         "partition_epoch",
         "pending_isr",
-        "produce_waiters",
         "replicas",
         "rules",
         "topic",
@@ -56,6 +52,7 @@ class Partition:
     )
 
     def __init__(self, node_id: int, topic: str, index: int, topic_id: bytes, log: UnifiedLog, rules: IsrRules) -> None:
+        super().__init__()
         self.node_id = node_id
         self.topic = topic
         self.index = index
@@ -73,9 +70,6 @@ class Partition:
         self.min_isr = 1
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerState] | None = None
-        self.produce_waiters: list[ProduceWaiter] | None = None
-        self.fetch_waiters: list[FetchWaiter] | None = None
-        self.high_watermark_listeners: list[Callable[[int], None]] | None = None
 
     # --- roles -------------------------------------------------------------------------------------------------------------------------------------------
 
@@ -178,13 +172,7 @@ class Partition:
         if reached <= log.high_watermark:
             return False
         log.update_high_watermark(reached)
-        if self.produce_waiters:
-            self._wake_produce(reached)
-        if self.high_watermark_listeners:
-            self._tell_high_watermark(reached)
-        for waiter in self.fetch_waiters or ():
-            if not waiter.is_follower:
-                waiter.wake()
+        self._high_watermark_rose(reached)
         return True
 
     @property
@@ -274,61 +262,6 @@ class Partition:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}")
         log.delete_records_before(target)
         return log.log_start_offset
-
-    # --- waiting -----------------------------------------------------------------------------------------------------------------------------------------
-
-    def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        if self.fetch_waiters is None:
-            self.fetch_waiters = []
-        self.fetch_waiters.append(waiter)
-
-    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        if self.fetch_waiters is not None and waiter in self.fetch_waiters:
-            self.fetch_waiters.remove(waiter)
-
-    def add_produce_waiter(self, waiter: ProduceWaiter) -> None:
-        if self.produce_waiters is None:
-            self.produce_waiters = []
-        self.produce_waiters.append(waiter)
-
-    def remove_produce_waiter(self, waiter: ProduceWaiter) -> None:
-        if self.produce_waiters is not None and waiter in self.produce_waiters:
-            self.produce_waiters.remove(waiter)
-
-    def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
-        """Call `listener(high watermark)` each time it rises. Returns the function that ends it."""
-        if self.high_watermark_listeners is None:
-            self.high_watermark_listeners = []
-        listeners = self.high_watermark_listeners
-        listeners.append(listener)
-
-        def end() -> None:
-            if listener in listeners:
-                listeners.remove(listener)
-
-        return end
-
-    def _tell_high_watermark(self, high_watermark: int) -> None:
-        for listener in list(self.high_watermark_listeners or ()):
-            listener(high_watermark)
-
-    def _wake_produce(self, high_watermark: int) -> None:
-        assert self.produce_waiters is not None
-        still = []
-        for waiter in self.produce_waiters:
-            if waiter.required_offset <= high_watermark:
-                waiter.event.set()
-            else:
-                still.append(waiter)
-        self.produce_waiters = still
-
-    def wake_all(self) -> None:
-        """Leadership moved: everybody looks again and finds out."""
-        for produce in self.produce_waiters or ():
-            produce.event.set()
-        self.produce_waiters = None
-        for fetch in self.fetch_waiters or ():
-            fetch.wake()
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.index}"

@@ -5,6 +5,8 @@ A partition keeps its waiters in plain lists, made when the first one comes. Wak
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import trio
 
 
@@ -38,3 +40,77 @@ class ProduceWaiter:
     def __init__(self, required_offset: int) -> None:
         self.required_offset = required_offset
         self.event = trio.Event()
+
+
+class PartitionWaiters:
+    """Those who wait for one partition. Base of `Partition`."""
+
+    __slots__ = ("fetch_waiters", "high_watermark_listeners", "produce_waiters")
+
+    def __init__(self) -> None:
+        self.produce_waiters: list[ProduceWaiter] | None = None
+        self.fetch_waiters: list[FetchWaiter] | None = None
+        self.high_watermark_listeners: list[Callable[[int], None]] | None = None
+
+    def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
+        if self.fetch_waiters is None:
+            self.fetch_waiters = []
+        self.fetch_waiters.append(waiter)
+
+    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
+        if self.fetch_waiters is not None and waiter in self.fetch_waiters:
+            self.fetch_waiters.remove(waiter)
+
+    def add_produce_waiter(self, waiter: ProduceWaiter) -> None:
+        if self.produce_waiters is None:
+            self.produce_waiters = []
+        self.produce_waiters.append(waiter)
+
+    def remove_produce_waiter(self, waiter: ProduceWaiter) -> None:
+        if self.produce_waiters is not None and waiter in self.produce_waiters:
+            self.produce_waiters.remove(waiter)
+
+    def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call `listener(high watermark)` each time it rises. Returns the function that ends it."""
+        if self.high_watermark_listeners is None:
+            self.high_watermark_listeners = []
+        listeners = self.high_watermark_listeners
+        listeners.append(listener)
+
+        def end() -> None:
+            if listener in listeners:
+                listeners.remove(listener)
+
+        return end
+
+    def _tell_high_watermark(self, high_watermark: int) -> None:
+        for listener in list(self.high_watermark_listeners or ()):
+            listener(high_watermark)
+
+    def _wake_produce(self, high_watermark: int) -> None:
+        assert self.produce_waiters is not None
+        still = []
+        for waiter in self.produce_waiters:
+            if waiter.required_offset <= high_watermark:
+                waiter.event.set()
+            else:
+                still.append(waiter)
+        self.produce_waiters = still
+
+    def wake_all(self) -> None:
+        """Leadership moved: everybody looks again and finds out."""
+        for produce in self.produce_waiters or ():
+            produce.event.set()
+        self.produce_waiters = None
+        for fetch in self.fetch_waiters or ():
+            fetch.wake()
+
+    def _high_watermark_rose(self, high_watermark: int) -> None:
+        """Wake whoever waits for what is committed."""
+        if self.produce_waiters:
+            self._wake_produce(high_watermark)
+        if self.high_watermark_listeners:
+            self._tell_high_watermark(high_watermark)
+        for waiter in self.fetch_waiters or ():
+            if not waiter.is_follower:
+                waiter.wake()

@@ -6,7 +6,6 @@ that differs from the leader's is cut by leader epochs, never to the high waterm
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -18,8 +17,9 @@ from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.replication.following import FetcherSettings, Following, truncation_offset
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetch_session import FetchLimits, Key, ReplicaFetchSession, Wanted
+from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -37,43 +37,6 @@ FAILURES_TO_TELL: Final = 6
 
 LATEST: Final = -1
 EARLIEST: Final = -2
-
-
-class Following:
-    """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after `failures` errors in a row."""
-
-    __slots__ = ("failures", "is_asked", "leader_epoch", "not_before", "partition")
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-        self.leader_epoch = partition.leader_epoch
-        self.not_before = 0.0
-        self.failures = 0
-        self.is_asked = False
-
-    def wanted(self) -> Wanted:
-        log = self.partition.log
-        return Wanted(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
-
-
-class FetcherSettings:
-    """What a fetcher heeds; read afresh where it may change while the broker runs."""
-
-    def __init__(
-        self,
-        *,
-        endpoint: Callable[[int], tuple[str, int] | None],
-        broker_epoch: Callable[[], int],
-        limits: FetchLimits,
-        backoff_seconds: float,
-        socket_timeout_seconds: float,
-    ) -> None:
-        """`endpoint` tells where a broker listens for other brokers now, None where it is not known."""
-        self.endpoint = endpoint
-        self.broker_epoch = broker_epoch
-        self.limits = limits
-        self.backoff_seconds = backoff_seconds
-        self.socket_timeout_seconds = socket_timeout_seconds
 
 
 class ReplicaFetcher:
@@ -231,7 +194,8 @@ class ReplicaFetcher:
             elif data.error_code:
                 self._refused(following, data.error_code)
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
-                self._truncate(partition, data.diverging_epoch.epoch, data.diverging_epoch.end_offset)
+                epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+                self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
             else:
                 await self._append(partition, data)
                 following.failures = 0
@@ -261,22 +225,6 @@ class ReplicaFetcher:
         partition = following.partition
         report = self._log.info if following.failures == FAILURES_TO_TELL else self._log.debug
         report("fetch put off", topic=partition.topic, partition=partition.index, leader=self.leader_id, epoch=following.leader_epoch, reason=reason)
-
-    def _truncate(self, partition: Partition, leader_epoch: int, leader_end: int) -> None:
-        """Cut what the leader does not have.
-
-        Its largest epoch not beyond our last ends at `leader_end`. If we know that epoch, we agree up to where it ends first, here or there; if not, what we
-        have of later epochs goes, and the next fetch finds out more.
-        """
-        log = partition.log
-        own_end, own_epoch = log.end_offset_for_epoch(leader_epoch)
-        if own_epoch == -1:
-            offset = min(leader_end, log.log_end_offset)
-        elif own_epoch != leader_epoch:
-            offset = min(own_end, log.log_end_offset)
-        else:
-            offset = min(own_end, leader_end, log.log_end_offset)
-        self._cut(partition, offset, f"the leader's epoch {leader_epoch} ends at {leader_end}")
 
     def _cut(self, partition: Partition, offset: int, reason: str) -> None:
         log = partition.log

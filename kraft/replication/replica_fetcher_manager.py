@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.replication.following import FetcherSettings
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import Key
-from kraft.replication.replica_fetcher import FetcherSettings, ReplicaFetcher
+from kraft.replication.replica_fetcher import ReplicaFetcher
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger

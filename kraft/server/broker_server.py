@@ -31,6 +31,7 @@ from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher, GroupLeadership
+from kraft.server.broker_replication import BrokerReplication
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
@@ -104,6 +105,7 @@ class BrokerServer:
         self.lifecycle = BrokerLifecycleManager(world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle"))
         self._disk_lost = trio.Event()
         self.replicas.on_directory_failure(self._directory_failed)
+        self.replication = BrokerReplication(world, config, self.replicas, self.metadata, self.lifecycle, channel, loggers)
         self.publisher = BrokerMetadataPublisher(self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata"))
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         registry = broker_registry()
@@ -138,6 +140,7 @@ class BrokerServer:
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.log_tasks.run)
             service_nursery.start_soon(self.groups.run)
+            service_nursery.start_soon(self.replication.run)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
             endpoints = [
@@ -179,7 +182,8 @@ class BrokerServer:
         raise StorageError(f"log directory failed: {failures}")
 
     def _published(self) -> None:
-        """While fenced, the controller waits to hear how far this broker's metadata is."""
+        """Act on what the new image says of others. While fenced, the controller waits to hear how far this broker's metadata is."""
+        self.replication.fetchers.settle()
         if self.lifecycle.fenced:
             self.lifecycle.poke()
 

@@ -1,0 +1,59 @@
+"""What a follower knows of a partition that it follows, and where its log must be cut. Decisions and settings; `replica_fetcher` acts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraft.replication.partition import Partition
+from kraft.replication.replica_fetch_session import FetchLimits, Wanted
+from kraft.storage.log_state import LogState
+
+
+class Following:
+    """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after `failures` errors in a row."""
+
+    __slots__ = ("failures", "is_asked", "leader_epoch", "not_before", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.leader_epoch = partition.leader_epoch
+        self.not_before = 0.0
+        self.failures = 0
+        self.is_asked = False
+
+    def wanted(self) -> Wanted:
+        log = self.partition.log
+        return Wanted(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
+
+
+class FetcherSettings:
+    """What a fetcher heeds; read afresh where it may change while the broker runs."""
+
+    def __init__(
+        self,
+        *,
+        endpoint: Callable[[int], tuple[str, int] | None],
+        broker_epoch: Callable[[], int],
+        limits: FetchLimits,
+        backoff_seconds: float,
+        socket_timeout_seconds: float,
+    ) -> None:
+        """`endpoint` tells where a broker listens for other brokers now, None where it is not known."""
+        self.endpoint = endpoint
+        self.broker_epoch = broker_epoch
+        self.limits = limits
+        self.backoff_seconds = backoff_seconds
+        self.socket_timeout_seconds = socket_timeout_seconds
+
+
+def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
+    """Where to cut a log whose leader's largest epoch not beyond our last is `leader_epoch`, ending at `leader_end` (KIP-279).
+
+    If we know that epoch, we agree up to where it ends first, here or there; if not, what we have of later epochs goes, and the next fetch finds out more.
+    """
+    own_end, own_epoch = log.end_offset_for_epoch(leader_epoch)
+    if own_epoch == -1:
+        return min(leader_end, log.log_end_offset)
+    if own_epoch != leader_epoch:
+        return min(own_end, log.log_end_offset)
+    return min(own_end, leader_end, log.log_end_offset)

@@ -1,0 +1,74 @@
+"""Replication of one broker put together: following leaders, keeping in-sync sets, and what both ask of the metadata."""
+
+from __future__ import annotations
+
+import trio
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.logging import Loggers
+from kraft.handlers.metadata_cache import MetadataCache
+from kraft.replication.alter_partition_manager import AlterPartitionManager
+from kraft.replication.following import FetcherSettings
+from kraft.replication.isr_policy import IsrRules
+from kraft.replication.replica_fetch_session import FetchLimits
+from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
+from kraft.replication.replica_manager import ReplicaManager
+from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
+from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.world.ports import World
+
+
+class BrokerReplication:
+    """Made before the first metadata comes; `run` works until cancelled."""
+
+    def __init__(
+        self,
+        world: World,
+        config: NodeConfig,
+        replicas: ReplicaManager,
+        metadata: MetadataCache,
+        lifecycle: BrokerLifecycleManager,
+        channel: NodeToControllerChannel,
+        loggers: Loggers,
+    ) -> None:
+        self._world = world
+        self._config = config
+        self._replicas = replicas
+        self._metadata = metadata
+        self._lifecycle = lifecycle
+        self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
+        self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
+        replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
+        replicas.reconsider_isr = self.isr.reconsider
+        replicas.on_role_change(self.fetchers.role_changed)
+
+    async def run(self) -> None:
+        """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch (KIP-903)."""
+        await self._lifecycle.registered.wait()
+        async with trio.open_nursery() as replication_nursery:
+            replication_nursery.start_soon(self.isr.run)
+            replication_nursery.start_soon(self.fetchers.run)
+            while True:
+                await self._world.clock.sleep(self._lag_seconds_max() / 2)
+                self.isr.reconsider_all(self._replicas)
+
+    def _broker_epoch(self) -> int:
+        return self._lifecycle.epoch
+
+    def _lag_seconds_max(self) -> float:
+        return self._config.seconds("replica.lag.time.max.ms")
+
+    def _fetcher_settings(self) -> FetcherSettings:
+        config = self._config
+        return FetcherSettings(
+            endpoint=lambda broker: self._metadata.endpoint_of(broker, config.inter_broker_listener_name),
+            broker_epoch=self._broker_epoch,
+            limits=FetchLimits(
+                wait_ms_max=config.integer("replica.fetch.wait.max.ms"),
+                bytes_min=config.integer("replica.fetch.min.bytes"),
+                response_bytes_max=config.integer("replica.fetch.response.max.bytes"),
+                partition_bytes_max=config.integer("replica.fetch.max.bytes"),
+            ),
+            backoff_seconds=config.seconds("replica.fetch.backoff.ms"),
+            socket_timeout_seconds=config.seconds("replica.socket.timeout.ms"),
+        )
