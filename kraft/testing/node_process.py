@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -23,11 +24,14 @@ class NodeFailed(Exception):
 class NodeProcess:
     """One node. Ports are chosen at the first start and kept over restarts. Use as a context manager: whatever happens, no process is left behind."""
 
-    def __init__(self, directory: str | Path, *arguments: str, admin: bool = False, environment: dict[str, str] | None = None) -> None:
-        """`arguments` are further options of kraft-node. Logs go to `kraft-node.log` beside the data."""
+    def __init__(
+        self, directory: str | Path, *arguments: str, admin: bool = False, environment: dict[str, str] | None = None, disks: Sequence[str] = ("data",)
+    ) -> None:
+        """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to `kraft-node.log` beside the data."""
         self.directory = Path(directory)
         self.arguments = arguments
         self.environment = environment or {}
+        self.data_directories = ",".join(str(self.directory / name) for name in disks)
         self._listen = "127.0.0.1:0"
         self._controller_listen = "127.0.0.1:0"
         self._admin = "127.0.0.1:0" if admin else "off"
@@ -38,7 +42,7 @@ class NodeProcess:
         """Start and wait until it serves. Raises NodeFailed."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(self.directory / "data"), "--listen", self._listen]
+        command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", self.data_directories, "--listen", self._listen]
         command += ["--controller-listen", self._controller_listen, "--admin", self._admin, *self.arguments]
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment})
@@ -83,6 +87,13 @@ class NodeProcess:
         except subprocess.TimeoutExpired:
             self.kill()
             raise NodeFailed(f"the node did not stop within {STOP_SECONDS_MAX:g} s:\n{self.log_tail()}") from None
+        self._close_output()
+        return code
+
+    def wait(self, seconds: float = STOP_SECONDS_MAX) -> int:
+        """Wait until it ends by itself; returns the exit code. Raises subprocess.TimeoutExpired."""
+        assert self.process is not None
+        code = self.process.wait(seconds)
         self._close_output()
         return code
 
