@@ -87,15 +87,14 @@ class LogFlusher:
             waiters, queue.waiters = queue.waiters, []
             failures = await self._sync(path, queue, waiters) if queue.failure is None else {}
             for waiter in waiters:
-                waiter.failure = queue.failure or failures.get(id(waiter.log))
+                waiter.failure = queue.failure or failures.get(waiter.log)
                 waiter.event.set()
 
-    async def _sync(self, path: str, queue: _DirectoryQueue, waiters: list[_Waiter]) -> dict[int, KraftError]:
-        """What went wrong, by the log's identity. A disk that fails is noted in `queue`."""
-        logs = {id(waiter.log): waiter.log for waiter in waiters if waiter.log.recovery_point < waiter.needs}  # unordered: told apart only, kept as they came
-        failures: dict[int, KraftError] = {}
+    async def _sync(self, path: str, queue: _DirectoryQueue, waiters: list[_Waiter]) -> dict[UnifiedLog, KraftError]:
+        """What went wrong, by log. A disk that fails is noted in `queue`."""
+        failures: dict[UnifiedLog, KraftError] = {}
         jobs: list[tuple[UnifiedLog, FlushJob]] = []
-        for log in logs.values():
+        for log in dict.fromkeys(waiter.log for waiter in waiters if waiter.log.recovery_point < waiter.needs):
             try:
                 job = log.prepare_flush()
             except StorageError as problem:
@@ -116,11 +115,11 @@ class LogFlusher:
                 self._failed(path, queue, log, outcome, failures)
         return failures
 
-    def _failed(self, path: str, queue: _DirectoryQueue, log: UnifiedLog, problem: StorageError, failures: dict[int, KraftError]) -> None:
+    def _failed(self, path: str, queue: _DirectoryQueue, log: UnifiedLog, problem: StorageError, failures: dict[UnifiedLog, KraftError]) -> None:
         if isinstance(problem, OutOfResources):
-            failures[id(log)] = problem
+            failures[log] = problem
         elif not self._is_current(log):
-            failures[id(log)] = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{log.topic_partition} is not here any more")
+            failures[log] = ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{log.topic_partition} is not here any more")
         else:
             queue.failure = problem
             self._directory_failed(path, str(problem))

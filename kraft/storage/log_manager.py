@@ -305,10 +305,7 @@ class LogManager:
     # Stop
 
     def close_logs(self) -> Iterator[UnifiedLog]:
-        """Flush and close every log, one at each step; blocks. A disk that fails takes its directory offline.
-
-        Faster where threads are at hand: `prepare_close` of many logs, their jobs run side by side (the kernel merges the syncs), `finish_close`.
-        """
+        """Flush and close every log, one at each step; blocks. A disk that fails takes its directory offline."""
         for log in self.logs():
             try:
                 log.close()

@@ -105,7 +105,7 @@ def test_what_timed_out_waits_no_longer() -> None:
 def test_an_in_sync_set_that_shrank_after_the_append_is_told() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
-            topic = made.topic("t", replicas=(NODE, 2), **{"min_insync_replicas": "2"})
+            topic = made.topic("t", replicas=(NODE, 2), min_insync_replicas="2")
             waiting = made.dispatch(produce(("t", 0, batch(b"a"))), 12)
             assert not isinstance(waiting, Reply)
             made.partition("t").follower_fetched(2, 1, 0, 1, universe.time.now)

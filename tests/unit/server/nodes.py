@@ -60,7 +60,7 @@ async def running(universe: Universe, config: NodeConfig) -> AsyncIterator[Runni
         async def body(_: SimulatedWorld) -> None:
             try:
                 await run_node(config, world, task_status=task_status)
-            except Exception as problem:
+            except Exception as problem:  # noqa: BLE001  # Whatever it was, the test looks at it.
                 run.failure = problem
 
         await universe.live(world, body)
@@ -78,7 +78,7 @@ async def start_fails(universe: Universe, config: NodeConfig) -> BaseException:
     """What a node that cannot start raises."""
     try:
         await run_node(config, world_of(universe))
-    except Exception as problem:
+    except Exception as problem:  # noqa: BLE001  # Likewise.
         return problem
     raise AssertionError("the node started")
 
@@ -99,4 +99,4 @@ async def fetch(client: ClientConnection, name: str, index: int) -> tuple[int, l
     topics = [FetchTopic(topic=name, partitions=[FetchPartition(partition=index, partition_max_bytes=1 << 20)])]
     response = await client.call(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, session_epoch=-1, topics=topics), version=12)
     answer = response.responses[0].partitions[0]
-    return answer.error_code, [bytes(record.value) for found in batches(answer.records or b"") for record in found.records()]
+    return answer.error_code, [bytes(record.value or b"") for found in batches(answer.records or b"") for record in found.records()]

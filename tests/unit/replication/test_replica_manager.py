@@ -1,0 +1,133 @@
+"""Metadata reaches replicas: topics come and go, directories fail, and what is lost is never made anew."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+import trio
+
+from kraft.common.errors import ApiError, NotLeader, StorageError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
+
+
+def append(made: Broker, index: int = 0) -> None:
+    made.partition("t", index).append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
+
+
+def names(universe: Universe, path: str) -> list[str]:
+    return [name for name in universe.world_of("broker").files.list_directory(path) if name.startswith("t-")]
+
+
+def test_a_replica_on_a_failed_directory_stays_away_whatever_the_metadata_says() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            topic = made.topic("t")
+            append(made)
+            home = made.partition("t").log.directory.rpartition("/")[0]
+            made.replicas.directory_failed(home, "test")
+            made.change(topic, leader=NODE)
+            made.change(topic, isr=[NODE])
+            with pytest.raises(StorageError):
+                made.partition("t")
+            assert not names(universe, "/b" if home == "/a" else "/a")
+            made.delete_topic(topic)
+            with pytest.raises(ApiError) as caught:
+                made.partition("t")
+            assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            made.topic("t")
+            append(made)
+
+    simulate(play)
+
+
+def test_a_directory_without_replicas_that_fails_is_reported_as_well() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            told: list[str] = []
+            made.replicas.on_directory_failure(told.append)
+            made.replicas.directory_failed("/b", "test")
+            made.replicas.directory_failed("/b", "again")
+            assert told == ["/b"]
+
+    simulate(play)
+
+
+def test_a_deletion_that_fails_takes_the_directory_offline_and_not_the_node() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            topic = made.topic("t")
+            append(made)
+            home = made.partition("t").log.directory.rpartition("/")[0]
+            universe.disk("broker").faults = [Fault("rename", errno.EIO, "/t-0")]
+            made.delete_topic(topic)
+            assert [directory.path for directory in made.logs.online()] == ["/b" if home == "/a" else "/a"]
+
+    simulate(play)
+
+
+def test_whoever_waits_for_a_topic_that_is_deleted_is_told_at_once() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t")
+            topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=1000)])]
+            waiting = made.dispatch(FetchRequest(max_wait_ms=60_000, min_bytes=1, session_epoch=-1, topics=topics), 12)
+            answers = []
+
+            async def wait() -> None:
+                answers.append(decoded(1, 12, await waiting))  # type: ignore[misc]  # Nothing is there: it waits.
+
+            began = universe.time.now
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(1)
+                made.delete_topic(topic)
+            assert universe.time.now - began < 2
+            assert answers[0].responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    simulate(play)
+
+
+def test_a_topic_of_the_same_name_gets_a_log_of_its_own() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            first = made.topic("t")
+            append(made)
+            made.delete_topic(first)
+            second = made.topic("t")
+            partition = made.partition("t")
+            assert (partition.topic_id, partition.log.topic_id, partition.log.log_end_offset) == (second, second, 0)
+
+    simulate(play)
+
+
+def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside_at_the_start() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            await made.replicas.flusher.flush(made.partition("t").log)
+        async with broker(universe) as made:
+            made.topic("unrelated")  # Takes the first id: the second is the new topic's.
+            made.topic("t")
+            assert made.partition("t").log.log_end_offset == 0
+            files = universe.world_of("broker").files
+            assert [name.endswith("-stray") for name in files.list_directory("/data") if name.startswith("t-0")] == [True]
+
+    simulate(play)
+
+
+def test_a_partition_led_elsewhere_names_its_leader() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t", replicas=(NODE, 2))
+            made.change(topic, leader=2)
+            with pytest.raises(NotLeader) as caught:
+                made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
+            assert (caught.value.leader_id, caught.value.leader_epoch) == (2, 1)
+
+    simulate(play)
