@@ -17,6 +17,8 @@ from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visib
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse, CreatePartitionsTopicResult
 from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -130,6 +132,13 @@ def _delegate_to_raft(method: str) -> Callable[[Any, RequestContext, ControllerS
     return serve
 
 
+async def _broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext, node: ControllerServices) -> BrokerHeartbeatResponse:
+    """The end of the connection that a broker's heartbeats come by is a reason to ask whether the broker still lives."""
+    broker_id = request.broker_id
+    context.peer.left = lambda: node.controller.broker_connection_lost(broker_id)
+    return await node.controller.broker_heartbeat(request, ControllerRequestContext(context.api_version, context.principal))
+
+
 async def _update_features(request: UpdateFeaturesRequest, context: RequestContext, node: ControllerServices) -> UpdateFeaturesResponse:
     """kraft.version belongs to the quorum: it is asked first whether it can be raised, and raises it last, when everything else is decided."""
     wanted = [update.max_version_level for update in request.feature_updates if update.feature == KRAFT_VERSION]
@@ -179,7 +188,7 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _update_features),
     _controller_api(ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker")),
     _controller_api(ApiKey.BROKER_REGISTRATION, between(0, 4), _delegate("register_broker")),
-    _controller_api(ApiKey.BROKER_HEARTBEAT, between(0, 2), _delegate("broker_heartbeat")),
+    _controller_api(ApiKey.BROKER_HEARTBEAT, between(0, 2), _broker_heartbeat),
     _controller_api(ApiKey.CONTROLLER_REGISTRATION, between(0, 0), _delegate("register_controller")),
     _controller_api(ApiKey.ALLOCATE_PRODUCER_IDS, between(0, 0), _delegate("allocate_producer_ids")),
     _controller_api(ApiKey.ALTER_PARTITION, between(2, 3), _delegate("alter_partition")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from kraft.world.ports import Buffer, File
@@ -38,9 +38,9 @@ NO_REPLY = Reply(())
 
 
 class Peer:
-    """What a request may know of its connection."""
+    """What a request may know of its connection. `left` is called when the other side has ended it."""
 
-    __slots__ = ("client_software", "host", "listener", "local_host", "local_port", "state")
+    __slots__ = ("client_software", "host", "left", "listener", "local_host", "local_port", "state")
 
     def __init__(self, host: str, listener: str, local: tuple[str, int]) -> None:
         self.host = host
@@ -48,6 +48,7 @@ class Peer:
         self.local_host, self.local_port = local
         self.client_software = ("", "")
         self.state: dict[str, object] | None = None
+        self.left: Callable[[], None] | None = None
 
 
 class Dispatcher(Protocol):

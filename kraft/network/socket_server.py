@@ -104,6 +104,8 @@ class SocketServer:
         finally:
             del self.connections[key]
             self._counts.closed(host)
+        if connection.peer.left is not None:
+            connection.peer.left()
 
     async def _close_idle(self) -> None:
         period = max(self.limits.idle_seconds_max / 10, 0.05)
