@@ -1,0 +1,154 @@
+"""A broker's standing with the controller: registered, unfenced, fenced again, and on its way out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.errors import ApiError
+from kraft.common.logging import Loggers
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
+from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
+from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
+from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
+from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager, BrokerState
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import CLUSTER, ScriptedController, simulate
+
+
+class Scene:
+    """A manager and a controller that registers it at epoch 42 and unfences it once it knows offset 10."""
+
+    def __init__(self, universe: Universe) -> None:
+        self.universe = universe
+        self.events: list[Any] = []
+        self.controller = ScriptedController()
+        self.offset = 0
+        self.fenced = False
+        self.heartbeat_code = 0
+        self.registration_codes: list[int] = []
+        self.controller.answers[BrokerRegistrationRequest.API_KEY] = self._register
+        self.controller.answers[BrokerHeartbeatRequest.API_KEY] = self._beat
+        world = universe.world_for("broker")
+        log = Loggers(self.events.append, world.clock).get("lifecycle")
+        config = load_node_config(sets=["initial.broker.registration.timeout.ms=2000"])
+        self.manager = BrokerLifecycleManager(world, config, CLUSTER, self.controller, lambda: self.offset, log)  # type: ignore[arg-type]
+
+    def _register(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        code = self.registration_codes.pop(0) if self.registration_codes else 0
+        return BrokerRegistrationResponse(error_code=code, broker_epoch=-1 if code else 42)
+
+    def _beat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
+        fenced = self.fenced or request.current_metadata_offset < 10
+        return BrokerHeartbeatResponse(error_code=self.heartbeat_code, is_fenced=fenced, should_shut_down=request.want_shut_down)
+
+    def beats(self) -> list[BrokerHeartbeatRequest]:
+        return [request for request in self.controller.asked if isinstance(request, BrokerHeartbeatRequest)]
+
+
+def play(scene: Callable[[Scene], Awaitable[None]], codes: tuple[int, ...] = ()) -> None:
+    async def main(universe: Universe) -> None:
+        made = Scene(universe)
+        made.registration_codes = list(codes)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.manager.run, [], [b"d" * 16], 17)
+            await scene(made)
+            nursery.cancel_scope.cancel()
+
+    simulate(main)
+
+
+def test_it_registers_and_serves_once_its_metadata_is_caught_up() -> None:
+    async def scene(made: Scene) -> None:
+        await made.universe.sleep(1)
+        request = made.controller.asked[0]
+        assert (request.previous_broker_epoch, request.log_dirs, request.cluster_id) == (17, [b"d" * 16], CLUSTER)
+        assert made.manager.epoch == 42
+        assert not made.manager.unfenced.is_set()
+        made.offset = 10
+        made.manager.poke()
+        await made.manager.unfenced.wait()
+        assert made.manager.state == BrokerState.RUNNING
+
+    play(scene)
+
+
+def test_it_comes_again_until_its_predecessor_is_given_up() -> None:
+    async def scene(made: Scene) -> None:
+        await made.universe.sleep(1)
+        assert made.manager.epoch == 42
+
+    play(scene, (ErrorCode.DUPLICATE_BROKER_REGISTRATION, ErrorCode.NOT_CONTROLLER))
+
+
+@pytest.mark.parametrize(
+    ("codes", "final"),
+    [((ErrorCode.INCONSISTENT_CLUSTER_ID,), ErrorCode.INCONSISTENT_CLUSTER_ID), ((ErrorCode.DUPLICATE_BROKER_REGISTRATION,) * 100, 101)],
+)
+def test_a_refusal_for_good_ends_the_broker_with_its_reason(codes: tuple[int, ...], final: int) -> None:
+    async def main(universe: Universe) -> None:
+        made = Scene(universe)
+        made.registration_codes = list(codes)
+        with pytest.raises(ApiError) as caught:
+            await made.manager.run([], [], -1)
+        assert caught.value.code == final
+
+    simulate(main)
+
+
+def test_a_heartbeat_that_is_refused_is_tried_again_with_one_log_line() -> None:
+    async def scene(made: Scene) -> None:
+        made.offset, made.heartbeat_code = 10, ErrorCode.STALE_BROKER_EPOCH
+        await made.universe.sleep(5)
+        assert len(made.beats()) > 10
+        assert [event["event"] for event in made.events].count("heartbeat refused") == 1
+        made.heartbeat_code = 0
+        await made.manager.unfenced.wait()
+
+    play(scene)
+
+
+def test_heartbeats_keep_their_interval_and_tell_of_lost_directories_at_once() -> None:
+    async def scene(made: Scene) -> None:
+        made.offset = 10
+        await made.manager.unfenced.wait()
+        before = len(made.beats())
+        await made.universe.sleep(20)
+        assert 9 <= len(made.beats()) - before <= 11
+        made.manager.offline_directories.append(b"d" * 16)
+        made.manager.poke()
+        await made.universe.sleep(0.01)
+        assert made.beats()[-1].offline_log_dirs == [b"d" * 16]
+
+    play(scene)
+
+
+def test_fenced_again_it_goes_on_and_may_be_unfenced_again() -> None:
+    async def scene(made: Scene) -> None:
+        made.offset = 10
+        await made.manager.unfenced.wait()
+        made.fenced = True
+        await made.universe.sleep(5)
+        assert made.manager.fenced
+        made.fenced = False
+        await made.universe.sleep(1)
+        assert not made.manager.fenced
+
+    play(scene)
+
+
+def test_controlled_shutdown_waits_for_the_controllers_word() -> None:
+    async def scene(made: Scene) -> None:
+        made.offset = 10
+        await made.manager.unfenced.wait()
+        made.manager.begin_controlled_shutdown()
+        await made.manager.may_stop.wait()
+        assert made.beats()[-1].want_shut_down
+        assert made.manager.state == BrokerState.SHUTTING_DOWN
+
+    play(scene)

@@ -1,0 +1,77 @@
+"""The coordinators' log over this broker's replicas."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import NotLeader, StorageError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.server.partition_log import PartitionLog
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import NODE, broker, simulate
+
+OFFSETS = TopicPartition("__consumer_offsets", 0)
+
+
+def test_what_is_appended_is_read_back_and_committed() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log, told = PartitionLog(made.replicas), list[int]()
+            end = log.on_high_watermark(OFFSETS, told.append)
+            now = made.world.clock.wall_ms()
+            assert await log.append(OFFSETS, 0, [(b"k1", b"v1"), (b"k2", None)], now) == 1
+            assert told == [2]
+            found = await log.read(OFFSETS, 0)
+            assert all(isinstance(batch, RecordBatch) for batch in found)
+            assert [(record.offset, bytes(record.key or b""), record.value and bytes(record.value)) for batch in found for record in batch.records()] == [
+                (0, b"k1", b"v1"),
+                (1, b"k2", None),
+            ]
+            assert await log.read(OFFSETS, 2) == ()
+            end()
+            await log.append(OFFSETS, 0, [(b"k1", b"v2")], now)
+            assert (told, log.high_watermark(OFFSETS), log.log_start_offset(OFFSETS)) == ([2], 3, 0)
+
+    simulate(play)
+
+
+def test_only_the_leader_of_exactly_that_epoch_appends() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic(OFFSETS.topic, replicas=(NODE, 2), cleanup_policy="compact")
+            log = PartitionLog(made.replicas)
+            for epoch in (-1, 1):
+                with pytest.raises(NotLeader):
+                    await log.append(OFFSETS, epoch, [(b"k", b"v")], made.world.clock.wall_ms())
+            made.change(topic, leader=2)
+            with pytest.raises(NotLeader):
+                await log.append(OFFSETS, 1, [(b"k", b"v")], made.world.clock.wall_ms())
+            with pytest.raises(NotLeader):
+                log.high_watermark(OFFSETS)
+
+    simulate(play)
+
+
+def test_with_flush_messages_an_append_returns_once_it_is_durable() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact", flush_messages="1")
+            log = PartitionLog(made.replicas)
+            await log.append(OFFSETS, 0, [(b"k", b"v")], made.world.clock.wall_ms())
+            assert made.partition(OFFSETS.topic).log.recovery_point == 1
+            assert log.high_watermark(OFFSETS) == 1
+
+    simulate(play)
+
+
+def test_a_lost_directory_is_a_storage_error() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            made.replicas.directory_failed(made.partition(OFFSETS.topic).log.directory.rpartition("/")[0], "test")
+            with pytest.raises(StorageError):
+                await PartitionLog(made.replicas).append(OFFSETS, 0, [(b"k", b"v")], made.world.clock.wall_ms())
+
+    simulate(play)
