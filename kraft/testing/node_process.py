@@ -25,15 +25,22 @@ class NodeProcess:
     """One node. Ports are chosen at the first start and kept over restarts. Use as a context manager: whatever happens, no process is left behind."""
 
     def __init__(
-        self, directory: str | Path, *arguments: str, admin: bool = False, environment: dict[str, str] | None = None, disks: Sequence[str] = ("data",)
+        self,
+        directory: str | Path,
+        *arguments: str,
+        admin: bool = False,
+        environment: dict[str, str] | None = None,
+        disks: Sequence[str] = ("data",),
+        listen: str = "127.0.0.1:0",
+        controller_listen: str = "127.0.0.1:0",
     ) -> None:
         """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to `kraft-node.log` beside the data."""
         self.directory = Path(directory)
         self.arguments = arguments
         self.environment = environment or {}
         self.data_directories = ",".join(str(self.directory / name) for name in disks)
-        self._listen = "127.0.0.1:0"
-        self._controller_listen = "127.0.0.1:0"
+        self._listen = listen
+        self._controller_listen = controller_listen
         self._admin = "127.0.0.1:0" if admin else "off"
         self.process: subprocess.Popen[str] | None = None
         self.ready: dict[str, str] = {}
