@@ -65,6 +65,10 @@ class PendingBatch:
         self.epoch = -1
         self.sequence = -1
 
+    def takes(self, size: int, batch_bytes: int) -> bool:
+        """Whether a record may join. None may once the batch was sent, also when it waits to be sent again: its bytes are made."""
+        return self.encoded is None and self.bytes_estimated + size <= batch_bytes
+
     def add(self, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int) -> None:
         self.records.append(Record(len(self.records), delivery.timestamp, key, value, headers))
         self.deliveries.append(delivery)
@@ -104,7 +108,7 @@ class Accumulator:
         queue = self.queues.get(partition)
         if queue is None:
             queue = self.queues[partition] = PartitionQueue(partition)
-        if not queue.batches or queue.batches[-1].bytes_estimated + size > self._batch_bytes:
+        if not queue.batches or not queue.batches[-1].takes(size, self._batch_bytes):
             queue.batches.append(PendingBatch(deadline))
         queue.batches[-1].add(delivery, key, value, headers, size)
         self._bytes += size

@@ -21,4 +21,6 @@ def check(code: int, what: str, message: str | None = None) -> None:
 
 
 def api_error(code: int, what: str, message: str | None = None) -> ApiError:
+    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and message in (None, "", message_of(code)):
+        message = "there is no such topic or partition"  # The protocol's own sentence speaks of one broker.
     return ApiError(code, f"{what}: {message or message_of(code)} ({name_of(code)})")
