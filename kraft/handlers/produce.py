@@ -34,6 +34,7 @@ from kraft.storage.log_validator import AppendOrigin, NotOneBatch, RecordsReject
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
+    from kraft.storage.log_append import LogAppendInfo
 
 API = Handler(ApiKey.PRODUCE, between(3, 13), advertised_min=0, overtakes=True)
 
@@ -84,15 +85,8 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
                     _check_codec(data.records)
                 partition = broker.replicas.partition(name, data.index)
                 info = partition.append(data.records, acks, now_ms, AppendOrigin.CLIENT)  # type: ignore[arg-type]  # Null records are refused above.
-                answer.base_offset = info.first_offset
-                answer.log_append_time_ms = info.log_append_time_ms
-                answer.log_start_offset = info.log_start_offset
-                log = partition.log
-                if info.rolled:
-                    broker.replicas.flusher.flush_later(log)
-                needs_flush = partition.durable_end() < log.log_end_offset
-                if needs_flush or (acks == -1 and info.last_offset >= log.high_watermark):
-                    unsettled.append(_Unsettled(partition, partition.leader_epoch, answer, info.last_offset + 1, needs_flush))
+                if not _settled(answer, partition, info, acks, broker):
+                    unsettled.append(_Unsettled(partition, partition.leader_epoch, answer, info.last_offset + 1))
             except EXPECTED as problem:
                 failed = True
                 _fail(answer, problem, name, context, broker)
@@ -105,6 +99,17 @@ def produce(frame: memoryview, position: int, context: RequestContext, broker: B
     if acks == 0:
         return Reply((), close_after=True) if failed else NO_REPLY
     return _reply(topics, failed, context, broker)
+
+
+def _settled(answer: PartitionProduceResponse, partition: Partition, info: LogAppendInfo, acks: int, broker: BrokerServices) -> bool:
+    """Fill in the answer for what was appended; whether it may leave at once."""
+    answer.base_offset = info.first_offset
+    answer.log_append_time_ms = info.log_append_time_ms
+    answer.log_start_offset = info.log_start_offset
+    log = partition.log
+    if info.rolled:
+        broker.replicas.flusher.flush_later(log)
+    return partition.durable_end() >= log.log_end_offset and (acks != -1 or info.last_offset < log.high_watermark)
 
 
 def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
@@ -155,19 +160,19 @@ def _fail(answer: PartitionProduceResponse, problem: Exception, topic: str, cont
 
 
 class _Unsettled:
-    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if `needs_flush`, and below the high watermark if acks=all,
+    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if flush.messages asks for it, and below the high watermark
 
-    both while this replica leads in `leader_epoch`, the epoch of the append: in a later one other records may stand at these offsets.
+    if acks=all, both while this replica leads in `leader_epoch`, the epoch of the append: in a later one other records may stand at these offsets.
     """
 
     __slots__ = ("answer", "leader_epoch", "needs_flush", "partition", "required_offset")
 
-    def __init__(self, partition: Partition, leader_epoch: int, answer: PartitionProduceResponse, required_offset: int, needs_flush: bool) -> None:
+    def __init__(self, partition: Partition, leader_epoch: int, answer: PartitionProduceResponse, required_offset: int) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.answer = answer
         self.required_offset = required_offset
-        self.needs_flush = needs_flush
+        self.needs_flush = partition.durable_end() < partition.log.log_end_offset
 
 
 async def _settle(

@@ -125,10 +125,7 @@ class BrokerServer:
             producer_ids=self.producer_ids,
         )
         self.dispatcher = RequestDispatcher(registry, self.services, world.clock, loggers.get("requests"))
-        limits = connection_limits(config)
-        self.socket_servers = {
-            endpoint.name: SocketServer(world, endpoint.name, limits, counts, self.dispatcher, loggers.get("network")) for endpoint in config.broker_listeners
-        }
+        self.socket_servers = _socket_servers(world, config, counts, self.dispatcher, loggers)
         self.log_tasks = LogTasks(
             world, logs, self.replicas.flusher, lambda: self.configs.effective(self.metadata.image), self.replicas.directory_failed, loggers.get("logs")
         )
@@ -186,6 +183,12 @@ class BrokerServer:
         self.replication.fetchers.settle()
         if self.lifecycle.fenced:
             self.lifecycle.poke()
+
+
+def _socket_servers(world: World, config: NodeConfig, counts: ConnectionCounts, dispatcher: RequestDispatcher, loggers: Loggers) -> dict[str, SocketServer]:
+    """One for each listener of the broker, by its name."""
+    limits, log = connection_limits(config), loggers.get("network")
+    return {endpoint.name: SocketServer(world, endpoint.name, limits, counts, dispatcher, log) for endpoint in config.broker_listeners}
 
 
 def connection_limits(config: NodeConfig) -> ConnectionLimits:

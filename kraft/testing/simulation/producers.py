@@ -8,7 +8,8 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from kraft.protocol.records.compression import ZSTD
+from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
 from kraft.testing.simulation.history import FAILED, History, Partition, Send
 from kraft.testing.simulation.session import Refused, Session, Unanswered
 
@@ -19,6 +20,7 @@ TRY_AGAIN = {
     ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE,
 }  # fmt: skip
+ZSTD_VERSION = 7  # Older clients do not know that codec (KIP-110).
 NOT_APPENDED = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS}
 IDENTITY_LOST = {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 
@@ -84,8 +86,11 @@ class Producer:
         """Whether the send has ended, well or badly."""
         topic, partition = self._partition
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
+        low, high = PRODUCE_VERSIONS
+        if RecordBatch(batch).codec == ZSTD:
+            low = ZSTD_VERSION
         try:
-            response = await self._session.call(ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), *PRODUCE_VERSIONS)
+            response = await self._session.call(ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), low, high)
         except Unanswered:
             return not self._idempotent
         answer = response.responses[0].partition_responses[0]
