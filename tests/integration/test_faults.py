@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import threading
 import time
 from pathlib import Path
@@ -113,11 +112,14 @@ def crash_while_starting(node: NodeProcess, after_seconds: float) -> None:
         except NodeFailed:
             pass  # As intended.
 
+    before = node.process
     starter = threading.Thread(target=start)
     starter.start()
+    while node.process is before:
+        time.sleep(0.001)
     time.sleep(after_seconds)
     assert node.process is not None
-    os.kill(node.pid, signal.SIGKILL)
+    node.process.kill()
     starter.join()
     node.kill()
 
