@@ -84,7 +84,8 @@ def _respond(request: MetadataRequest, refusals: dict[str, int], context: Reques
     version = context.api_version
     nodes = broker.metadata.live_brokers(context.peer.listener)
     response = MetadataResponse(cluster_id=broker.cluster_id)
-    response.brokers = [MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in nodes]
+    listed = broker.metadata.listed_brokers(context.peer.listener)
+    response.brokers = [MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in listed]
     response.controller_id = some_live_broker([node.id for node in nodes], broker)
     live = frozenset(node.id for node in nodes)
     topics = broker.metadata.image.topics

@@ -18,6 +18,10 @@ ENCODED_ANSWERS_MAX = 64
 ENCODED_KEY_BYTES_MAX = 64 * 1024
 
 
+LATELY_SECONDS = 9.0
+"""Kafka's session timeout: for so long it would still list a broker that died."""
+
+
 class BrokerNode(NamedTuple):
     """A broker as a client of one listener reaches it."""
 
@@ -34,6 +38,7 @@ class MetadataCache:
         self._clock = clock
         self._changed = trio.Event()
         self._nodes: dict[str, tuple[BrokerNode, ...]] = {}
+        self._lately: dict[int, float] = {}
         self.encoded: dict[tuple[int, str, bytes], bytes] = {}
         self.image = image
         self.offset = -1
@@ -41,6 +46,8 @@ class MetadataCache:
 
     def set(self, image: MetadataImage, offset: int, epoch: int) -> None:
         """Take over the image as of `offset` (the last record's); wakes those who wait for it."""
+        if image.cluster is not self.image.cluster:
+            self._note_deaths(image)
         self.image = image
         self.offset = offset
         self.epoch = epoch
@@ -76,6 +83,28 @@ class MetadataCache:
             found = (node_of(broker, listener) for broker in self.image.cluster.brokers.values() if not broker.fenced)
             nodes = self._nodes[listener] = tuple(node for node in found if node is not None)
         return nodes
+
+    def listed_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
+        """What Metadata lists: live brokers, and those that died a moment ago.
+
+        librdkafka takes a broker that is not listed any more apart at once, and with it, for a second, the partitions that have just found a new leader.
+        """
+        live = self.live_brokers(listener)
+        if not self._lately:
+            return live
+        now = self._clock.now()
+        self._lately = {broker: until for broker, until in self._lately.items() if until > now}
+        brokers = self.image.cluster.brokers
+        dead = [node_of(brokers[broker], listener) for broker in self._lately if broker in brokers and brokers[broker].fenced]
+        return tuple(sorted((*live, *(node for node in dead if node is not None))))
+
+    def _note_deaths(self, image: MetadataImage) -> None:
+        """Who was fenced without having said goodbye."""
+        until = self._clock.now() + LATELY_SECONDS
+        for broker in self.image.cluster.brokers.values():
+            now = image.cluster.brokers.get(broker.id)
+            if broker.is_active and now is not None and now.fenced:
+                self._lately[broker.id] = until
 
     def is_live(self, broker_id: int) -> bool:
         broker = self.image.cluster.brokers.get(broker_id)

@@ -101,7 +101,7 @@ class AlterPartitionManager:
             self.shrinks += 1
         else:
             self.expansions += 1
-        self._log.info("in-sync set proposed", topic=partition.topic, partition=partition.index, isr=list(isr), was=list(partition.isr))
+        self._log.debug("in-sync set proposed", topic=partition.topic, partition=partition.index, isr=list(isr), was=list(partition.isr))
         self._wanted[partition.topic_id, partition.index] = partition
         self._woken.set()
 
@@ -127,6 +127,7 @@ class AlterPartitionManager:
                 proposals[key] = _Proposal(partition)
         if not proposals:
             return True
+        self._log.info("in-sync sets proposed", partitions=len(proposals))
         try:
             response = await self._channel.send(self._request(proposals))
         except ApiError as problem:

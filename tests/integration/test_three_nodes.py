@@ -1,0 +1,124 @@
+"""Three processes and unmodified clients: whatever dies, nothing that was acknowledged is lost, and the replicas end up equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from tests.integration.three_nodes import NODES, ThreeNodes, Writer, three_nodes, until
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
+    with three_nodes(tmp_path_factory.mktemp("three-nodes")) as cluster:
+        yield cluster
+
+
+def assert_nothing_lost(cluster: ThreeNodes, topic: str, writer: Writer) -> None:
+    """Each acknowledged record is there, where it was acknowledged, once; in the order of writing; the same on every replica."""
+    assert not writer.failed
+    cluster.until_in_sync(topic)
+    cluster.until_identical(topic)
+    found = cluster.read(topic, len(writer.acknowledged))
+    at = {offset: value for _, offset, value in found}
+    lost = [(value, offset) for value, offset, _ in writer.acknowledged if at.get(offset) != value]
+    assert not lost
+    numbers = [int(value) for _, _, value in found]
+    assert numbers == sorted(set(numbers))
+
+
+def test_the_leader_dies_and_comes_back(cluster: ThreeNodes) -> None:
+    topic = cluster.create("leader-dies")
+    with Writer(cluster, topic) as writer:
+        writer.more(200)
+        victim = cluster.leader(topic)
+        cluster.nodes[victim].kill()
+        writer.more(200)
+        assert cluster.leader(topic) != victim
+        cluster.nodes[victim].start()
+        cluster.until_in_sync(topic)
+        writer.more(100)
+    print(f"longest gap without an acknowledged write: {writer.longest_gap():.2f} s")
+    assert_nothing_lost(cluster, topic, writer)
+
+
+def test_every_node_dies_in_turn(cluster: ThreeNodes) -> None:
+    topic = cluster.create("each-dies")
+    with Writer(cluster, topic) as writer:
+        for node in NODES:
+            writer.more(50)
+            cluster.nodes[node].kill()
+            writer.more(50)
+            cluster.nodes[node].start()
+            cluster.until_in_sync(topic)
+    assert_nothing_lost(cluster, topic, writer)
+
+
+def test_a_rolling_restart_fails_no_write(cluster: ThreeNodes) -> None:
+    topic = cluster.create("rolling")
+    with Writer(cluster, topic) as writer:
+        for node in NODES:
+            writer.more(50)
+            assert cluster.nodes[node].stop() == 0
+            cluster.nodes[node].start()
+            cluster.until_in_sync(topic)
+    assert_nothing_lost(cluster, topic, writer)
+
+
+def test_a_group_goes_on_when_its_coordinator_dies(cluster: ThreeNodes) -> None:
+    topic = cluster.create("group-goes-on")
+    consumer = Consumer(cluster.servers(group_id="survivors", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=10_000))
+    consumer.subscribe([topic])
+    seen: list[int] = []
+
+    def read(count: int) -> None:
+        def enough() -> bool:
+            seen.extend(int(message.value() or b"-1") for message in consumer.consume(1000, 0.1) if not message.error())
+            return len(seen) >= count
+
+        until(enough, f"the group has read {len(seen)} of {count}")
+
+    try:
+        with Writer(cluster, topic) as writer:
+            read(100)
+            consumer.commit(asynchronous=False)
+            committed = consumer.committed([TopicPartition(topic, 0)], timeout=30)[0].offset
+            victim = cluster.leader("__consumer_offsets", _coordinator_partition("survivors"))
+            cluster.nodes[victim].kill()
+            writer.more(100)
+            read(len(seen) + 100)
+            assert consumer.committed([TopicPartition(topic, 0)], timeout=30)[0].offset == committed
+            consumer.commit(asynchronous=False)
+            cluster.nodes[victim].start()
+            writer.more(50)
+        read(len(writer.acknowledged))
+    finally:
+        consumer.close()
+    assert sorted(set(seen)) == sorted(int(value) for value, _, _ in writer.acknowledged)
+
+
+def _coordinator_partition(group: str) -> int:
+    hashed = 0
+    for letter in group:
+        hashed = (31 * hashed + ord(letter)) & 0xFFFFFFFF
+    return (hashed & 0x7FFFFFFF if hashed < 1 << 31 else abs(hashed - (1 << 32))) % 50
+
+
+def test_too_few_in_sync_replicas_refuse_writes_for_all(cluster: ThreeNodes) -> None:
+    topic = cluster.create("two-die")
+    with Writer(cluster, topic) as writer:
+        writer.more(50)
+        leader = cluster.leader(topic)
+        others = [node for node in NODES if node != leader]
+        for node in others:
+            cluster.nodes[node].kill()
+        time.sleep(1)
+        while_alone = len(writer.acknowledged)
+        time.sleep(1)
+        assert len(writer.acknowledged) == while_alone, "acknowledged by one replica where two are asked for"
+        cluster.start(others)
+        writer.more(50)
+    assert_nothing_lost(cluster, topic, writer)

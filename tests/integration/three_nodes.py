@@ -1,0 +1,187 @@
+"""Three nodes in three processes, each broker and controller, and what tests do to them with unmodified clients."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.testing.node_process import NodeProcess
+from tests.java.kafka import free_ports
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+NODES = (1, 2, 3)
+WAIT_SECONDS_MAX = 60.0
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS_MAX) -> Any:
+    """What `condition` returns as soon as that is true."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise TimeoutError(what)
+
+
+class ThreeNodes:
+    """A cluster of static voters."""
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        ports = free_ports(6)
+        voters = ",".join(f"{node}@127.0.0.1:{ports[node + 2]}" for node in NODES)
+        common = ("--voters", voters, "--format", "--cluster-id", CLUSTER_ID, *arguments)
+        self.nodes = {
+            node: NodeProcess(
+                directory / str(node),
+                "--node-id",
+                str(node),
+                *common,
+                listen=f"127.0.0.1:{ports[node - 1]}",
+                controller_listen=f"127.0.0.1:{ports[node + 2]}",
+            )
+            for node in NODES
+        }
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+
+    def start(self, nodes: Sequence[int] = NODES) -> ThreeNodes:
+        """All at once: the first needs a second one for its quorum."""
+        with ThreadPoolExecutor(len(nodes)) as starters:
+            list(starters.map(lambda node: self.nodes[node].start(), nodes))
+        return self
+
+    def servers(self, **options: str | int | bool) -> dict[str, str | int | bool]:
+        return {"bootstrap.servers": self.bootstrap, "log_level": 0, **{name.replace("_", "."): value for name, value in options.items()}}
+
+    def create(self, topic: str, partitions: int = 1, **config: str) -> str:
+        wanted = NewTopic(topic, partitions, 3, config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}})
+        admin = AdminClient(self.servers())  # Kept until the answer is there.
+        admin.create_topics([wanted])[topic].result(30)
+        return topic
+
+    def partitions(self, topic: str) -> dict[int, Any]:
+        """As a client sees them, by index: leader, replicas, isrs."""
+        try:
+            return dict(AdminClient(self.servers()).list_topics(topic, timeout=10).topics[topic].partitions)
+        except KafkaException:
+            return {}
+
+    def leader(self, topic: str, partition: int = 0) -> int:
+        def known() -> int | None:
+            found = self.partitions(topic).get(partition)
+            return found.leader if found is not None and found.leader >= 0 else None
+
+        return int(until(known, f"{topic}-{partition} has no leader"))
+
+    def until_in_sync(self, topic: str) -> None:
+        """Every replica of every partition is in its in-sync set."""
+
+        def in_sync() -> bool:
+            found = self.partitions(topic)
+            return bool(found) and all(len(partition.isrs) == 3 for partition in found.values())
+
+        until(in_sync, f"{topic} is not in sync: " + "\n".join(node.log_tail(15) for node in self.nodes.values()))
+
+    def records(self, node: int, topic: str, partition: int) -> bytes:
+        """The segments of a replica on disk, one after another."""
+        directory = self.nodes[node].directory / "data" / f"{topic}-{partition}"
+        return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+    def until_identical(self, topic: str, partition: int = 0) -> bytes:
+        """Wait until all replicas have the same bytes, and return them."""
+
+        def same() -> bytes | None:
+            found = [self.records(node, topic, partition) for node in NODES]
+            return found[0] if found[0] and found[0] == found[1] == found[2] else None
+
+        return bytes(until(same, f"the replicas of {topic}-{partition} differ"))
+
+    def read(self, topic: str, expected: int, partitions: int = 1) -> list[tuple[int, int, bytes]]:
+        """(partition, offset, value) of everything committed, from the beginning."""
+        consumer = Consumer(self.servers(group_id=f"reader-{topic}", auto_offset_reset="earliest", enable_partition_eof=True, enable_auto_commit=False))
+        consumer.subscribe([topic])
+        found: list[tuple[int, int, bytes]] = []
+        ended: dict[int, bool] = {}
+        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        try:
+            while time.monotonic() < deadline and not (len(found) >= expected and len(ended) == partitions):
+                message = consumer.poll(0.5)
+                if message is None:
+                    continue
+                partition = int(message.partition() or 0)
+                if message.error():
+                    ended[partition] = True
+                    continue
+                found.append((partition, int(message.offset() or 0), bytes(message.value() or b"")))
+        finally:
+            consumer.close()
+        return found
+
+
+class Writer:
+    """An idempotent producer that writes numbered records to one partition, one after another, until it is told to stop."""
+
+    def __init__(self, cluster: ThreeNodes, topic: str, partition: int = 0) -> None:
+        self._producer = Producer(cluster.servers(enable_idempotence=True, linger_ms=0, reconnect_backoff_max_ms=500))
+        self._topic = topic
+        self._partition = partition
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._write)
+        self.acknowledged: list[tuple[bytes, int, float]] = []
+        """(value, offset, when)."""
+        self.failed: list[str] = []
+
+    def _write(self) -> None:
+        number = 0
+        while not self._stopped.is_set():
+            try:
+                self._producer.produce(self._topic, b"%d" % number, partition=self._partition, on_delivery=self._told)
+                number += 1
+            except BufferError:
+                pass  # The queue of the client is full: it waits for the cluster.
+            self._producer.poll(0.002)
+
+    def _told(self, error: Any, message: Any) -> None:
+        if error is None:
+            self.acknowledged.append((message.value(), message.offset(), time.monotonic()))
+        else:
+            self.failed.append(str(error))
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self._producer.flush(WAIT_SECONDS_MAX)
+
+    def more(self, count: int) -> None:
+        """Wait until `count` more records are acknowledged."""
+        wanted = len(self.acknowledged) + count
+        until(lambda: len(self.acknowledged) >= wanted, f"no {count} more records acknowledged, failed: {self.failed[:3]}")
+
+    def longest_gap(self) -> float:
+        """Seconds without an acknowledgement."""
+        times = sorted(when for _, _, when in self.acknowledged)
+        return max(after - before for before, after in itertools.pairwise(times))
+
+
+@contextmanager
+def three_nodes(directory: Path, *arguments: str) -> Iterator[ThreeNodes]:
+    """Whatever happens, no process is left behind."""
+    cluster = ThreeNodes(directory, *arguments)
+    try:
+        yield cluster.start()
+    finally:
+        for node in cluster.nodes.values():
+            node.__exit__(None, None, None)
