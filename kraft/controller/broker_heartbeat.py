@@ -43,6 +43,8 @@ def process_heartbeat(
     records: list[Any] = [] if following == current else _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
     heartbeats.touch(request.broker_id, fenced=fenced, metadata_offset=request.current_metadata_offset)
+    if following == BrokerControlState.SHUTDOWN_NOW:
+        heartbeats.left(request.broker_id, request.broker_epoch)
     records += leader_and_isr.directories_offline(view, request.broker_id, request.broker_epoch, request.offline_log_dirs)
     records += leader_and_isr.directories_cordoned(view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(

@@ -63,6 +63,10 @@ class BrokerHeartbeatManager:
         self._metadata_offsets.pop(broker_id, None)
         self._controlled_shutdown_offsets.pop(broker_id, None)
 
+    def left(self, broker_id: int, broker_epoch: int) -> None:
+        """The broker was told that it may stop: it does nothing more, so its session keeps no successor out."""
+        self._contacts.pop(BrokerIdAndEpoch(broker_id, broker_epoch), None)
+
     def forget(self, broker_id: int) -> None:
         """The broker is unregistered."""
         self.replaced(broker_id)

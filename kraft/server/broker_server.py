@@ -179,9 +179,12 @@ class BrokerServer:
         raise StorageError(f"log directory failed: {failures}")
 
     def _published(self) -> None:
-        """Act on what the new image says of others. While fenced, the controller waits to hear how far this broker's metadata is."""
+        """Act on what the new image says of others.
+
+        The controller waits to hear how far this broker's metadata is while it is fenced, and while another wants to leave.
+        """
         self.replication.fetchers.settle()
-        if self.lifecycle.fenced:
+        if self.lifecycle.fenced or any(broker.in_controlled_shutdown and not broker.fenced for broker in self.metadata.image.cluster.brokers.values()):
             self.lifecycle.poke()
 
 
