@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from kraft.replication.isr_policy import FollowerState, IsrRules, effective_min_isr, high_watermark, may_join_isr, shrunk_isr
 
-
 NOBODY_JOINS = IsrRules(lambda: 0.0, lambda: 30.0, lambda replica, epoch: False)
 
 

@@ -143,9 +143,9 @@ def decoded(key: int, version: int, reply: Reply) -> Any:
     return decode_response(key, version, data[SIZE_BYTES:])[1] if data else None
 
 
-def batch(*values: bytes, **fields: Any) -> bytes:
+def batch(*values: bytes, key: bytes | None = None, timestamp_ms: int = 1_700_000_000_000, **fields: Any) -> bytes:
     """A batch of records with these values."""
-    return build_batch([Record(offset, 1_700_000_000_000, None, value, ()) for offset, value in enumerate(values)], **fields)
+    return build_batch([Record(offset, timestamp_ms, key, value, ()) for offset, value in enumerate(values)], **fields)
 
 
 def simulate(play: Callable[[Universe], Awaitable[None]], seed: int = 1, seconds_max: float = 1000.0) -> None:

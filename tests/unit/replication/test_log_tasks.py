@@ -1,0 +1,147 @@
+"""Recurring work on logs, and what it does when the disk is full, or a log goes away meanwhile."""
+
+from __future__ import annotations
+
+import errno
+
+import trio
+
+from kraft.storage.log_files import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.server.brokers import Broker, batch, broker, simulate
+
+HOUR_MS = 3_600_000
+
+
+def append(made: Broker, name: str = "t", *, key: bytes | None = None, age_ms: int = 0) -> None:
+    now = made.world.clock.wall_ms()
+    data = batch(b"v" * 100, key=key, timestamp_ms=now - age_ms)
+    made.partition(name).append(memoryview(data), 1, now, 0)
+
+
+def test_retention_deletes_segments_and_their_files_later() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", retention_ms="1000", file_delete_delay_ms="5000")
+            append(made, age_ms=HOUR_MS)
+            made.partition("t").log.roll(made.world.clock.wall_ms())
+            append(made)
+            await made.server.log_tasks.apply_retention()
+            assert made.partition("t").log.log_start_offset == 1
+            files = made.world.files
+            await made.server.log_tasks.delete_due()
+            assert any(name.endswith(".deleted") for name in files.list_directory("/data/t-0"))
+            await universe.sleep(6)
+            await made.server.log_tasks.delete_due()
+            assert not any(name.endswith(".deleted") for name in files.list_directory("/data/t-0"))
+
+    simulate(play)
+
+
+def test_a_checkpoint_that_finds_no_room_is_written_the_next_time() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            await made.replicas.flusher.flush(made.partition("t").log)
+            tasks = made.server.log_tasks
+            for name, task in ((RECOVERY_POINT_CHECKPOINT, tasks.checkpoint_recovery_points), (HIGH_WATERMARK_CHECKPOINT, tasks.checkpoint_high_watermarks)):
+                universe.disk("broker").faults = [Fault("append", errno.ENOSPC, name)]
+                await task()
+                assert made.logs.directories[0].is_online
+                assert not made.world.files.exists(f"/data/{name}")
+                await task()
+                assert made.world.files.exists(f"/data/{name}")
+
+    simulate(play)
+
+
+def test_a_checkpoint_that_fails_takes_the_directory_offline() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            universe.disk("broker").faults = [Fault("sync", errno.EIO, HIGH_WATERMARK_CHECKPOINT)]
+            await made.server.log_tasks.checkpoint_high_watermarks()
+            assert not made.logs.directories[0].is_online
+
+    simulate(play)
+
+
+def test_retention_goes_on_when_a_topic_is_deleted_in_its_midst() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topics = [made.topic(f"t{number}", retention_ms="1000") for number in range(45)]
+            for number in range(45):
+                append(made, f"t{number}", age_ms=HOUR_MS)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks.apply_retention)
+                await trio.lowlevel.checkpoint()
+                for topic in topics[20:]:
+                    made.delete_topic(topic)
+                await trio.lowlevel.checkpoint()
+            assert made.logs.directories[0].is_online
+
+    simulate(play)
+
+
+def test_timed_flushes_happen() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", flush_ms="3000")
+            append(made)
+            await made.server.log_tasks.flush_due()
+            await universe.sleep(1)
+            assert made.partition("t").log.recovery_point == 0
+            await universe.sleep(3)
+            await made.server.log_tasks.flush_due()
+            await universe.sleep(1)
+            assert made.partition("t").log.recovery_point == 1
+
+    simulate(play)
+
+
+async def compacted(made: Broker) -> None:
+    """A log with something to clean: closed segments that are durable."""
+    made.topic("t", cleanup_policy="compact", min_cleanable_dirty_ratio="0.01")
+    for _ in range(2):
+        for _ in range(5):
+            append(made, key=b"k")
+        made.partition("t").log.roll(made.world.clock.wall_ms())
+    append(made, key=b"k")
+    await made.replicas.flusher.flush(made.partition("t").log)
+
+
+def test_the_cleaner_waits_for_room_and_then_cleans() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            await compacted(made)
+            universe.disk("broker").faults = [Fault("append", errno.ENOSPC, ".cleaned")]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks.run)
+                await universe.sleep(5)
+                size = made.partition("t").log.size
+                assert made.logs.directories[0].is_online
+                await universe.sleep(60)
+                assert made.partition("t").log.size < size
+                nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
+def test_a_damaged_cleaner_checkpoint_only_costs_a_cleaning_from_the_start() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            file = made.world.files.open(f"/data/{CLEANER_CHECKPOINT}", create=True)
+            file.append((b"rubbish",))
+            file.close()
+            await compacted(made)
+            size = made.partition("t").log.size
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks.run)
+                await universe.sleep(60)
+                assert made.partition("t").log.size < size
+                nursery.cancel_scope.cancel()
+
+    simulate(play)
