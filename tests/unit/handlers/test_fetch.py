@@ -1,0 +1,214 @@
+"""Fetch against a broker over the simulated disk: what is enough, what fits, sessions, and what a reader is told when something is wrong."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import trio
+
+from kraft.network.reply import Reply
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from kraft.protocol.records.record_batch import batches
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
+
+VERSION = 12
+
+
+def wanted(*partitions: tuple[int, int], max_bytes: int = 1 << 20, topic: str = "t", **fields: Any) -> list[FetchTopic]:
+    return [FetchTopic(topic=topic, partitions=[FetchPartition(partition=i, fetch_offset=o, partition_max_bytes=max_bytes, **fields) for i, o in partitions])]
+
+
+def fetch(topics: list[FetchTopic], *, wait_ms: int = 0, min_bytes: int = 1, max_bytes: int = 1 << 20, epoch: int = -1, **fields: Any) -> FetchRequest:
+    return FetchRequest(max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, session_epoch=epoch, topics=topics, **fields)
+
+
+def append(made: Broker, index: int = 0, size: int = 100) -> int:
+    """A batch with one record; its size in the log."""
+    now = made.world.clock.wall_ms()
+    data = batch(b"v" * size, timestamp_ms=now)
+    made.partition("t", index).append(memoryview(data), 1, now, 0)
+    return len(data)
+
+
+def counts(response: Any) -> list[int]:
+    """Batches of each partition answered."""
+    return [len(list(batches(data.records or b""))) for topic in response.responses for data in topic.partitions]
+
+
+def codes(response: Any) -> list[int]:
+    return [data.error_code for topic in response.responses for data in topic.partitions]
+
+
+def test_more_than_may_be_sent_is_not_waited_for() -> None:
+    """min_bytes beyond max_bytes means as much as fits."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            size = append(made)
+            append(made)
+            outcome = made.dispatch(fetch(wanted((0, 0)), wait_ms=60_000, min_bytes=1 << 20, max_bytes=size), VERSION)
+            assert isinstance(outcome, Reply)
+            assert counts(decoded(1, VERSION, outcome)) == [1]
+
+    simulate(play)
+
+
+def test_the_first_batch_comes_whole_and_the_rest_as_far_as_it_fits() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", 3)
+            for index in range(3):
+                append(made, index, size=10_000)
+            assert counts(await made.ask(fetch(wanted((0, 0), (1, 0), (2, 0)), max_bytes=1), VERSION)) == [1, 0, 0]
+            assert counts(await made.ask(fetch(wanted((0, 0), (1, 0), (2, 0), max_bytes=1)), VERSION)) == [1, 0, 0]
+            assert counts(await made.ask(fetch(wanted((0, 0), (1, 0), (2, 0)), max_bytes=25_000), VERSION)) == [1, 1, 0]
+            assert counts(await made.ask(fetch(wanted((0, 1), (1, 0), (2, 0)), max_bytes=1), VERSION)) == [0, 1, 0]
+
+    simulate(play)
+
+
+def test_a_parked_fetch_wakes_with_enough_and_not_before() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            size = append(made)
+            outcome = made.dispatch(fetch(wanted((0, 0)), wait_ms=60_000, min_bytes=2 * size), VERSION)
+            assert not isinstance(outcome, Reply)
+            answers: list[Any] = []
+
+            async def wait() -> None:
+                answers.append(decoded(1, VERSION, await outcome))  # type: ignore[misc]  # It waits.
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(1)
+                assert not answers
+                append(made)
+                await universe.sleep(0.01)
+                assert counts(answers[0]) == [2]
+            assert not made.partition("t").fetch_waiters
+
+    simulate(play)
+
+
+def test_time_is_up() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            began = universe.time.now
+            assert counts(await made.ask(fetch(wanted((0, 0)), wait_ms=700), VERSION)) == [0]
+            assert 0.69 < universe.time.now - began < 0.8
+            assert not made.partition("t").fetch_waiters
+
+    simulate(play)
+
+
+def test_one_partition_in_error_answers_at_once_with_what_the_others_have() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            topics = wanted((0, 5)) + wanted((0, 0), topic="missing")
+            response = await made.ask(fetch(topics, wait_ms=60_000), VERSION)
+            assert codes(response) == [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+    simulate(play)
+
+
+def test_a_session_tells_only_news_and_ends_with_its_last_partition() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", 2)
+            first = await made.ask(fetch(wanted((0, 0), (1, 0)), epoch=0), VERSION)
+            assert first.session_id > 0
+            assert codes(first) == [0, 0]
+            quiet = await made.ask(fetch([], epoch=1, session_id=first.session_id), VERSION)
+            assert (quiet.responses, quiet.session_id) == ([], first.session_id)
+            append(made, 1)
+            news = await made.ask(fetch([], epoch=2, session_id=first.session_id), VERSION)
+            assert [data.partition_index for data in news.responses[0].partitions] == [1]
+            wrong = await made.ask(fetch([], epoch=2, session_id=first.session_id), VERSION)
+            assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            over = await made.ask(fetch([], epoch=3, session_id=first.session_id, forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[0, 1])]), VERSION)
+            assert (over.error_code, over.session_id) == (0, 0)
+            assert len(made.server.services.sessions) == 0
+            gone = await made.ask(fetch([], epoch=4, session_id=first.session_id), VERSION)
+            assert gone.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+    simulate(play)
+
+
+def test_a_session_names_an_error_until_it_is_over_and_then_the_partition_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            first = await made.ask(fetch(wanted((0, 0)), epoch=0), VERSION)
+            assert codes(first) == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+            made.topic("t")
+            second = await made.ask(fetch([], epoch=1, session_id=first.session_id), VERSION)
+            assert codes(second) == [0]
+
+    simulate(play)
+
+
+def test_a_diverging_reader_before_the_log_start_is_out_of_range() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            for _ in range(3):
+                append(made)
+            made.partition("t").delete_records_before(2)
+            response = await made.ask(fetch(wanted((0, 1), current_leader_epoch=0, last_fetched_epoch=0)), VERSION)
+            assert codes(response) == [ErrorCode.OFFSET_OUT_OF_RANGE]
+            response = await made.ask(fetch(wanted((0, 9), current_leader_epoch=0, last_fetched_epoch=0)), VERSION)
+            diverging = response.responses[0].partitions[0].diverging_epoch
+            assert (diverging.epoch, diverging.end_offset) == (0, 3)
+
+    simulate(play)
+
+
+def test_a_reader_that_is_no_replica_may_not_acknowledge() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t", replicas=(NODE, 2))
+            append(made)
+            stranger = ReplicaState(replica_id=3, replica_epoch=1)
+            topics = [FetchTopic(topic_id=made.partition("t").topic_id, partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)])]
+            response = await made.ask(fetch(topics, replica_state=stranger), 17)
+            assert codes(response) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+            topics[0].partitions[0].current_leader_epoch = 0
+            response = await made.ask(fetch(topics, replica_state=stranger), 17)
+            assert codes(response) == [ErrorCode.UNKNOWN_LEADER_EPOCH]
+            assert made.partition("t").log.high_watermark == 0
+
+    simulate(play)
+
+
+def test_a_read_that_fails_takes_the_directory_offline_and_is_told() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            made.topic("t")
+            append(made)
+            made.logs.cache.clear()
+            universe.disk("broker").faults = [Fault("open", errno.EIO, "/t-0/")]
+            assert codes(await made.ask(fetch(wanted((0, 0))), VERSION)) == [ErrorCode.KAFKA_STORAGE_ERROR]
+            assert sum(directory.is_online for directory in made.logs.directories) == 1
+
+    simulate(play)
+
+
+def test_a_shortage_of_descriptors_is_told_and_passes() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            made.logs.cache.clear()
+            universe.disk("broker").faults = [Fault("open", errno.EMFILE, "/t-0/")]
+            assert codes(await made.ask(fetch(wanted((0, 0))), VERSION)) == [ErrorCode.KAFKA_STORAGE_ERROR]
+            assert codes(await made.ask(fetch(wanted((0, 0))), VERSION)) == [0]
+
+    simulate(play)

@@ -1,0 +1,80 @@
+"""ListOffsets and DeleteRecords against a broker over the simulated disk."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
+
+LATEST, EARLIEST = -1, -2
+
+
+def append(made: Broker, count: int = 1) -> int:
+    """`count` batches; the timestamp of the last."""
+    now = made.world.clock.wall_ms()
+    for number in range(count):
+        made.partition("t").append(memoryview(batch(b"v", timestamp_ms=now + number)), 1, now, 0)
+    return now + count - 1
+
+
+async def look_up(made: Broker, timestamp: int, version: int = 7, **fields: Any) -> Any:
+    topics = [ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])]
+    return (await made.ask(ListOffsetsRequest(**{"replica_id": -1, "topics": topics, **fields}), version)).topics[0].partitions[0]
+
+
+async def delete(made: Broker, topic: str, offset: int) -> tuple[int, int]:
+    topics = [DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])]
+    answer = (await made.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000))).topics[0].partitions[0]
+    return answer.error_code, answer.low_watermark
+
+
+def test_a_new_leader_keeps_the_end_to_itself_until_its_epoch_is_committed() -> None:
+    """The high watermark that it knows may be behind what its predecessor told clients (KIP-207)."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t", replicas=(NODE, 2))
+            timestamp = append(made, 3)
+            made.change(topic, leader=NODE)
+            assert (await look_up(made, LATEST)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+            assert (await look_up(made, LATEST, 4)).error_code == ErrorCode.LEADER_NOT_AVAILABLE
+            assert (await look_up(made, timestamp)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
+            earliest, debugging = await look_up(made, EARLIEST), await look_up(made, LATEST, replica_id=-2)
+            assert (earliest.error_code, earliest.offset, debugging.error_code, debugging.offset) == (0, 0, 0, 3)
+            made.partition("t").follower_fetched(2, 3, 0, 1, universe.time.now)
+            latest = await look_up(made, LATEST)
+            assert (latest.error_code, latest.offset, latest.leader_epoch) == (0, 3, 1)
+            assert (await look_up(made, timestamp)).offset == 2
+
+    simulate(play)
+
+
+def test_records_are_deleted_up_to_the_high_watermark() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made, 3)
+            assert await delete(made, "t", 2) == (0, 2)
+            assert await delete(made, "t", 1) == (0, 2)
+            assert await delete(made, "t", 4) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+            assert await delete(made, "t", -2) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+            assert await delete(made, "t", -1) == (0, 3)
+            assert (await look_up(made, EARLIEST)).offset == 3
+
+    simulate(play)
+
+
+def test_some_topics_keep_their_records() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("compacted", cleanup_policy="compact")
+            made.topic("__consumer_offsets", cleanup_policy="compact")
+            assert await delete(made, "compacted", 0) == (ErrorCode.POLICY_VIOLATION, -1)
+            assert await delete(made, "__consumer_offsets", 0) == (ErrorCode.INVALID_TOPIC_EXCEPTION, -1)
+            assert await delete(made, "missing", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
+
+    simulate(play)
