@@ -35,6 +35,11 @@ class Delivery:
     async def wait(self) -> Delivery:
         """Until it is acknowledged. Raises ApiError or DeadlinePassed when it was given up."""
         await self._done.wait()
+        return self.outcome()
+
+    def outcome(self) -> Delivery:
+        """The same for one that `is_done`, without waiting."""
+        assert self.is_done
         if self._error is not None:
             raise self._error
         return self
@@ -104,14 +109,17 @@ class Accumulator:
         while self._bytes > 0 and self._bytes + size > self._bytes_max:
             await self._freed.wait()
 
-    def add(self, partition: TopicPartition, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int, deadline: float) -> None:
+    def add(self, partition: TopicPartition, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int, deadline: float) -> bool:
+        """Whether a new batch began with it."""
         queue = self.queues.get(partition)
         if queue is None:
             queue = self.queues[partition] = PartitionQueue(partition)
-        if not queue.batches or not queue.batches[-1].takes(size, self._batch_bytes):
+        begins = not queue.batches or not queue.batches[-1].takes(size, self._batch_bytes)
+        if begins:
             queue.batches.append(PendingBatch(deadline))
         queue.batches[-1].add(delivery, key, value, headers, size)
         self._bytes += size
+        return begins
 
     def release(self, batch: PendingBatch) -> None:
         """The batch is done, one way or the other."""

@@ -138,6 +138,9 @@ class Cluster:
         self._topics.update(found.topics)
         return found
 
+    def cached_topic(self, name: str) -> Topic | None:
+        return self._topics.get(name)
+
     async def topic(self, name: str, *, create: bool = False) -> Topic:
         """From the cache, else from any node. Raises as `call`, and ApiError, with UNKNOWN_TOPIC_OR_PARTITION when there is none."""
         topic = self._topics.get(name)

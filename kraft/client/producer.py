@@ -35,6 +35,7 @@ BATCH_BYTES = 512 * 1024
 BUFFER_BYTES = 32 * 1024 * 1024
 DELIVERY_SECONDS = 120.0
 REQUEST_TIMEOUT_MS = 30_000
+SENDS_BETWEEN_TURNS = 256
 ALL = -1
 
 _LOST_SEQUENCE = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH))
@@ -70,6 +71,7 @@ class Producer:
         self._wake = trio.Event()
         self._settled = trio.Event()
         self._busy: dict[int, bool] = {}
+        self._sent = 0
 
     async def send(
         self, topic: str, value: bytes | None, key: bytes | None = None, *, partition: int | None = None, headers: Headers = (), timestamp: int | None = None
@@ -78,17 +80,19 @@ class Producer:
 
         Raises ApiError for a topic or partition that there is not; what happens later is told by the `Delivery`.
         """
-        described = await self._topic(topic)
+        described = self.cluster.cached_topic(topic) or await self._topic(topic)
         size = record_size(key, value, headers)
         if partition is None:
             partition = self._partitioner.choose(topic, key, size, len(described.partitions))
         described.partition(partition)
         await self._accumulator.room(size)
         clock = self.cluster.world.clock
-        where = TopicPartition(topic, partition)
-        delivery = Delivery(where, clock.wall_ms() if timestamp is None else timestamp)
-        self._accumulator.add(where, delivery, key, value, headers, size, clock.now() + self._delivery_seconds)
+        delivery = Delivery(TopicPartition(topic, partition), clock.wall_ms() if timestamp is None else timestamp)
+        begins_batch = self._accumulator.add(delivery.partition, delivery, key, value, headers, size, clock.now() + self._delivery_seconds)
         self._wake.set()
+        self._sent += 1
+        if begins_batch or self._sent % SENDS_BETWEEN_TURNS == 0:
+            await trio.lowlevel.checkpoint()  # Each time would cost more than all the rest; never, and nothing would be sent meanwhile.
         return delivery
 
     async def flush(self) -> None:
@@ -177,18 +181,20 @@ class Producer:
     async def _send(self, leader: int, queues: list[PartitionQueue]) -> None:
         """One request with one batch of each queue. A batch that has to be sent again goes back to the head of its queue."""
         topics: dict[str, TopicProduceData] = {}
+        taken: list[PartitionQueue] = []
         try:
             for queue in queues:
-                topic = (await self.cluster.topic(queue.partition.topic)) if queue.batches else None
-                if topic is None or not queue.batches:
-                    continue
-                entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
-                entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=self._take(queue)))
-            await self._exchange(leader, [queue for queue in queues if queue.in_flight is not None], topics)
+                topic = await self.cluster.topic(queue.partition.topic)
+                if queue.batches and queue.in_flight is None:  # They may have expired, or left with another request, meanwhile.
+                    taken.append(queue)
+                    entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
+                    entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=self._take(queue)))
+            if taken:
+                await self._exchange(leader, taken, topics)
         except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
-            await self._again_later([queue for queue in queues if queue.in_flight is not None], problem)
+            await self._again_later(taken, problem)
         except (UnsupportedApi, ProtocolError) as problem:
-            for queue in queues:
+            for queue in taken:
                 if queue.in_flight is not None:
                     self._finish_with_error(queue, queue.in_flight, problem)
         finally:
@@ -218,11 +224,8 @@ class Producer:
             return
         response: ProduceResponse = await self.cluster.call(request, node_id=leader)
         names = {entry.topic_id: entry.name for entry in topics.values()}
-        answers = {
-            TopicPartition(topic.name or names.get(bytes(topic.topic_id), ""), each.index): each
-            for topic in response.responses
-            for each in topic.partition_responses
-        }
+        told = [(topic.name or names.get(bytes(topic.topic_id), ""), each) for topic in response.responses for each in topic.partition_responses]
+        answers = {TopicPartition(name, each.index): each for name, each in told}
         problems = {queue.partition: problem for queue in queues if (problem := self._settle(queue, answers.get(queue.partition))) is not None}
         if problems:
             await self._again_later([queue for queue in queues if queue.partition in problems], next(iter(problems.values())))
@@ -251,9 +254,9 @@ class Producer:
         self.cluster.forget()
         await self.cluster.world.clock.sleep(self._backoff().next())
         for queue in queues:
-            assert queue.in_flight is not None
-            queue.batches.appendleft(queue.in_flight)
-            queue.in_flight = None
+            if queue.in_flight is not None:
+                queue.batches.appendleft(queue.in_flight)
+                queue.in_flight = None
         self._expire(problem)
 
     def _finish(self, queue: PartitionQueue, base_offset: int, log_append_time_ms: int) -> None:

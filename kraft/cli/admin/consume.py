@@ -140,7 +140,7 @@ async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Pri
         for skipped in reversed(found[len(printed) :]):
             member.consumer.seek(skipped.partition, skipped.record.offset)
         positions, ends = member.consumer.positions, member.consumer.ends
-        if exit_at_end and not found and positions and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items()):
+        if exit_at_end and positions and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items()):
             return
         if clock.now() >= commit_at:
             await member.commit()

@@ -63,7 +63,7 @@ def produce(
         async with open_producer(cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout) as producer:
             await _send_lines(producer, topic, shape, report)
             await producer.flush()
-        await report.collect(everything=True)
+        report.collect()
         return report
 
     report = ask(bootstrap, timeout, question)
@@ -87,7 +87,7 @@ async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Rep
             report.pending.append(await producer.send(topic, value, key, partition=shape.partition, headers=shape.headers))
             if len(report.pending) >= PENDING_MAX:
                 await report.pending[0].wait()
-            await report.collect()
+            report.collect()
         if not chunk:
             return
         if len(rest) > LINE_BYTES_MAX:
@@ -113,10 +113,10 @@ class _Report:
         self.pending: deque[Delivery] = deque()
         self._partitions: dict[int, tuple[int, int, int]] = {}
 
-    async def collect(self, *, everything: bool = False) -> None:
+    def collect(self) -> None:
         """Take in what is acknowledged, in order. Raises what became of the first record that was not."""
-        while self.pending and (everything or self.pending[0].is_done):
-            delivery = await self.pending.popleft().wait()
+        while self.pending and self.pending[0].is_done:
+            delivery = self.pending.popleft().outcome()
             records, first, last = self._partitions.get(delivery.partition.partition, (0, delivery.offset, delivery.offset))
             known = delivery.offset >= 0
             first = delivery.offset if known and (first < 0 or delivery.offset < first) else first

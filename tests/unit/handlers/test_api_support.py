@@ -1,0 +1,24 @@
+"""docs/api-support.md says what the registries say."""
+
+from __future__ import annotations
+
+from kraft._tools.generate_docs import TARGET, _cell, advertised, document, recorded
+from kraft.handlers.all_handlers import broker_registry, controller_registry
+
+
+def test_the_page_is_what_the_generator_writes() -> None:
+    assert TARGET.read_text(encoding="utf-8") == document(), "run make docs"
+
+
+def test_nothing_is_advertised_that_apache_kafka_would_not() -> None:
+    for registry, case in ((broker_registry(), "api-versions"), (controller_registry(), "api-versions-controller")):
+        kafkas = recorded(case)
+        for key, (low, high) in advertised(registry).items():
+            assert kafkas[key][0] <= low <= high <= kafkas[key][1], f"API {key} on {registry.listener}"
+
+
+def test_serving_less_stands_out() -> None:
+    assert _cell({1: (4, 18)}, {1: (4, 18)}, 1) == "4-18"
+    assert _cell({1: (4, 17)}, {1: (4, 18)}, 1) == "**4-17**"
+    assert _cell({}, {1: (4, 18)}, 1) == "**-**"
+    assert _cell({}, {}, 1) == ""
