@@ -91,19 +91,18 @@ class SocketServer:
                 self._log.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
                 stream.close()
                 continue
+            self._counts.opened(stream.peer)  # Here and not in its task: more may be accepted before that runs.
             nursery.start_soon(self._serve, stream)
 
     async def _serve(self, stream: Stream) -> None:
         connection = Connection(self, stream)
         key, self._next_id = self._next_id, self._next_id + 1
-        host = connection.peer.host
-        self._counts.opened(host)
         self.connections[key] = connection
         try:
             await connection.serve()
         finally:
             del self.connections[key]
-            self._counts.closed(host)
+            self._counts.closed(stream.peer)
         if connection.peer.left is not None:
             connection.peer.left()
 

@@ -46,8 +46,12 @@ class QuorumChannel:
     async def _connect(self, host: str, port: int, timeout_s: float) -> ClientConnection:
         connection = self._connections.get((host, port))
         if connection is None or not connection.is_open:
-            connection = await open_connection(self._world, host, port, client_id=f"raft-{self._node_id}", timeout=timeout_s)
-            self._connections[host, port] = connection
+            opened = await open_connection(self._world, host, port, client_id=f"raft-{self._node_id}", timeout=timeout_s)
+            connection = self._connections.get((host, port))
+            if connection is not None and connection.is_open:
+                opened.close()  # Somebody else was faster; one connection for each address.
+                return connection
+            connection = self._connections[host, port] = opened
         return connection
 
     def _forget(self, host: str, port: int) -> None:

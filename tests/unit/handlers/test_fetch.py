@@ -82,7 +82,7 @@ def test_a_parked_fetch_wakes_with_enough_and_not_before() -> None:
             answers: list[Any] = []
 
             async def wait() -> None:
-                answers.append(decoded(1, VERSION, await outcome))  # type: ignore[misc]  # It waits.
+                answers.append(decoded(1, VERSION, await outcome))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(wait)
@@ -134,7 +134,8 @@ def test_a_session_tells_only_news_and_ends_with_its_last_partition() -> None:
             assert [data.partition_index for data in news.responses[0].partitions] == [1]
             wrong = await made.ask(fetch([], epoch=2, session_id=first.session_id), VERSION)
             assert wrong.error_code == ErrorCode.INVALID_FETCH_SESSION_EPOCH
-            over = await made.ask(fetch([], epoch=3, session_id=first.session_id, forgotten_topics_data=[ForgottenTopic(topic="t", partitions=[0, 1])]), VERSION)
+            both = [ForgottenTopic(topic="t", partitions=[0, 1])]
+            over = await made.ask(fetch([], epoch=3, session_id=first.session_id, forgotten_topics_data=both), VERSION)
             assert (over.error_code, over.session_id) == (0, 0)
             assert len(made.server.services.sessions) == 0
             gone = await made.ask(fetch([], epoch=4, session_id=first.session_id), VERSION)
