@@ -31,10 +31,13 @@ class NodeProcess:
         admin: bool = False,
         environment: dict[str, str] | None = None,
         disks: Sequence[str] = ("data",),
-        listen: str = "127.0.0.1:0",
-        controller_listen: str = "127.0.0.1:0",
+        listen: str | None = "127.0.0.1:0",
+        controller_listen: str | None = "127.0.0.1:0",
     ) -> None:
-        """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to `kraft-node.log` beside the data."""
+        """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to `kraft-node.log` beside the data.
+
+        A node without the role of broker or controller has None for its listener.
+        """
         self.directory = Path(directory)
         self.arguments = arguments
         self.environment = environment or {}
@@ -49,8 +52,9 @@ class NodeProcess:
         """Start and wait until it serves. Raises NodeFailed."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", self.data_directories, "--listen", self._listen]
-        command += ["--controller-listen", self._controller_listen, "--admin", self._admin, *self.arguments]
+        command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", self.data_directories, "--admin", self._admin, *self.arguments]
+        for option, address in (("--listen", self._listen), ("--controller-listen", self._controller_listen)):
+            command += [option, address] if address is not None else []
         with open(self.log_path, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment})
         self.ready = self._await_ready()
