@@ -30,14 +30,16 @@ class _Found(NamedTuple):
 @API.serve
 async def find_coordinator(request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices) -> FindCoordinatorResponse:
     """One key before version 4, many from it on."""
+    if request.key_type == GROUP and broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None:
+        await create_missing([OFFSETS_TOPIC], context, broker)  # Once a request, whatever comes of it: it may take a while.
     if context.api_version < 4:
-        found = await _find(request.key, request.key_type, context, broker)
+        found = _find(request.key, request.key_type, context, broker)
         return FindCoordinatorResponse(
             error_code=found.code, error_message=found.message or message_of(found.code), node_id=found.node_id, host=found.host, port=found.port
         )
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
-        found = await _find(key, request.key_type, context, broker)
+        found = _find(key, request.key_type, context, broker)
         response.coordinators.append(
             Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.code, error_message=found.message or _NO_MESSAGE)
         )
@@ -47,12 +49,12 @@ async def find_coordinator(request: FindCoordinatorRequest, context: RequestCont
 _NO_MESSAGE = ""
 
 
-async def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
+def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
     if key_type == TRANSACTION:
         return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served by this cluster: transaction.version is not finalized")
     if key_type != GROUP:
         return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")
-    if broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None and await create_missing([OFFSETS_TOPIC], context, broker):
+    if broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic __consumer_offsets is not there yet")
     leader = broker.metadata.leader_of(OFFSETS_TOPIC, broker.groups.partition_for(key))
     node = next((node for node in broker.metadata.live_brokers(context.peer.listener) if leader is not None and node.id == leader[0]), None)

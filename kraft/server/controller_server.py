@@ -9,7 +9,7 @@ import trio
 
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.errors import ApiError
+from kraft.common.errors import KraftError
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable
@@ -113,7 +113,7 @@ class ControllerServer:
                 if not response.error_code:
                     return
                 self._log.warning("controller registration refused", code=response.error_code, reason=response.error_message)
-            except ApiError as problem:
+            except KraftError as problem:
                 self._log.warning("controller registration failed", reason=str(problem))
             await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
 

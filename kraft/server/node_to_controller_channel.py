@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 RETRY_SECONDS = 0.05
+LEADER_WATCH_SECONDS = 0.1
 TRIES_AGAIN = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 LeaderEndpoint = Callable[[], tuple[int, str, int] | None]
@@ -96,11 +97,33 @@ class NodeToControllerChannel:
             raise NotLeader("the quorum has no leader now")
         if leader[0] == self._node_id and self._local is not None:
             return await self._call_local(*self._local, request, context)
-        connection = await self._connect(leader, timeout)
-        response = await (self._call_enveloped(connection, request, context, timeout) if enveloped else connection.call(request, timeout=timeout))
+        response = await self._call_while_it_leads(leader, request, context, enveloped, timeout)
         if getattr(response, "error_code", 0) in TRIES_AGAIN:
             raise ApiError(response.error_code, "the node asked is not the active controller any more")
         return response
+
+    async def _call_while_it_leads(self, leader: tuple[int, str, int], request: Any, context: RequestContext, enveloped: bool, timeout: float) -> Any:
+        """A controller that hangs is not waited for once the quorum has another. Raises NotLeader then."""
+        response: Any = None
+        failure: Exception | None = None
+        async with trio.open_nursery() as call_nursery:
+            call_nursery.start_soon(self._watch_leader, leader, call_nursery.cancel_scope)
+            try:
+                connection = await self._connect(leader, timeout)
+                response = await (self._call_enveloped(connection, request, context, timeout) if enveloped else connection.call(request, timeout=timeout))
+            except (KraftError, TimeoutError) as problem:
+                failure = problem  # Raised outside: a nursery would wrap it.
+            call_nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+        if response is None:
+            raise NotLeader("the quorum has another leader by now")
+        return response
+
+    async def _watch_leader(self, leader: tuple[int, str, int], call: trio.CancelScope) -> None:
+        while self._leader() in (None, leader):
+            await self._world.clock.sleep(LEADER_WATCH_SECONDS)
+        call.cancel()
 
     async def _call_local(self, registry: Registry, services: ControllerServices, request: Any, context: RequestContext) -> Any:
         handler = registry.get(request.API_KEY)

@@ -176,6 +176,26 @@ def test_a_controller_that_does_not_answer_is_given_up_at_the_deadline(local: bo
     play(scene)
 
 
+def test_a_controller_that_hangs_is_left_for_the_next_one() -> None:
+    async def scene(made: Scene) -> None:
+        answers: list[Any] = []
+
+        async def ask() -> None:
+            answers.append(await made.channel.send(AllocateProducerIdsRequest()))
+
+        async with controller(made, block, 2), controller(made, block, 3) as new, trio.open_nursery() as nursery:
+            made.leader = (2, "node-2", PORT)
+            made.universe.pause(2)
+            nursery.start_soon(ask)
+            await made.universe.sleep(1)
+            assert not answers
+            made.leader = (3, "node-3", PORT)
+            await made.universe.sleep(0.5)
+            assert len(answers) == len(new.seen) == 1
+
+    play(scene)
+
+
 def test_the_controller_of_this_process_needs_no_network() -> None:
     async def scene(made: Scene) -> None:
         async def once_not_ready(request: Any, context: RequestContext) -> Any:

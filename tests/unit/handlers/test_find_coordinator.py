@@ -1,0 +1,73 @@
+"""FindCoordinator: the topic is made once a request, and whoever leads the group's partition is named."""
+
+from __future__ import annotations
+
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.create_topics_request import CreateTopicsRequest
+from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import NODE, Broker, broker, simulate
+
+
+def test_the_first_group_makes_the_topic() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+
+            def create(request: CreateTopicsRequest) -> CreateTopicsResponse:
+                (topic,) = request.topics
+                assert {config.name: config.value for config in topic.configs}["cleanup.policy"] == "compact"
+                made.topic(topic.name, topic.num_partitions)
+                return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name)])
+
+            made.controller.answers[CreateTopicsRequest.API_KEY] = create
+            response = await made.ask(FindCoordinatorRequest(key="g"), 3)
+            assert (response.error_code, response.node_id, response.host, response.port) == (0, NODE, "127.0.0.1", 9092)
+            response = await made.ask(FindCoordinatorRequest(coordinator_keys=["g", "h"]), 6)
+            assert [found.error_code for found in response.coordinators] == [0, 0]
+            assert len(made.controller.asked) == 1
+
+    simulate(play)
+
+
+def test_a_controller_that_cannot_make_it_is_asked_once_for_all_keys() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.controller.answers[CreateTopicsRequest.API_KEY] = _no_controller
+            response = await made.ask(FindCoordinatorRequest(coordinator_keys=[f"g{number}" for number in range(10)]), 6)
+            assert {found.error_code for found in response.coordinators} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+            assert len(made.controller.asked) == 1
+
+    simulate(play)
+
+
+def _no_controller(request: CreateTopicsRequest) -> CreateTopicsResponse:
+    raise ApiError(ErrorCode.REQUEST_TIMED_OUT)
+
+
+def test_only_groups_are_coordinated_here() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            for kind, code in ((1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, ErrorCode.INVALID_REQUEST), (9, ErrorCode.INVALID_REQUEST)):
+                assert (await made.ask(FindCoordinatorRequest(coordinator_keys=["x"], key_type=kind), 6)).coordinators[0].error_code == code
+            assert not made.controller.asked
+
+    simulate(play)
+
+
+def test_a_partition_without_a_live_leader_is_not_available() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("__consumer_offsets", replicas=(NODE, 2))
+            made.change(topic, leader=2)
+            assert await _code(made) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+            made.publish(made.register(2))
+            assert await _code(made) == 0
+
+    simulate(play)
+
+
+async def _code(made: Broker) -> int:
+    code: int = (await made.ask(FindCoordinatorRequest(key="g"), 3)).error_code
+    return code
