@@ -1,0 +1,137 @@
+"""Whose directories are these, and may they be formatted? Nothing is touched before that is known."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+
+from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.config.node_loader import load_node_config
+from kraft.common.errors import ConfigurationError
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.server.formatting import (
+    directories_of,
+    format_empty_directories,
+    open_metadata_directory,
+    read_bootstrap_records,
+    refuse_foreign_directories,
+    require_metadata_directory,
+)
+from kraft.storage.meta_properties import read_meta_properties
+from kraft.world.simulated import SimulatedWorld, Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.server.brokers import simulate
+
+CONTROLLERS = (Endpoint("CONTROLLER", "127.0.0.1", 9093, "PLAINTEXT"),)
+QUORUM = "controller.quorum.voters=1@a:9093,2@b:9093,3@c:9093"
+
+
+def configuration(*sets: str) -> NodeConfig:
+    given = [] if any(entry.startswith("log.dirs=") for entry in sets) else ["log.dirs=/data"]
+    return load_node_config(sets=[*given, *sets])
+
+
+def with_world(play: Callable[[SimulatedWorld, Universe], None]) -> None:
+    async def main(universe: Universe) -> None:
+        play(universe.world_for("a"), universe)
+
+    simulate(main)
+
+
+def put(world: SimulatedWorld, path: str) -> None:
+    world.files.make_directories(path.rpartition("/")[0] or "/")
+    world.files.open(path, create=True).close()
+
+
+def test_an_empty_directory_of_a_quorum_of_one_is_formatted_unasked() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        config = configuration("log.dirs=/a,/b", "metadata.log.dir=/meta")
+        cluster = format_empty_directories(world, config, CONTROLLERS)
+        found = [read_meta_properties(world.files, path) for path in directories_of(config)]
+        assert [properties is not None and properties.cluster_id for properties in found] == [cluster] * 3
+        assert len({properties.directory_id for properties in found if properties is not None}) == 3
+        records = read_bootstrap_records(world.files, "/meta")
+        assert [record for record in records if isinstance(record, FeatureLevelRecord)]
+        assert read_bootstrap_records(world.files, "/a") == []
+
+    with_world(play)
+
+
+def test_whoever_crashes_while_formatting_can_start_again() -> None:
+    """The directory with the metadata is formatted first, so that no other makes its emptiness look like a loss."""
+
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        config = configuration("log.dirs=/a,/b", "metadata.log.dir=/meta")
+        universe.disk("a").faults = [Fault("open", errno.EIO, "/b/")]
+        with pytest.raises(OSError, match="Input/output"):
+            format_empty_directories(world, config, CONTROLLERS)
+        with ExitStack() as stack:
+            found = open_metadata_directory(world.files, config, stack)
+            assert found is not None
+            require_metadata_directory(config, found.cluster_id, found)
+
+    with_world(play)
+
+
+def test_a_member_of_a_quorum_is_never_formatted_by_accident() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        for sets in ([QUORUM], ["controller.quorum.bootstrap.servers=a:9093"]):
+            with pytest.raises(ConfigurationError) as caught:
+                format_empty_directories(world, configuration(*sets), CONTROLLERS)
+            assert "never formatted by accident" in str(caught.value)
+        assert not world.files.exists("/data")
+
+    with_world(play)
+
+
+def test_what_is_not_a_nodes_is_refused_and_not_touched() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        put(world, "/photos/cat.jpg")
+        put(world, "/meta/thesis.tex")
+        put(world, "/file")
+        config = configuration("log.dirs=/photos,/file,/new", "metadata.log.dir=/meta")
+        with pytest.raises(ConfigurationError) as caught:
+            refuse_foreign_directories(world.files, config)
+        assert [problem.split(" ")[0] for problem in caught.value.problems] == ["metadata.log.dir:", "--data-dir", "--data-dir"]
+        assert world.files.list_directory("/photos") == ["cat.jpg"]
+        assert not world.files.exists("/new")
+
+    with_world(play)
+
+
+def test_leftovers_of_a_file_system_and_of_a_lock_are_harmless() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        put(world, "/data/.lock")
+        world.files.make_directories("/data/lost+found")
+        refuse_foreign_directories(world.files, configuration())
+
+    with_world(play)
+
+
+def test_a_directory_that_cannot_be_read_is_left_to_whoever_opens_it() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        put(world, "/b/cat.jpg")
+        universe.disk("a").faults = [Fault("list", errno.EIO, "/b", times=10)]
+        refuse_foreign_directories(world.files, configuration("log.dirs=/a,/b"))
+
+    with_world(play)
+
+
+def test_the_metadata_directory_of_another_node_or_in_use_is_refused() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        config = configuration("metadata.log.dir=/meta")
+        format_empty_directories(world, config, CONTROLLERS)
+        with ExitStack() as stack, pytest.raises(ConfigurationError) as caught:
+            open_metadata_directory(world.files, configuration("metadata.log.dir=/meta", "node.id=2"), stack)
+        assert "belongs to node 1" in str(caught.value)
+        with ExitStack() as first, ExitStack() as second:
+            open_metadata_directory(world.files, config, first)
+            with pytest.raises(ConfigurationError) as caught:
+                open_metadata_directory(world.files, config, second)
+            assert "in use" in str(caught.value)
+
+    with_world(play)
