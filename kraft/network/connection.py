@@ -40,7 +40,7 @@ class Connection:
     def __init__(self, server: SocketServer, stream: Stream) -> None:
         self._server = server
         self._stream = stream
-        self._assembler = FrameAssembler(server.limits.request_bytes_max, server.pool.acquire, server.pool.release)
+        self._assembler = FrameAssembler(server.limits.request_bytes_max, server.pool.acquire, server.pool.release, server.pool.step)
         self._waiting: deque[Awaitable[Reply]] = deque()
         self._drained: trio.Event | None = None
         self._closed = False

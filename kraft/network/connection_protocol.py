@@ -13,17 +13,27 @@ from collections.abc import Callable
 from kraft.common.errors import ProtocolError
 
 GROWTH_STEP_BYTES = 1 << 20
+SMALL_STEP_BYTES = 16 << 10
+GENEROUS_BYTES = 64 << 20
 
 
 class FrameAssembler:
     """Reassembles frames of one connection. Invariant: `_filled <= len(_body) <= _size` while a frame is open."""
 
-    __slots__ = ("_acquire", "_body", "_filled", "_head", "_release", "_size", "_size_max")
+    __slots__ = ("_acquire", "_body", "_filled", "_head", "_release", "_size", "_size_max", "_step")
 
-    def __init__(self, size_max: int, acquire: Callable[[int], bytearray], release: Callable[[bytearray], None]) -> None:
+    def __init__(
+        self,
+        size_max: int,
+        acquire: Callable[[int], bytearray],
+        release: Callable[[bytearray], None],
+        step: Callable[[], int] = lambda: GROWTH_STEP_BYTES,
+    ) -> None:
+        """`step` tells how many bytes the buffer of a new frame may have beyond what has come."""
         self._size_max = size_max
         self._acquire = acquire
         self._release = release
+        self._step = step
         self._head = b""
         self._body: bytearray | None = None
         self._size = 0
@@ -87,7 +97,7 @@ class FrameAssembler:
         return frames
 
     def _open(self, size: int, start: memoryview) -> None:
-        body = self._acquire(max(min(size, GROWTH_STEP_BYTES), len(start)))
+        body = self._acquire(max(min(size, self._step()), len(start)))
         body[: len(start)] = start
         self._body, self._size, self._filled = body, size, len(start)
 
@@ -125,6 +135,13 @@ class FramePool:
             self._idle_bytes -= capacity
             return idle.pop()
         return bytearray(capacity)
+
+    def step(self) -> int:
+        """How large a new frame's buffer begins.
+
+        Generous while little is out, since growing copies; then small: peers that announce much and send little must not make up a large sum.
+        """
+        return GROWTH_STEP_BYTES if self.bytes_out < GENEROUS_BYTES else SMALL_STEP_BYTES
 
     def release(self, buffer: bytearray) -> None:
         capacity = len(buffer)

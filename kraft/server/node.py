@@ -115,10 +115,11 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
 async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
     """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be had."""
     listeners: dict[str, Listener] = {}
+    backlog = config.integer("socket.listen.backlog.size")
     problems = []
     for endpoint in config.listeners:
         try:
-            listeners[endpoint.name] = await world.network.listen(endpoint.host, endpoint.port)
+            listeners[endpoint.name] = await world.network.listen(endpoint.host, endpoint.port, backlog)
         except OSError as problem:
             option = "--controller-listen" if endpoint.name in config.controller_listener_names else "--listen"
             problems.append(f"{option} (listeners): {endpoint} cannot be listened on: {problem.strerror or problem}")

@@ -40,7 +40,7 @@ OBEYED = (
     ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER,
     ApiKey.UNREGISTER_BROKER,
 )  # fmt: skip
-"""A well-formed one with a huge epoch, or with this node's id in it, ends what the node does for others, rightly: Kafka obeys too. The codecs' tests have them."""
+"""A well-formed one with a huge epoch, or with this node's id in it, ends what the node does for others, and rightly so: Kafka obeys too."""
 PEER = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
 
 

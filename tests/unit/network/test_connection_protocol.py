@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.common.errors import ProtocolError
-from kraft.network.connection_protocol import FrameAssembler, FramePool
+from kraft.network.connection_protocol import GENEROUS_BYTES, SMALL_STEP_BYTES, FrameAssembler, FramePool
 
 FRAMES = st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=8)
 
@@ -91,3 +91,31 @@ def test_the_pool_keeps_no_more_than_its_bound() -> None:
     for buffer in buffers:
         pool.release(buffer)
     assert pool._idle_bytes == 8192
+
+
+def test_many_announcements_take_little_each() -> None:
+    pool = FramePool()
+    assemblers = [FrameAssembler(100 << 20, pool.acquire, pool.release, pool.step) for _ in range(1_000)]
+    for assembler in assemblers:
+        assembler.feed(memoryview((100 << 20).to_bytes(4, "big") + b"x"))
+    assert pool.bytes_out <= GENEROUS_BYTES + 1_000 * SMALL_STEP_BYTES
+    for assembler in assemblers:
+        assembler.abandon()
+    assert pool.bytes_out == 0
+
+
+def test_a_buffer_that_begins_small_grows_to_its_frame() -> None:
+    pool = FramePool()
+    pool.bytes_out = GENEROUS_BYTES
+    assembler = FrameAssembler(100 << 20, pool.acquire, pool.release, pool.step)
+    content = bytes(range(256)) * 2_000
+    assert assembler.feed(memoryview(len(content).to_bytes(4, "big") + content[:100])) == []
+    position, frame = 100, None
+    while frame is None:
+        target = assembler.target()
+        assert target is not None
+        count = len(content[position : position + len(target)])
+        target[:count] = content[position : position + count]
+        position += count
+        frame = assembler.received(count)
+    assert frame == content

@@ -21,7 +21,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "The largest request that is read; a larger one closes its connection."),
     key("socket.send.buffer.bytes", INT, "102400", HIGH, READ_ONLY, ACCEPTED, ANYTHING, "The send buffer of client sockets. The kernel sizes it here."),
     key("socket.receive.buffer.bytes", INT, "102400", HIGH, READ_ONLY, ACCEPTED, ANYTHING, "The receive buffer of client sockets. The kernel sizes it here."),
-    key("socket.listen.backlog.size", INT, "50", MEDIUM, READ_ONLY, ACCEPTED, at_least(1), "How many connections may wait to be accepted."),
+    key("socket.listen.backlog.size", INT, "50", MEDIUM, READ_ONLY, ENFORCED, at_least(1), "How many connections may wait to be accepted."),
     key("socket.connection.setup.timeout.ms", LONG, "10000", MEDIUM, READ_ONLY, ACCEPTED, ANYTHING, "How long connecting to another node may take at first."),
     key("socket.connection.setup.timeout.max.ms", LONG, "30000", MEDIUM, READ_ONLY, ACCEPTED, ANYTHING,
         "How long connecting to another node may take after repeated failures."),
