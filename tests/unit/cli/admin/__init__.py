@@ -1,0 +1,1 @@
+"""Tests of the kraft command that need no node."""

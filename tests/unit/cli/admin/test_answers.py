@@ -1,0 +1,103 @@
+"""How answers and failures are told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import typer
+
+from kraft.cli.admin.options import OutputFormat
+from kraft.cli.admin.output import Table, moment, say, show, size, text
+from kraft.cli.admin.record_format import parse_format
+from kraft.cli.admin.running import NotFound, ask, complain
+from kraft.client.consumer import ConsumedRecord
+from kraft.client.errors import DeadlinePassed, NoBroker, api_error
+from kraft.common.errors import ConfigurationError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.record import Record
+
+
+def test_cells() -> None:
+    assert [text(cell) for cell in (None, "", True, False, 0, (), (1, 2), "x")] == ["-", "-", "yes", "no", "0", "-", "1,2", "x"]
+    assert [size(count) for count in (-1, 0, 1023, 1024, 1536 * 1024, 1 << 50)] == ["-", "0 B", "1023 B", "1.0 KiB", "1.5 MiB", "1024.0 TiB"]
+    assert [moment(time) for time in (-1, 0, 1 << 60)] == [None, "1970-01-01T00:00:00.000Z", None]
+
+
+def test_a_pipe_gets_tabs_and_a_terminal_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = [Table(("A", "B"), [(1, "x\ty\n")]), Table(("C",), [], "second")]
+    show({"a": "ü"}, tables, None)
+    assert capsys.readouterr().out == "A\tB\n1\tx y \n\n# second\nC\n"
+    show({"a": "ü"}, tables, OutputFormat.JSON)
+    assert capsys.readouterr().out == '{\n  "a": "ü"\n}\n'
+    show({"a": "ü"}, [Table(("A",), [("[bold]" + "x" * 500,)])], OutputFormat.TABLE)
+    drawn = capsys.readouterr().out
+    assert "─" in drawn
+    assert "[bold]" + "x" * 500 in drawn, "nothing is cut off, nothing is markup"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+    show({"a": 1}, [Table(("A",), [("x",)])], None)
+    assert "─" in capsys.readouterr().out
+
+
+def test_an_outcome_is_a_sentence_or_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    say({"done": True}, "done", None)
+    assert capsys.readouterr().out == "done\n"
+    say({"done": True}, "done", OutputFormat.JSON)
+    assert json.loads(capsys.readouterr().out) == {"done": True}
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "hint"),
+    [
+        (api_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic t"), 3, "kraft topics list"),
+        (api_error(ErrorCode.GROUP_ID_NOT_FOUND, "group g"), 3, "kraft groups list"),
+        (NotFound("there is no broker 3", "there are 1, 2"), 3, "there are 1, 2"),
+        (api_error(ErrorCode.TOPIC_ALREADY_EXISTS, "topic t"), 1, "--if-not-exists"),
+        (api_error(ErrorCode.POLICY_VIOLATION, "topic t"), 1, ""),
+        (NoBroker("a:1 cannot be reached"), 1, "kraft-node"),
+        (DeadlinePassed("not done within 3 s"), 1, "--timeout"),
+        (TimeoutError("no answer"), 1, "--timeout"),
+        (ConfigurationError(["first", "second"]), 1, ""),
+    ],
+)
+def test_failures_are_sentences_on_stderr_with_hints(
+    problem: NotFound | TimeoutError, code: int, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert complain(problem) == code
+    written = capsys.readouterr()
+    assert written.out == ""
+    lines = written.err.splitlines()
+    assert lines[0].startswith("kraft: ")
+    assert (hint in lines[-1]) if hint else not any("hint" in line for line in lines)
+
+
+def test_what_a_question_raises_out_of_a_nursery_is_told_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as leaving:
+        ask("127.0.0.1:1", 1.0, None)  # type: ignore[arg-type]  # Nobody is there, so it is not asked.
+    assert leaving.value.exit_code == 1
+    assert "cannot be reached" in capsys.readouterr().err
+
+
+RECORD = ConsumedRecord(TopicPartition("t", 1), 3, 1, Record(5, 7, b"k", b"\xff", (("h", None), ("i", b"j"))))
+
+
+def test_formats() -> None:
+    assert parse_format(r"%t %p %o %T %k %K %S %h%%\t\n")(RECORD) == b"t 1 5 7 k 1 1 h=,i=j%\t\n"
+    assert parse_format("%s")(RECORD) == b"\xff"
+    assert parse_format("ü")(RECORD) == "ü".encode()
+    null = RECORD._replace(record=Record(0, 0, None, None))
+    assert parse_format("[%k%s] %K %S")(null) == b"[] -1 -1"
+    for wrong in ("%", "%q", "\\", "\\q"):
+        with pytest.raises(typer.BadParameter):
+            parse_format(wrong)
+
+
+def test_json_says_how_bytes_are_written() -> None:
+    document = json.loads(parse_format("json")(RECORD))
+    assert document == {
+        "topic": "t", "partition": 1, "offset": 5, "timestamp": 7, "timestamp_type": "log_append_time", "key": "k", "key_encoding": "utf-8",
+        "value": "/w==", "value_encoding": "base64",
+        "headers": [{"name": "h", "value": None, "encoding": None}, {"name": "i", "value": "j", "encoding": "utf-8"}],
+    }  # fmt: skip
