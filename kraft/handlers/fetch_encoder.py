@@ -18,7 +18,7 @@ from kraft.replication.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
 
 COPY_BYTES_MAX = 8192
-"""Records up to this size are read and sent with what surrounds them; larger ones go by sendfile."""
+"""Records up to this size that are in memory are read and sent with what surrounds them; all others go by sendfile."""
 
 _PARTITION_V4 = struct.Struct(">ihqq")
 _PARTITION = struct.Struct(">ihqqq")
@@ -94,7 +94,7 @@ class _Writer:
         self.size = 0
 
     def add_range(self, part: FileRange) -> None:
-        if part.size <= COPY_BYTES_MAX:
+        if part.size <= COPY_BYTES_MAX and part.file.resident(part.position, part.size):
             data = part.file.pread(part.size, part.position)
             if len(data) != part.size:
                 raise OSError(errno.EIO, f"the file ends {part.size - len(data)} bytes before what was found in it")

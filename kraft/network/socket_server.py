@@ -13,13 +13,15 @@ from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import Dispatcher, Peer
-from kraft.world.ports import Clock, Listener, Stream, World
+from kraft.world.ports import Clock, Listener, Stream, Threads, World
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 SCRATCH_BYTES = 128 * 1024
 ACCEPT_RETRY_SECONDS = 0.05
+COLD_READS_MAX = 2
+"""Reads from a slow disk under way at once; the other worker threads are left to syncs."""
 
 
 class SocketServer:
@@ -33,6 +35,8 @@ class SocketServer:
         self.limits = limits
         self.dispatcher = dispatcher
         self.clock: Clock = world.clock
+        self.threads: Threads = world.threads
+        self.cold_reads = trio.Semaphore(COLD_READS_MAX)
         self.pool = FramePool()
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.spinning: Connection | None = None

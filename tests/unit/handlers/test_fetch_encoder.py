@@ -32,6 +32,9 @@ class BytesFile:
     def __init__(self, content: bytes) -> None:
         self.content = content
 
+    def resident(self, offset: int, count: int) -> bool:
+        return True
+
     def pread(self, count: int, offset: int) -> bytes:
         return self.content[offset : offset + count]
 

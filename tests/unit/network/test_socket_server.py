@@ -14,10 +14,11 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
-from kraft.network.reply import NO_REPLY, Peer, Reply
+from kraft.network.reply import NO_REPLY, FileRange, Peer, Reply
 from kraft.network.socket_server import SocketServer
 from kraft.world.ports import Stream
 from kraft.world.real import RealWorld
+from kraft.world.simulated import Universe
 
 
 def frame(payload: bytes) -> bytes:
@@ -360,3 +361,48 @@ def test_a_cancelled_server_leaves_no_answer_unawaited() -> None:
 
     scenario(play)
     gc.collect()
+
+
+def test_what_is_not_in_memory_is_read_in_a_thread_before_it_is_sent() -> None:
+    content = bytes(range(256)) * 12_000
+
+    async def main(universe: Universe) -> None:
+        world, client = universe.world_for("server"), universe.world_for("client")
+        file = world.files.open("/file", create=True)
+        file.append((content,))
+        universe.disk("server").cold_rate = 1.0
+        began: list[int] = []
+
+        class FileServer(ScriptedDispatcher):
+            def dispatch(self, peer: Peer, data: memoryview) -> Reply:
+                began.append(world.threads.running)
+                return Reply((struct.pack(">i", len(content)), FileRange(file, 0, len(content), None)))
+
+        log = Loggers(world.log_sink, world.clock).get("network")
+        server = SocketServer(world, "PLAINTEXT", ConnectionLimits(), ConnectionCounts(), FileServer(), log)
+        ran: list[object] = []
+        original = server.threads.run
+
+        class Threads:
+            async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+                ran.append(arguments[1:])
+                return await original(function, *arguments)
+
+        server.threads = Threads()  # type: ignore[assignment]  # Runs what it is given, and tells.
+        async with trio.open_nursery() as nursery:
+            listener = await world.network.listen("0.0.0.0", 9092)
+            await nursery.start(lambda task_status: server.run(listener, task_status=task_status))
+            stream = await client.network.connect("node-server", 9092)
+            await stream.send_all([frame(b"e")])
+            received, scratch = bytearray(), memoryview(bytearray(1 << 16))
+            while len(received) < 4 + len(content):
+                count = stream.receive_nowait(scratch)
+                if count is None:
+                    await stream.wait_readable()
+                else:
+                    received += scratch[:count]
+            assert received[4:] == content
+            assert ran == [(0, 1 << 20), (1 << 20, 1 << 20), (2 << 20, len(content) - (2 << 20))]
+            nursery.cancel_scope.cancel()
+
+    Universe(1).run(main, seconds_max=100)
