@@ -92,13 +92,17 @@ def _missing(broker: Versions, controller: Versions) -> Iterator[str]:
 
 def _differences() -> Iterator[str]:
     sys.path.insert(0, str(ROOT))
-    from tests.vectors.differences import DIFFERENCES as LISTED  # In the tree, not in the package.
+    from tests.vectors.differences import BEYOND_VECTORS  # In the tree, not in the package.
+    from tests.vectors.differences import DIFFERENCES as LISTED
 
     yield "| what | where | why |"
     yield "|---|---|---|"
     for difference in LISTED:
         where = difference.where.replace("|", "\\|")
         yield f"| {difference.name} | `{where}` | {difference.reason} |"
+    yield "\nWhere it takes several clients, nodes or some time to see:\n"
+    for documented in BEYOND_VECTORS:
+        yield f"- {documented.name}: {documented.reason}"
 
 
 def _decisions() -> Iterator[str]:

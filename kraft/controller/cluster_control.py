@@ -27,6 +27,9 @@ from kraft.protocol.messages.controller_registration_request import ControllerRe
 from kraft.protocol.messages.controller_registration_response import ControllerRegistrationResponse
 from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
 
+SECURITY_PROTOCOLS = range(4)
+"""PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL, by their ids in requests."""
+
 
 def check_broker_epoch(view: ControllerView, broker_id: int, broker_epoch: int) -> BrokerRegistration:
     """The registration that a request of a broker must match. Raises ApiError(STALE_BROKER_EPOCH)."""
@@ -69,6 +72,7 @@ def register_broker(
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers.")
     _check_directories(view, request)
     _check_features(view, request, kraft_version)
+    _check_listeners(request)
     records: list[Any] = []
     if not same_incarnation:
         clean = api_version >= 3 and known is not None and known.epoch == request.previous_broker_epoch
@@ -124,6 +128,12 @@ def _check_features(view: ControllerView, request: BrokerRegistrationRequest, kr
     _check_ranges({name: (0, 0) for name, level in finalized.items() if name not in ranges and level != 0}, finalized)
 
 
+def _check_listeners(request: BrokerRegistrationRequest) -> None:
+    for listener in request.listeners:
+        if listener.security_protocol not in SECURITY_PROTOCOLS:
+            raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Listener {listener.name} has the unknown security protocol {listener.security_protocol}")
+
+
 def _check_ranges(ranges: dict[str, tuple[int, int]], finalized: dict[str, int]) -> None:
     for name, (low, high) in ranges.items():
         level = finalized.get(name, 0)
@@ -154,4 +164,4 @@ def unregister_broker(view: ControllerView, broker_id: int) -> ControllerResult[
     broker = view.broker(broker_id)
     if broker is None:
         raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {broker_id} is not currently registered")
-    return ControllerResult(broker_unregistered(view, broker_id, broker.epoch), UnregisterBrokerResponse(error_message=None))
+    return ControllerResult(broker_unregistered(view, broker_id, broker.epoch), UnregisterBrokerResponse())

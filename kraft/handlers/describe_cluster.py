@@ -47,6 +47,8 @@ async def describe_controllers(request: DescribeClusterRequest, context: Request
     """Controllers and the active one among them (KIP-919)."""
     if request.endpoint_type != CONTROLLER_ENDPOINTS:
         code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == BROKER_ENDPOINTS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        if context.api_version == 0:  # Which knows neither code.
+            code = ErrorCode.INVALID_REQUEST
         raise ApiError(code, "The request was sent to an endpoint of the wrong type.")
     response = DescribeClusterResponse(cluster_id=node.cluster_id, endpoint_type=CONTROLLER_ENDPOINTS, controller_id=node.raft.leader_and_epoch.leader_id)
     for voter_id, host, port in node.raft.voter_endpoints():

@@ -33,7 +33,8 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
         address = str(ipaddress.ip_address(bytes(request.client_host_address)))
         header, inner = decode_request(request.request_data)
     except (ProtocolError, ValueError) as problem:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"the envelope holds no readable request: {problem}") from problem
+        code = ErrorCode.UNSUPPORTED_VERSION if isinstance(problem, ProtocolError) else ErrorCode.INVALID_REQUEST
+        raise ApiError(code, f"the envelope holds no readable request: {problem}") from problem
     handler = node.registry.get(header.api_key)
     if header.api_key not in FORWARDABLE or handler is None or handler.serve_function is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{api_keys.name_of(header.api_key)} may not come in an envelope")

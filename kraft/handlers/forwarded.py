@@ -27,11 +27,16 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.describe_quorum_response import DescribeQuorumResponse, PartitionData, TopicData
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
 from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, ControllerServices
+
+FETCH_BY_ID_VERSION = 13
 
 CREATE_TOPICS = Handler(ApiKey.CREATE_TOPICS, between(2, 7), listeners=(BROKER,))
 DELETE_TOPICS = Handler(ApiKey.DELETE_TOPICS, between(1, 6), listeners=(BROKER,))
@@ -118,6 +123,15 @@ def _create_partitions_failed(request: CreatePartitionsRequest, code: int, messa
     return CreatePartitionsResponse(results=[CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics])
 
 
+@ELECT_LEADERS.error
+def _elect_leaders_failed(request: ElectLeadersRequest, code: int, message: str | None) -> ElectLeadersResponse:
+    results = []
+    for topic in request.topic_partitions or ():
+        partitions = [PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions]
+        results.append(ReplicaElectionResult(topic=topic.topic, partition_result=partitions))
+    return ElectLeadersResponse(error_code=code, replica_election_results=results)
+
+
 def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
         return await getattr(node.controller, method)(request, ControllerRequestContext(context.api_version, context.principal))
@@ -125,8 +139,12 @@ def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices]
     return serve
 
 
-def _delegate_to_raft(method: str) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
+def _delegate_to_raft(method: str, *, names_leader: bool = False) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
+    """`names_leader`: every answer does, even to a request for another cluster, so that the quorum itself refuses those."""
+
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
+        if not names_leader and request.cluster_id is not None and request.cluster_id != node.cluster_id:
+            raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
         return await getattr(node.raft, method)(request, context.api_version)
 
     return serve
@@ -158,6 +176,13 @@ async def _raise_kraft_version(level: int, node: ControllerServices, *, validate
         raise ApiError(answer.error, answer.message or f"kraft.version cannot be changed to {level}")
 
 
+async def _fetch_metadata(request: FetchRequest, context: RequestContext, node: ControllerServices) -> Any:
+    """Topics have ids from version 13 on, and the metadata log is known by its id alone."""
+    if context.api_version < FETCH_BY_ID_VERSION and request.cluster_id in (None, node.cluster_id):
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"the metadata log is fetched from version {FETCH_BY_ID_VERSION} on")
+    return await _FETCH(request, context, node)
+
+
 async def _describe_quorum(request: DescribeQuorumRequest, context: RequestContext, node: ControllerServices) -> Any:
     """There is one quorum: whoever asks for anything but the partition of the metadata log, or for more, hears that each is unknown."""
     if [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics] == [(METADATA_TOPIC, [0])]:
@@ -179,6 +204,8 @@ def _controller_api(
     return handler
 
 
+_FETCH = _delegate_to_raft("fetch")
+
 CONTROLLER_APIS = (
     _controller_api(ApiKey.CREATE_TOPICS, between(2, 7), _delegate("create_topics"), CREATE_TOPICS.on_error),
     _controller_api(ApiKey.DELETE_TOPICS, between(1, 6), _delegate("delete_topics"), DELETE_TOPICS.on_error),
@@ -192,18 +219,18 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.CONTROLLER_REGISTRATION, between(0, 0), _delegate("register_controller")),
     _controller_api(ApiKey.ALLOCATE_PRODUCER_IDS, between(0, 0), _delegate("allocate_producer_ids")),
     _controller_api(ApiKey.ALTER_PARTITION, between(2, 3), _delegate("alter_partition")),
-    _controller_api(ApiKey.ELECT_LEADERS, between(0, 2), _delegate("elect_leaders")),
+    _controller_api(ApiKey.ELECT_LEADERS, between(0, 2), _delegate("elect_leaders"), ELECT_LEADERS.on_error),
     _controller_api(ApiKey.ALTER_PARTITION_REASSIGNMENTS, between(0, 1), _delegate("alter_partition_reassignments")),
     _controller_api(ApiKey.LIST_PARTITION_REASSIGNMENTS, between(0, 0), _delegate("list_partition_reassignments")),
     _controller_api(ApiKey.ASSIGN_REPLICAS_TO_DIRS, between(0, 0), _delegate("assign_replicas_to_dirs")),
     _controller_api(ApiKey.VOTE, between(0, 2), _delegate_to_raft("vote")),
     _controller_api(ApiKey.BEGIN_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("begin_quorum_epoch")),
     _controller_api(ApiKey.END_QUORUM_EPOCH, between(0, 1), _delegate_to_raft("end_quorum_epoch")),
-    _controller_api(ApiKey.FETCH, between(4, 18), _delegate_to_raft("fetch")),
+    _controller_api(ApiKey.FETCH, between(4, 18), _fetch_metadata),
     _controller_api(ApiKey.FETCH_SNAPSHOT, between(0, 1), _delegate_to_raft("fetch_snapshot")),
     _controller_api(ApiKey.DESCRIBE_QUORUM, between(0, 2), _describe_quorum),
     _controller_api(ApiKey.ADD_RAFT_VOTER, between(0, 1), _delegate_to_raft("add_raft_voter")),
     _controller_api(ApiKey.REMOVE_RAFT_VOTER, between(0, 0), _delegate_to_raft("remove_raft_voter")),
-    _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_raft("update_raft_voter")),
+    _controller_api(ApiKey.UPDATE_RAFT_VOTER, between(0, 0), _delegate_to_raft("update_raft_voter", names_leader=True)),
 )
 """Served on controllers by the quorum controller or the Raft driver."""

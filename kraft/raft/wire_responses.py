@@ -93,7 +93,7 @@ def fetch_to_wire(response: core.FetchResponse, version: int, records: bytes = b
     if response.snapshot is not None:
         part.snapshot_id = wire.SnapshotId(end_offset=response.snapshot.offset, epoch=response.snapshot.epoch)
     topic = wire.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[part])
-    return wire.FetchResponse(responses=[topic], node_endpoints=node_endpoints(wire.NodeEndpoint, hint) if version >= 16 else [])
+    return wire.FetchResponse(responses=[topic], node_endpoints=node_endpoints(wire.NodeEndpoint, hint) if version >= 17 else [])
 
 
 def fetch_snapshot_to_wire(response: core.FetchSnapshotResponse, version: int) -> Message:

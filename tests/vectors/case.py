@@ -35,6 +35,7 @@ class Ask:
     silent: bool = False
     hidden: bool = False
     flexible: bool | None = None  # the header's form, for versions that no schema knows
+    answered: int | None = None  # the version of the answer, where it is not the request's
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ class CaseRun:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             self.send(connection, step, api, version)
-            answer = connection.receive(api, version, 0.3 if step.silent else 15)
+            answer = connection.receive(api, version if step.answered is None else step.answered, 0.3 if step.silent else 15)
             if api not in GROUP_APIS or not any(code in LOADING for code in error_codes(answer)) or time.monotonic() > deadline:
                 return answer
             time.sleep(0.05)

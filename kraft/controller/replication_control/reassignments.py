@@ -50,7 +50,9 @@ def alter_partition_reassignments(
                     check_operation_size(records)
             results.append(ReassignablePartitionResponse(partition_index=target.partition_index, error_code=code, error_message=message))
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
-    response = AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change_factor, error_message=None, responses=responses)
+    response = AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change_factor, responses=responses)
+    if responses:
+        response.error_message = None
     return ControllerResult(records, response, atomic=True)
 
 

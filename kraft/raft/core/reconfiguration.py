@@ -28,6 +28,8 @@ from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, Voter
 
 Refusal = tuple[int, str]
 
+OTHER_CLUSTER: Refusal = (ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
+
 
 def on_add_voter(q: QuorumState, token: object, request: AddVoterRequest) -> None:
     """First ask the new voter which versions it supports; `on_probe_response` goes on."""
@@ -100,6 +102,9 @@ def on_remove_voter(q: QuorumState, token: object, request: RemoveVoterRequest) 
 def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) -> None:
     """A voter tells its listeners and versions. Under kraft.version 0 they are only remembered, for an upgrade."""
     leader, voter = q.role, request.voter
+    if is_of_another_cluster(q, request.cluster_id):
+        refuse(q, token, OTHER_CLUSTER)
+        return
     if request.epoch != q.epoch:
         refuse(q, token, (ErrorCode.FENCED_LEADER_EPOCH if request.epoch < q.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH, ""))
         return
@@ -147,8 +152,8 @@ def on_update_version(q: QuorumState, token: object, request: UpdateVersionReque
 def refuse_change(q: QuorumState, cluster_id: str | None, *, needs_version: bool = True) -> Refusal | None:
     """Why no change of voters can be begun now; None if one can."""
     leader, history = q.role, q.log.history
-    if cluster_id is not None and q.config.cluster_id is not None and cluster_id != q.config.cluster_id:
-        return ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster"
+    if is_of_another_cluster(q, cluster_id):
+        return OTHER_CLUSTER
     if not isinstance(leader, Leader):
         return ErrorCode.NOT_LEADER_OR_FOLLOWER, "this node does not lead the quorum"
     if q.shutting_down:
@@ -160,6 +165,10 @@ def refuse_change(q: QuorumState, cluster_id: str | None, *, needs_version: bool
     if has_change_under_way(q, leader):
         return ErrorCode.REQUEST_TIMED_OUT, "another change of voters is under way"
     return None
+
+
+def is_of_another_cluster(q: QuorumState, cluster_id: str | None) -> bool:
+    return cluster_id is not None and q.config.cluster_id is not None and cluster_id != q.config.cluster_id
 
 
 def has_committed_in_epoch(leader: Leader) -> bool:

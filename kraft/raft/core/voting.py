@@ -30,10 +30,10 @@ def check_vote_request(q: QuorumState, request: VoteRequest) -> int:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if q.shutting_down:
         return ErrorCode.BROKER_NOT_AVAILABLE
-    if request.epoch < q.epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
     if request.end_offset < 0 or request.last_epoch < 0 or request.last_epoch > request.epoch or (not request.pre_vote and request.last_epoch == request.epoch):
         return ErrorCode.INVALID_REQUEST
+    if request.epoch < q.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
     if not is_addressed_to_us(q, request.voter_id, request.voter_directory_id):
         return ErrorCode.INVALID_VOTER_KEY
     return ErrorCode.NONE

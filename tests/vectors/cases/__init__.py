@@ -1,7 +1,22 @@
 """What is asked, by subject. The order matters for the first module only: it looks at a cluster that has no topics yet."""
 
 from tests.vectors.case import Case
-from tests.vectors.cases import cluster, configs, controller, fetch, group_offsets, groups, offsets, produce, producers, topics
+from tests.vectors.cases import (
+    cluster,
+    configs,
+    controller,
+    envelopes,
+    fetch,
+    group_offsets,
+    groups,
+    offsets,
+    placement,
+    produce,
+    producers,
+    quorum,
+    registration,
+    topics,
+)
 
 MODULES: dict[str, tuple[Case, ...]] = {
     "cluster": cluster.CASES,
@@ -14,4 +29,8 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "groups": groups.CASES,
     "group_offsets": group_offsets.CASES,
     "controller": controller.CASES,
+    "placement": placement.CASES,
+    "quorum": quorum.CASES,
+    "envelopes": envelopes.CASES,
+    "registration": registration.CASES,
 }

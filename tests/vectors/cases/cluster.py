@@ -14,6 +14,7 @@ CASES = (
         "api-versions-bad-name", "ApiVersions", Ask({"client_software_name": "not good!", "client_software_version": "1"}, mask=("api_keys",)), versions=(3, 4)
     ),
     case("api-versions-empty-name", "ApiVersions", Ask({"client_software_name": "", "client_software_version": ""}, mask=("api_keys",)), versions=(3, 4)),
+    case("api-versions-of-the-future", "ApiVersions", Ask(b"\x00", version=99, flexible=True, answered=0), versions=(0, 0)),
     case("metadata-unknown", "Metadata", Ask({"topics": [{"name": "$topic"}], "allow_auto_topic_creation": False}), versions=(4, 13)),
     case(
         "metadata-unknown-id",
@@ -76,6 +77,12 @@ CASES = (
     case("coordinators-of-none", "FindCoordinator", Ask({"key_type": 0, "coordinator_keys": []}), versions=(4, 6)),
     case("coordinator-of-empty-group", "FindCoordinator", Ask({"key": "", "key_type": 0, "coordinator_keys": [""]})),
     case("coordinator-bad-type", "FindCoordinator", Ask({"key": "$group", "key_type": 9, "coordinator_keys": ["$group"]}), versions=(1, 6)),
+    case("describe-cluster-brokers-at-controller", "DescribeCluster", Ask({"endpoint_type": 1}, listener=CONTROLLER)),
+    case("describe-cluster-bad-endpoint-there", "DescribeCluster", Ask({"endpoint_type": 9}, listener=CONTROLLER), versions=(1, 2)),
+    case("version-of-the-future", "Metadata", Ask(b"\x00" * 8, version=99, flexible=True), versions=(13, 13)),
+    case("version-of-the-past", "Produce", Ask(b"\x00" * 10, version=0, flexible=False), versions=(3, 3)),
+    case("not-for-brokers", "Metadata", Ask(b"\x00" * 8, api="Vote", version=0), versions=(13, 13)),
+    case("not-for-controllers", "Metadata", Ask({"topics": []}, listener=CONTROLLER), Ask({"topics": []}, listener=CONTROLLER), versions=(13, 13)),
     case("truncated-body", "Metadata", Ask(b"\x00\x00")),
     case("trailing-bytes", "ListGroups", Ask(b"\x00" * 40)),
     case("huge-array", "Metadata", Ask(b"\x7f\xff\xff\xff")),

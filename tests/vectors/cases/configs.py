@@ -98,5 +98,8 @@ CASES = (
         Ask({"resources": [{"resource_type": TOPIC, "resource_name": "$topic", "configs": []}] * 2}, silent=True),
     ),
     case("list-resources-brokers", "ListConfigResources", Ask({"resource_types": [CLIENT_METRICS]})),
+    case("list-resources-of-brokers", "ListConfigResources", Ask({"resource_types": [BROKER]}), Ask({"resource_types": [LOGGER]}), versions=(1, 1)),
+    case("list-resources-groups", "ListConfigResources", Ask({"resource_types": [GROUP]}), versions=(1, 1)),
+    case("list-resources-all", "ListConfigResources", Ask({"resource_types": []}, mask=("config_resources",)), versions=(0, 1)),
     case("list-resources-unknown-type", "ListConfigResources", Ask({"resource_types": [99]}), versions=(1, 1)),
 )

@@ -23,6 +23,11 @@ def features(*updates: tuple[str, int, int], **more: object) -> Ask:
     return Ask({"feature_updates": rows, "validate_only": True, **more})
 
 
+def at_once(*updates: tuple[str, int, bool]) -> Ask:
+    """Version 0 knows no trial: only what must be refused, or changes nothing."""
+    return Ask({"feature_updates": [{"feature": name, "max_version_level": level, "allow_downgrade": down} for name, level, down in updates]})
+
+
 CASES = (
     case("quorum", "DescribeQuorum", Ask(QUORUM, mask=MOVING)),
     case("quorum-of-controller", "DescribeQuorum", Ask(QUORUM, mask=MOVING, listener=CONTROLLER)),
@@ -41,8 +46,22 @@ CASES = (
     case("features-negative", "UpdateFeatures", features(("metadata.version", -1, 1)), versions=(1, 2)),
     case("features-bad-kind", "UpdateFeatures", features(("metadata.version", 30, 9)), versions=(1, 2)),
     case("features-nothing", "UpdateFeatures", features(), versions=(1, 2)),
+    case("features-quorum-same", "UpdateFeatures", features(("kraft.version", 1, 1)), versions=(1, 2)),
+    case("features-quorum-too-high", "UpdateFeatures", features(("kraft.version", 2, 1)), versions=(1, 2)),
+    case("features-quorum-down", "UpdateFeatures", features(("kraft.version", 0, 2)), versions=(1, 2)),
+    case("features-same-twice", "UpdateFeatures", features(("metadata.version", 30, 1), ("metadata.version", 30, 1)), versions=(1, 2)),
+    case("features-good-and-bad", "UpdateFeatures", features(("metadata.version", 30, 1), ("no.such.feature", 1, 1)), versions=(1, 2)),
+    case("features-unknown-at-once", "UpdateFeatures", at_once(("no.such.feature", 1, False)), versions=(0, 0)),
+    case("features-too-high-at-once", "UpdateFeatures", at_once(("metadata.version", 99, False)), versions=(0, 0)),
+    case("features-down-at-once", "UpdateFeatures", at_once(("metadata.version", 29, False)), versions=(0, 0)),
+    case("features-same-at-once", "UpdateFeatures", at_once(("metadata.version", 30, False)), versions=(0, 0)),
+    case("features-nothing-at-once", "UpdateFeatures", at_once(), versions=(0, 0)),
+    case("features-at-controller", "UpdateFeatures", Ask(features(("metadata.version", 30, 1)).body, listener=CONTROLLER), versions=(1, 2)),
     case("log-dirs-of-topic", "DescribeLogDirs", create(), produced(Batch(b"x" * 100)), Ask({"topics": [{"topic": "$topic", "partitions": [0]}]})),
     case("log-dirs-unknown-topic", "DescribeLogDirs", Ask({"topics": [{"topic": "$topic", "partitions": [0]}]})),
+    case("log-dirs-unknown-partition", "DescribeLogDirs", create(), Ask({"topics": [{"topic": "$topic", "partitions": [0, 7]}]})),
+    case("log-dirs-twice", "DescribeLogDirs", create(), Ask({"topics": [{"topic": "$topic", "partitions": [0, 0]}]})),
+    case("log-dirs-of-empty-log", "DescribeLogDirs", create(), Ask({"topics": [{"topic": "$topic", "partitions": [0]}]})),
     case("log-dirs-no-topics", "DescribeLogDirs", Ask({"topics": []})),
     case("register-foreign-broker", "BrokerRegistration", Ask(BROKER_7, listener=CONTROLLER)),
     case("register-broker-at-broker", "BrokerRegistration", Ask(BROKER_7)),

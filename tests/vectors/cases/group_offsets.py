@@ -1,5 +1,6 @@
 """OffsetCommit, OffsetFetch, OffsetDelete."""
 
+import struct
 from typing import Any
 
 from tests.vectors.case import Ask, case, create
@@ -17,6 +18,11 @@ def commit(offset: int = 5, member: str = "", generation: int = -1, topic: str =
             **more,
         }
     )
+
+
+def subscription(topic: str) -> bytes:
+    """What consumers put into JoinGroup: version 0, topics, no user data."""
+    return struct.pack(f">hih{len(topic)}si", 0, 1, len(topic), topic.encode(), -1)
 
 
 def setup(ask: Ask) -> Ask:
@@ -77,6 +83,15 @@ CASES = (
         create(),
         setup(commit()),
         Ask({"group_id": "$group", "topics": [{"name": "$topic2", "partitions": [{"partition_index": 3}]}]}),
+    ),
+    case(
+        "delete-subscribed",
+        "OffsetDelete",
+        create(),
+        joined(protocols=[{"name": "range", "metadata": subscription("delete-subscribed-topic-0")}]),
+        setup(commit(member="$member", generation=1)),
+        DELETE,
+        SEE,
     ),
     case("delete-of-live-group", "OffsetDelete", create(), joined(), setup(commit(member="$member", generation=1)), DELETE),
 )

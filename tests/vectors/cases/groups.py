@@ -53,6 +53,7 @@ DESCRIBE = Ask({"groups": ["$group"]}, api="DescribeGroups", version=5)
 ID = {"member": "member_id"}
 
 CASES = (
+    case("list-of-states", "ListGroups", joined(), Ask({"states_filter": ["Stable"], "types_filter": []})),
     case("join-without-id", "JoinGroup", Ask(join_body(), save=ID)),
     case("join-with-given-id", "JoinGroup", Ask(join_body(), save=ID), Ask(join_body("$member")), DESCRIBE, versions=(4, 9)),
     case("join-unknown-id", "JoinGroup", Ask(join_body("who"))),
@@ -118,6 +119,7 @@ CASES = (
     case("describe-stable", "DescribeGroups", joined(), Ask({"groups": ["$group"], "include_authorized_operations": True})),
     case("describe-unknown", "DescribeGroups", Ask({"groups": ["$group"]})),
     case("describe-empty-name", "DescribeGroups", Ask({"groups": [""]})),
+    case("describe-two", "DescribeGroups", joined(), Ask({"groups": ["$group", "$group2"]})),
     case("describe-nothing", "DescribeGroups", Ask({"groups": []})),
     case(
         "describe-empty",

@@ -61,6 +61,18 @@ CASES = (
         create(),
         Ask({"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}] * 2}]}),
     ),
+    case(
+        "bad-isolation",
+        "ListOffsets",
+        create(),
+        Ask({"replica_id": -1, "isolation_level": 7, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}]}),
+    ),
+    case(
+        "topic-twice",
+        "ListOffsets",
+        create(partitions=2),
+        Ask({"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": index, "timestamp": -1}]} for index in (0, 1)]}),
+    ),
     case("leader-epochs", "ListOffsets", create(), at(-1, current_leader_epoch=0), at(-1, current_leader_epoch=3), versions=(4, 11)),
     case(
         "debug-replica",
