@@ -152,6 +152,7 @@ class ShardDriver(Generic[S]):
             except (KraftError, OSError) as problem:
                 self._note({"event": "coordinator_load_failed", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
                 await self._clock.sleep(RETRY_BACKOFF_S)
+        await self._until_known_to_be_committed()
         draft = self._shard.draft(self.state, 0, self._moment())
         self._shard.loaded(draft)
         self._adopt(draft, 0)
@@ -163,6 +164,19 @@ class ShardDriver(Generic[S]):
         waiting, self._when_loaded = self._when_loaded, []
         for operation in waiting:
             self.submit(operation)
+
+    async def _until_known_to_be_committed(self) -> None:
+        """What was acknowledged before lies below the log's end, but not always below the high watermark as a new leader first knows it.
+
+        Answers from the state as of that would take back what was acknowledged, so they wait; not for ever: with too few replicas in sync reading has to do.
+        """
+        newest = self._pending.newest
+        if newest is not None:
+            known = Waiter()
+            newest.answers.append((known, None))
+            with self._clock.move_on_after(self._write_timeout_ms / 1000):
+                await known.wait()
+            newest.answers.clear()
 
     async def _replay_log(self) -> int:
         """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it too."""
