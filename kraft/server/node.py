@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 CLUSTER_ID_RETRY_SECONDS = 0.2
 CONTROLLER_ENDPOINTS = 2
 LOGS_CLOSED_AT_ONCE = 32
+CAUGHT_UP_SECONDS_MAX = 30.0
 
 
 class Node:
@@ -237,13 +238,14 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 
 
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
-    """Returns when the broker is unfenced: it serves."""
+    """Returns when the broker is unfenced and has acted on that, which may make it leader of much: it serves."""
     await first.arrived.wait()
     for _ in parts.logs.load(parts.world.clock.wall_ms()):
         await trio.lowlevel.checkpoint()
     parts.shared.loader.add_publisher(broker.publisher)
     nursery.start_soon(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch)
     await broker.lifecycle.unfenced.wait()
+    await broker.metadata.wait_until(lambda image: broker.metadata.is_live(parts.config.node_id), CAUGHT_UP_SECONDS_MAX)
 
 
 async def _leave(node: Node, parts: _Parts) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 
+import trio
+
 from kraft.common.errors import ConfigurationError, StorageError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.server.node import run_node
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
@@ -146,5 +149,18 @@ def test_without_a_directory_left_the_node_ends_and_says_why() -> None:
                 reasons = reasons.exceptions[0]
             assert isinstance(reasons, StorageError)
             assert "/data" in str(reasons)
+
+    simulate(play)
+
+
+def test_a_node_is_ready_once_it_leads_what_it_led() -> None:
+    async def play(universe: Universe) -> None:
+        async with running(universe, configuration()) as run:
+            await create(run.client, "t", 3000)
+        world = world_of(universe)
+        async with trio.open_nursery() as nursery:
+            node = await nursery.start(lambda task_status: run_node(configuration(), world, task_status=task_status))
+            assert [str(partition) for partition in node.broker.replicas if not partition.is_leader] == []
+            node.begin_shutdown()
 
     simulate(play)
