@@ -78,7 +78,11 @@ class Cluster:
     async def call(self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None) -> Any:
         """One attempt, at node `node_id` or at any. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi, ProtocolError."""
         connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
-        return await connection.call(request, version=version, timeout=self.request_seconds if seconds is None else seconds)
+        try:
+            return await connection.call(request, version=version, timeout=self.request_seconds if seconds is None else seconds)
+        except TimeoutError:
+            connection.close()  # It may lead nowhere any more, with nobody left to say so: the next attempt takes another.
+            raise
 
     async def send_only(self, request: Any, *, node_id: int) -> None:
         """Send what is not answered (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi."""

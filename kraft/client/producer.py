@@ -17,13 +17,13 @@ from kraft.client.accumulator import Accumulator, Delivery, PartitionQueue, Pend
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.errors import DeadlinePassed, NoBroker, api_error, check
+from kraft.client.errors import DeadlinePassed, NoBroker, api_error
 from kraft.client.metadata import Topic
 from kraft.client.partitioner import DefaultPartitioner
+from kraft.client.producer_id import new_producer_id
 from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
-from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
 from kraft.protocol.records.builder import build_batch
@@ -122,7 +122,7 @@ class Producer:
         """Start a request to every node that is free and has something ready."""
         try:
             if self._idempotent and self._producer[0] < 0:
-                await self._new_producer_id()
+                self._producer = await new_producer_id(self.cluster)
             ready = {queue.partition: queue for queue in self._accumulator.queues.values() if queue.batches and queue.in_flight is None}
             by_leader = await self.cluster.by_leader(ready)
         except (Disconnected, TimeoutError, NoBroker) as problem:
@@ -145,16 +145,6 @@ class Producer:
         await self.cluster.world.clock.sleep(self._backoff().next())
         self._expire(problem)
         self._wake.set()
-
-    async def _new_producer_id(self) -> None:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=REQUEST_TIMEOUT_MS)
-
-        async def attempt() -> tuple[int, int]:
-            response = await self.cluster.call(request)
-            check(response.error_code, "a producer id")
-            return response.producer_id, response.producer_epoch
-
-        self._producer = await self.cluster.retrying(attempt)
 
     def _expire(self, problem: KraftError | TimeoutError | None = None) -> None:
         """Give up batches that wait for too long. If one was sent before, nobody knows what became of it, and its producer id ends."""
@@ -283,10 +273,16 @@ class Producer:
 
 @asynccontextmanager
 async def open_producer(
-    cluster: Cluster, *, acks: int = ALL, codec: int = NONE, idempotent: bool = True, delivery_seconds: float = DELIVERY_SECONDS
+    cluster: Cluster,
+    *,
+    acks: int = ALL,
+    codec: int = NONE,
+    idempotent: bool = True,
+    batch_bytes: int = BATCH_BYTES,
+    delivery_seconds: float = DELIVERY_SECONDS,
 ) -> AsyncIterator[Producer]:
     """A producer whose records are all acknowledged or given up when the block ends without an exception."""
-    producer = Producer(cluster, acks=acks, codec=codec, idempotent=idempotent, delivery_seconds=delivery_seconds)
+    producer = Producer(cluster, acks=acks, codec=codec, idempotent=idempotent, batch_bytes=batch_bytes, delivery_seconds=delivery_seconds)
     failure: Exception | None = None
     async with trio.open_nursery() as producer_nursery:
         producer_nursery.start_soon(producer.run)

@@ -44,14 +44,7 @@ def consume(
 ) -> None:
     """Print records as they come, until interrupted."""
     write = record_format.parse_format("json" if output is OutputFormat.JSON else form)
-    where = "beginning" if from_beginning else "end"
-    if offset is not None:
-        if from_beginning or group is not None:
-            raise typer.BadParameter("excludes --from-beginning and --group", param_hint="--offset")
-        where = offset
-    if group is not None and partition:
-        raise typer.BadParameter("a group chooses partitions itself", param_hint="--partition")
-    start = parse_start(where)
+    start = _choose_start(from_beginning, offset, group, partition)
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
 
     async def question(cluster: Cluster) -> None:
@@ -64,15 +57,22 @@ def consume(
                 async with open_group_consumer(cluster, group, names, reset=reset, isolation=isolation) as member:
                     await _read_as_member(cluster, member, printer, exit_at_end)
             else:
-                chosen = [TopicPartition(topic.name, each) for topic in described for each in sorted(partition or range(len(topic.partitions)))]
-                for each in chosen:
-                    next(topic for topic in described if topic.name == each.topic).partition(each.partition)
+                chosen = [TopicPartition(topic.name, topic.partition(each).index) for topic in described for each in partition or range(len(topic.partitions))]
                 consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
                 consumer.assign(await _begin(cluster, chosen, start))
                 await _read(cluster, consumer, printer, exit_at_end, isolation)
             nursery.cancel_scope.cancel()
 
     ask(bootstrap, timeout, question)
+
+
+def _choose_start(from_beginning: bool, offset: str | None, group: str | None, partition: list[int]) -> tuple[str, int]:
+    """What of the options fits together. Raises typer.BadParameter (exit 2)."""
+    if offset is not None and (from_beginning or group is not None):
+        raise typer.BadParameter("excludes --from-beginning and --group", param_hint="--offset")
+    if group is not None and partition:
+        raise typer.BadParameter("a group chooses partitions itself", param_hint="--partition")
+    return parse_start(offset if offset is not None else "beginning" if from_beginning else "end")
 
 
 def parse_start(text: str) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstra
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import ask
 from kraft.client.admin import groups
-from kraft.client.admin.groups import Group
+from kraft.client.admin.groups import Group, Member
 from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
 from kraft.common.errors import ApiError
@@ -85,18 +85,19 @@ async def _describe(cluster: Cluster, group: Group) -> dict[str, Any]:
         "protocol_type": group.protocol_type,
         "assignor": group.assignor,
         "coordinator": group.coordinator,
-        "members": [
-            {
-                "member_id": member.member_id,
-                "instance_id": member.instance_id,
-                "client_id": member.client_id,
-                "host": member.host,
-                "partitions": [{"topic": topic, "partition": index} for topic, index in member.assignment],
-            }
-            for member in group.members
-        ],
+        "members": [_member(member) for member in group.members],
         "offsets": rows,
         "total_lag": sum(row["lag"] or 0 for row in rows),
+    }
+
+
+def _member(member: Member) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "partitions": [{"topic": topic, "partition": index} for topic, index in member.assignment],
     }
 
 
@@ -163,15 +164,18 @@ def reset_offsets(
             await groups.commit_offsets(cluster, name, {move.partition: move.after for move in moves})
         return moves
 
-    moves = ask(bootstrap, timeout, question)
+    _show_moves(name, ask(bootstrap, timeout, question), execute, output)
+
+
+def _show_moves(group_id: str, moves: list[Move], executed: bool, output: Output) -> None:
     rows = [(partition.topic, partition.partition, before, after) for partition, before, after in moves]
     document = {
-        "group_id": name,
-        "executed": execute,
-        "offsets": [{"topic": name, "partition": index, "before": before, "after": after} for name, index, before, after in rows],
+        "group_id": group_id,
+        "executed": executed,
+        "offsets": [{"topic": topic, "partition": index, "before": before, "after": after} for topic, index, before, after in rows],
     }
     show(document, [Table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
-    if not execute:
+    if not executed:
         typer.echo("This is a preview: nothing was changed. Add --execute to do it.", err=True)
 
 

@@ -81,36 +81,38 @@ def format_directories(
     if add_scram:
         raise typer.BadParameter("SCRAM is not served yet, so its credentials cannot be stored", param_hint="--add-scram")
     node = read_config(config, sets)
-    world = RealWorld()
     try:
-        plan = plan_format(
-            FormatRequest(
-                cluster_id=cluster_id,
-                node_id=node.node_id,
-                directories=directories_of(node),
-                metadata_directory=node.metadata_log_dir,
-                is_controller=node.is_controller,
-                controller_endpoints=_controller_endpoints(node),
-                has_static_voters=bool(node.voters),
-                standalone=standalone,
-                no_initial_controllers=no_initial,
-                initial_controllers=None if initial is None else parse_initial_controllers(initial),
-                ignore_formatted=ignore_formatted,
-                release_version=release,
-                features=parse_features(feature),
-            ),
-            find_formatted(world.files, directories_of(node)),
-            world.random,
-            node.controller_listener_names[0] if node.controller_listener_names else "CONTROLLER",
+        request = FormatRequest(
+            cluster_id=cluster_id,
+            node_id=node.node_id,
+            directories=directories_of(node),
+            metadata_directory=node.metadata_log_dir,
+            is_controller=node.is_controller,
+            controller_endpoints=_controller_endpoints(node),
+            has_static_voters=bool(node.voters),
+            standalone=standalone,
+            no_initial_controllers=no_initial,
+            initial_controllers=None if initial is None else parse_initial_controllers(initial),
+            ignore_formatted=ignore_formatted,
+            release_version=release,
+            features=parse_features(feature),
         )
-        now_ms = time.time_ns() // 1_000_000
-        carry_out(world.files, plan, MetadataRecordSerde(), lambda name, level: FeatureLevelRecord(name=name, feature_level=level), now_ms)
+        plan = _format(request, node)
     except KraftError as problem:
         raise typer.Exit(complain(problem)) from problem
     except OSError as problem:
-        sys.stderr.write(f"kraft: {problem.filename or node.metadata_log_dir}: {problem.strerror}\n")
-        raise typer.Exit(FAILED) from problem
+        raise typer.Exit(complain(KraftError(f"{problem.filename or node.metadata_log_dir}: {problem.strerror}"))) from problem
     say(_formatted(plan), "\n".join(plan.lines()), output)
+
+
+def _format(request: FormatRequest, node: NodeConfig) -> FormatPlan:
+    """Plan it, do it, and return the plan. Raises ConfigurationError, CorruptData, OSError."""
+    world = RealWorld()
+    listener = node.controller_listener_names[0] if node.controller_listener_names else "CONTROLLER"
+    plan = plan_format(request, find_formatted(world.files, request.directories), world.random, listener)
+    now_ms = time.time_ns() // 1_000_000
+    carry_out(world.files, plan, MetadataRecordSerde(), lambda name, level: FeatureLevelRecord(name=name, feature_level=level), now_ms)
+    return plan
 
 
 def _controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:

@@ -107,7 +107,7 @@ async def delete_records(cluster: Cluster, before: Mapping[TopicPartition, int])
                     partition = TopicPartition(topic.name, each.partition_index)
                     check(each.error_code, str(partition))
                     found[partition] = each.low_watermark
-        return found
+        return {partition: found[partition] for partition in before}
 
     return await cluster.retrying(attempt, final=UNKNOWN_TOPIC)
 

@@ -66,7 +66,7 @@ def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_kill
         async with trio.open_nursery() as nursery:
             nursery.start_soon(fate)
             deliveries = []
-            async with open_producer(cluster) as producer:
+            async with open_producer(cluster, batch_bytes=150) as producer:  # Some records a batch, so that batches queue up.
                 for number in range(200):
                     deliveries.append(await producer.send("t", b"%d" % number, partition=number % 2))
                     await universe.sleep(0.03)
@@ -77,6 +77,43 @@ def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_kill
         assert offsets == {(each.partition.partition, each.record.offset) for each in found}
 
     play(body, seed)
+
+
+def test_what_is_sent_again_since_its_answer_was_lost_is_stored_once() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t", partitions=1)
+        async with open_producer(cluster) as producer:
+            await (await producer.send("t", b"first")).wait()
+            universe.cut(NODE, "client", both_ways=False)
+            second = await producer.send("t", b"second")
+            await universe.sleep(1.0)  # It is stored by now.
+            universe.forget_connections("client")
+            universe.heal()
+            assert (await second.wait()).offset == 1
+        assert [each.record.value for each in await read_all(cluster, "t")] == [b"first", b"second"]
+
+    play(body)
+
+
+def test_a_member_commits_before_a_rebalance_takes_its_partitions() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t", partitions=2)
+        async with open_producer(cluster) as producer:
+            for number in range(20):
+                await producer.send("t", b"%d" % number, partition=number % 2)
+        first_read: set[bytes] = set()
+        second_read: set[bytes] = set()
+        async with cluster_for(universe, "one") as one, open_group_consumer(one, "g", ["t"], reset=EARLIEST) as first:
+            await read_until(first, first_read, 20, 2)
+            async with cluster_for(universe, "two") as two, open_group_consumer(two, "g", ["t"], reset=EARLIEST) as second:
+                async with trio.open_nursery() as both:
+                    both.start_soon(read_until, first, first_read, 20, 1)
+                    both.start_soon(read_until, second, second_read, 0, 1)
+                for each in await second.poll(1.0):
+                    second_read.add(each.record.value or b"")
+        assert second_read == set(), "what the first had read is not read again"
+
+    play(body)
 
 
 def test_a_record_that_is_too_large_fails_and_later_ones_go_on() -> None:
