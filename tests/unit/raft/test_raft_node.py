@@ -119,6 +119,11 @@ def test_a_stale_candidate_is_told_the_epoch() -> None:
     assert answer == m.VoteResponse(LeaderHint(2, 5, voter_of(2).endpoints), False, ErrorCode.FENCED_LEADER_EPOCH)
 
 
+def test_a_vote_request_that_contradicts_itself_is_refused_as_such_however_old() -> None:
+    request = vote(4, 3)._replace(last_epoch=4)
+    assert replies(ask(follower(), request))[0].error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
+
+
 def test_a_vote_request_for_another_directory_is_refused() -> None:
     request = vote(1, 2)._replace(voter_id=1, voter_directory_id=b"another director")
     assert replies(ask(node(1, THREE), request))[0].error == ErrorCode.INVALID_VOTER_KEY  # type: ignore[union-attr]
