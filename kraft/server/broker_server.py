@@ -33,6 +33,7 @@ from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher, GroupLeadership
 from kraft.server.broker_replication import BrokerReplication
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
+from kraft.server.own_registration import shows_registration
 from kraft.server.partition_log import PartitionLog
 from kraft.server.producer_id_manager import ProducerIdManager
 from kraft.storage.log_manager import LogManager
@@ -40,6 +41,7 @@ from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
     from kraft.metadata.image.topics_image import TopicImage
+    from kraft.metadata.loader import MetadataLoader
 
 
 SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
@@ -130,25 +132,34 @@ class BrokerServer:
             world, logs, self.replicas.flusher, lambda: self.configs.effective(self.metadata.image), self.replicas.directory_failed, loggers.get("logs")
         )
 
-    async def run(self, listeners: Mapping[str, Listener], advertised: tuple[Endpoint, ...], previous_epoch: int) -> None:
-        """Serve on `listeners` until cancelled. Raises ApiError when the controller refuses this broker."""
+    async def run(self, listeners: Mapping[str, Listener], advertised: tuple[Endpoint, ...], previous_epoch: int, loader: MetadataLoader) -> None:
+        """Serve on `listeners` until cancelled. Raises ApiError when the controller refuses this broker.
+
+        Nothing is led, followed or answered before the metadata shows this incarnation: what it says of the one before, which may have led, is not for us. We
+        do not know how far that one had committed, nor who follows it.
+        """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
             service_nursery.start_soon(self.replicas.flusher.run)
-            service_nursery.start_soon(self.log_tasks.run)
             service_nursery.start_soon(self.groups.run)
+            service_nursery.start_soon(self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch)
+            await self.lifecycle.registered.wait()
+            await shows_registration(loader, self._config.node_id, self.lifecycle.epoch)
+            loader.add_publisher(self.publisher)
             service_nursery.start_soon(self.replication.run)
+            service_nursery.start_soon(self.log_tasks.run)
             for name, server in self.socket_servers.items():
                 await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
-            endpoints = [
-                RegisteredListener(
-                    name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol]
-                )
-                for endpoint in advertised
-                if endpoint.name in self.socket_servers
-            ]
-            directories = sorted(directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None)
-            await self.lifecycle.run(endpoints, list(directories), previous_epoch)
+
+    def _endpoints(self, advertised: tuple[Endpoint, ...]) -> list[RegisteredListener]:
+        return [
+            RegisteredListener(name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol])
+            for endpoint in advertised
+            if endpoint.name in self.socket_servers
+        ]
+
+    def _directories(self) -> list[bytes]:
+        return sorted(directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None)
 
     async def leave(self, deadline: float) -> None:
         """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than `deadline` on the clock."""
