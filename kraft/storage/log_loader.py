@@ -65,20 +65,16 @@ class LoadedLog:
 
 
 class LogLoader:
-    """Loads one partition directory. Used once."""
+    """Loads one partition directory. Used once.
+
+    `sync_directory` is called for a directory whose names have to be durable before the log is written to; without it that is done at once.
+    """
 
     def __init__(
-        self,
-        cache: FileCache,
-        directory: str,
-        config: LogConfig,
-        *,
-        recovery_point: int,
-        log_start_offset: int,
-        clean_shutdown: bool,
-        now_ms: int,
-        producer_expiration_ms: int,
-    ) -> None:
+        self, cache: FileCache, directory: str, config: LogConfig, *, recovery_point: int, log_start_offset: int, clean_shutdown: bool, now_ms: int,
+        producer_expiration_ms: int, sync_directory: Callable[[str], None] | None = None,
+    ) -> None:  # fmt: skip
+        self._sync_directory = cache.files.sync_directory if sync_directory is None else sync_directory
         self._cache = cache
         self._files = cache.files
         self._directory = directory
@@ -269,7 +265,7 @@ class LogLoader:
                 break
         end_offset = self._segments[-1].next_offset()
         self._producers.map_end_offset = end_offset
-        self._files.sync_directory(self._directory)  # What an interrupted truncation removed must not come back among new segments.
+        self._sync_directory(self._directory)  # What an interrupted truncation removed must not come back among new segments.
         return end_offset
 
     def _does_not_follow(self, index: int) -> bool:

@@ -106,17 +106,17 @@ class LogManager:
         if not self.online():
             raise StorageError("no log directory is usable: " + "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories))
 
-    def load(self, now_ms: int) -> Iterator[UnifiedLog]:
-        """Load every log, one at each step. A log that cannot be read takes its directory offline."""
+    def load(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> Iterator[UnifiedLog]:
+        """Load every log, one at each step; one that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`."""
         for directory in self.directories:
             if directory.is_online:
                 try:
-                    yield from self._load_directory(directory, now_ms)
+                    yield from self._load_directory(directory, now_ms, sync_directory)
                 except (OSError, StorageError) as problem:
                     self.directory_failed(directory.path, str(problem))
         self._require_one_online()
 
-    def _load_directory(self, directory: LogDirectory, now_ms: int) -> Iterator[UnifiedLog]:
+    def _load_directory(self, directory: LogDirectory, now_ms: int, sync_directory: Callable[[str], None] | None) -> Iterator[UnifiedLog]:
         def on_corrupt(sentence: str) -> None:
             self._on_event(directory.path, sentence)
 
@@ -143,8 +143,8 @@ class LogManager:
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
                 clean_shutdown=directory.was_clean,
-                producer_expiration_ms=self._producer_expiration_ms,
-            )
+                producer_expiration_ms=self._producer_expiration_ms, sync_directory=sync_directory,
+            )  # fmt: skip
             log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
             for event in log.load_report.events if log.load_report is not None else ():
                 self._on_event(log.directory, event)

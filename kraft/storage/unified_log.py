@@ -5,7 +5,7 @@ Files and segments are `local_log`'s business; `log_state` says what a log is, `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kraft.common.errors import ApiError, CorruptData
 from kraft.common.ids import TopicPartition, Uuid
@@ -58,6 +58,7 @@ class UnifiedLog(LogAppender):
         log_start_offset: int = 0,
         clean_shutdown: bool = False,
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+        sync_directory: Callable[[str], None] | None = None,
     ) -> UnifiedLog:
         """The log in `directory`, recovered where `clean_shutdown` is False; an empty one, without touching the disk, where there is no directory.
 
@@ -69,7 +70,7 @@ class UnifiedLog(LogAppender):
         if files.exists(directory):
             loader = LogLoader(
                 cache, directory, config, recovery_point=recovery_point, log_start_offset=log_start_offset, clean_shutdown=clean_shutdown, now_ms=now_ms,
-                producer_expiration_ms=producer_expiration_ms,
+                producer_expiration_ms=producer_expiration_ms, sync_directory=sync_directory,
             )  # fmt: skip
             log._adopt(loader.load())
             on_disk = log._read_topic_id()

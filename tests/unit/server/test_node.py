@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 import trio
 
@@ -162,5 +163,44 @@ def test_a_node_is_ready_once_it_leads_what_it_led() -> None:
             node = await nursery.start(lambda task_status: run_node(configuration(), world, task_status=task_status))
             assert [str(partition) for partition in node.broker.replicas if not partition.is_leader] == []
             node.begin_shutdown()
+
+    simulate(play)
+
+
+def test_after_a_crash_the_names_of_every_log_are_synced_before_the_node_serves() -> None:
+    async def play(universe: Universe) -> None:
+        async with running(universe, configuration()) as run:
+            await create(run.client, "t", 5)
+            for index in range(5):
+                await produce(run.client, "t", index, b"v")
+        world, synced = world_of(universe), list[str]()
+        original = world.threads.run
+
+        class Threads:
+            async def run(self, function: Any, *arguments: Any) -> Any:
+                if getattr(function, "__name__", "") == "sync_directory":
+                    synced.append(arguments[0])
+                return await original(function, *arguments)
+
+        world.threads = Threads()  # type: ignore[assignment]  # Runs what it is given, and tells.
+        async with running(universe, configuration()):
+            assert sorted(synced) == [f"/data/t-{index}" for index in range(5)]
+
+    simulate(play)
+
+
+def test_a_directory_whose_names_cannot_be_synced_goes_offline() -> None:
+    async def play(universe: Universe) -> None:
+        config = configuration(directories="/a,/b")
+        async with running(universe, config) as run:
+            await create(run.client, "t", 2)
+            for index in range(2):
+                await produce(run.client, "t", index, b"v")
+        lost = [int(name[2:]) for name in world_of(universe).files.list_directory("/b") if name.startswith("t-")]
+        universe.disk(NAME).faults = [Fault("sync_directory", errno.EIO, "/b/t-")]
+        async with running(universe, config) as run:
+            for index in range(2):
+                code, _ = await fetch(run.client, "t", index)
+                assert code == (ErrorCode.KAFKA_STORAGE_ERROR if index in lost else 0)
 
     simulate(play)
