@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -103,14 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
     except SystemExit as leaving:
         return leaving.code if isinstance(leaving.code, int) else OK if leaving.code is None else FAILED
-    except BrokenPipeError:
-        _abandon_stdout()
     return OK
-
-
-def _abandon_stdout() -> None:
-    """Whoever read our output has heard enough (`kraft consume t | head`): that is no failure, and flushing at exit must not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":

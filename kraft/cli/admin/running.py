@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -67,7 +68,15 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
             raise typer.Exit(complain(alone)) from problem
         if isinstance(alone, KeyboardInterrupt):
             raise typer.Exit(INTERRUPTED) from None
+        if isinstance(alone, BrokenPipeError):
+            _abandon_stdout()
+            raise typer.Exit from None
         raise alone from alone.__cause__
+
+
+def _abandon_stdout() -> None:
+    """Whoever read our output has heard enough (`kraft consume t | head`): that is no failure, and flushing at exit must not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _alone(problem: BaseException) -> BaseException:

@@ -82,15 +82,17 @@ def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_kill
 def test_what_is_sent_again_since_its_answer_was_lost_is_stored_once() -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
         await topics.create_topic(cluster, "t", partitions=1)
-        async with open_producer(cluster) as producer:
-            await (await producer.send("t", b"first")).wait()
+        async with open_producer(cluster, batch_bytes=60) as producer:  # A record a batch.
+            await (await producer.send("t", b"0")).wait()
             universe.cut(NODE, "client", both_ways=False)
-            second = await producer.send("t", b"second")
-            await universe.sleep(1.0)  # It is stored by now.
+            deliveries = []
+            for number in range(1, 6):
+                deliveries.append(await producer.send("t", b"%d" % number))
+                await universe.sleep(1.0)  # The first of them is stored by now, the others wait behind it.
             universe.forget_connections("client")
             universe.heal()
-            assert (await second.wait()).offset == 1
-        assert [each.record.value for each in await read_all(cluster, "t")] == [b"first", b"second"]
+            assert [(await delivery.wait()).offset for delivery in deliveries] == [1, 2, 3, 4, 5]
+        assert [each.record.value for each in await read_all(cluster, "t")] == [b"%d" % number for number in range(6)]
 
     play(body)
 
