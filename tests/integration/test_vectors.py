@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.vectors.case import Ask
+from kraft.handlers.all_handlers import broker_registry, controller_registry
+from kraft.protocol import api_keys
+from tests.vectors.case import BROKER, CONTROLLER, Ask
 from tests.vectors.cases import MODULES
 from tests.vectors.compare import RECORDED, compare, differing, from_text, to_text
 from tests.vectors.differences import reason_for
 from tests.vectors.masks import Masks
+from tests.vectors.plain import message_class
 from tests.vectors.targets import our_node
 
 
@@ -35,6 +38,23 @@ def test_every_case_was_recorded() -> None:
     for module, cases in MODULES.items():
         recorded = from_text((RECORDED / f"{module}.json").read_text())
         assert [case.name for case in cases] == list(recorded), module
+
+
+def test_every_api_that_is_served_was_recorded_in_every_version_at_every_door() -> None:
+    asked = set()
+    for module, cases in MODULES.items():
+        recorded = from_text((RECORDED / f"{module}.json").read_text())
+        for case in cases:
+            shown = [step for step in case.steps if isinstance(step, Ask) and not step.hidden]
+            keys = [(step.listener, message_class(f"{step.api or case.api}Request").API_KEY, step.version) for step in shown]
+            asked |= {(listener, key, run if version is None else version) for run in recorded[case.name] for listener, key, version in keys}
+    served = {
+        (listener, handler.key, version)
+        for listener, registry in ((BROKER, broker_registry()), (CONTROLLER, controller_registry()))
+        for handler in registry.handlers()
+        for version in range(handler.min_version, handler.max_version + 1)
+    }
+    assert sorted(f"{listener}: {api_keys.name_of(key)} {version}" for listener, key, version in served - asked) == []
 
 
 def test_names_of_cases_are_unique_in_their_module() -> None:

@@ -28,6 +28,7 @@ from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, Voter
 
 Refusal = tuple[int, str]
 
+INCOMPLETE_KEY: Refusal = (ErrorCode.INVALID_REQUEST, "a voter is named by its node id and its directory id")
 OTHER_CLUSTER: Refusal = (ErrorCode.INCONSISTENT_CLUSTER_ID, "the request is for another cluster")
 
 
@@ -43,6 +44,8 @@ def on_add_voter(q: QuorumState, token: object, request: AddVoterRequest) -> Non
 
 
 def refuse_new_voter(q: QuorumState, voter: Voter) -> Refusal | None:
+    if is_incomplete(voter.key):
+        return INCOMPLETE_KEY
     if not voter.endpoints:
         return ErrorCode.INVALID_REQUEST, "a voter needs at least one listener"
     if q.voters.get(voter.key.id) is not None:
@@ -89,6 +92,8 @@ def on_probe_failed(q: QuorumState) -> None:
 
 def on_remove_voter(q: QuorumState, token: object, request: RemoveVoterRequest) -> None:
     refusal = refuse_change(q, request.cluster_id)
+    if refusal is None and is_incomplete(request.key):
+        refusal = INCOMPLETE_KEY
     if refusal is None and not q.voters.contains(request.key):
         refusal = ErrorCode.VOTER_NOT_FOUND, f"node {request.key.id} with that directory id is not a voter"
     if refusal is None and len(q.voters) == 1:
@@ -124,10 +129,14 @@ def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) 
 
 
 def refuse_update(q: QuorumState, voter: Voter) -> Refusal | None:
+    if is_incomplete(voter.key):
+        return INCOMPLETE_KEY
+    if not voter.endpoints:
+        return ErrorCode.INVALID_REQUEST, "a voter needs at least one listener"
     if not q.voters.contains(voter.key):
         return ErrorCode.VOTER_NOT_FOUND, f"node {voter.key.id} with that directory id is not a voter"
-    if not voter.endpoints or not voter.min_version <= q.log.history.kraft_version <= voter.max_version:
-        return ErrorCode.INVALID_REQUEST, "a voter needs a listener and must support the cluster's kraft.version"
+    if not voter.min_version <= q.log.history.kraft_version <= voter.max_version:
+        return ErrorCode.INVALID_REQUEST, "a voter must support the cluster's kraft.version"
     return None
 
 
@@ -165,6 +174,11 @@ def refuse_change(q: QuorumState, cluster_id: str | None, *, needs_version: bool
     if has_change_under_way(q, leader):
         return ErrorCode.REQUEST_TIMED_OUT, "another change of voters is under way"
     return None
+
+
+def is_incomplete(key: ReplicaKey) -> bool:
+    """Whether the key names no replica: voters that can be changed are known by both ids."""
+    return key.id < 0 or not any(key.directory_id)
 
 
 def is_of_another_cluster(q: QuorumState, cluster_id: str | None) -> bool:

@@ -416,6 +416,9 @@ def test_a_voter_that_lags_is_not_added() -> None:
     [
         (m.AddVoterRequest(voter_of(2)), ErrorCode.DUPLICATE_VOTER),
         (m.AddVoterRequest(voter_of(4)._replace(endpoints=())), ErrorCode.INVALID_REQUEST),
+        (m.AddVoterRequest(voter_of(4)._replace(key=ReplicaKey(4, bytes(16)))), ErrorCode.INVALID_REQUEST),
+        (m.AddVoterRequest(voter_of(4)._replace(key=ReplicaKey(-1, b"another director"))), ErrorCode.INVALID_REQUEST),
+        (m.RemoveVoterRequest(ReplicaKey(2, bytes(16))), ErrorCode.INVALID_REQUEST),
         (m.RemoveVoterRequest(key_of(9)), ErrorCode.VOTER_NOT_FOUND),
         (m.RemoveVoterRequest(ReplicaKey(2, b"another director")), ErrorCode.VOTER_NOT_FOUND),
         (m.UpdateVoterRequest(99, voter_of(2)), ErrorCode.UNKNOWN_LEADER_EPOCH),

@@ -2,6 +2,7 @@
 
 from tests.vectors.case import Case
 from tests.vectors.cases import (
+    at_controller,
     cluster,
     configs,
     controller,
@@ -33,4 +34,5 @@ MODULES: dict[str, tuple[Case, ...]] = {
     "quorum": quorum.CASES,
     "envelopes": envelopes.CASES,
     "registration": registration.CASES,
+    "at_controller": at_controller.CASES,
 }

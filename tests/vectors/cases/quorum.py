@@ -79,6 +79,10 @@ CASES = (
     case("add-foreign-cluster", "AddRaftVoter", ask({**STRANGE_VOTER, "cluster_id": "another", "timeout_ms": 1000, "listeners": LISTENERS})),
     case("add-voter-there-is", "AddRaftVoter", ask({"voter_id": 1, "voter_directory_id": STRANGER, "timeout_ms": 1000, "listeners": LISTENERS})),
     case("add-without-listeners", "AddRaftVoter", ask({**STRANGE_VOTER, "timeout_ms": 1000, "listeners": []})),
+    case("add-without-directory", "AddRaftVoter", ask({"voter_id": 9, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case("add-negative", "AddRaftVoter", ask({**STRANGE_VOTER, "voter_id": -1, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case("remove-without-directory", "RemoveRaftVoter", ask({"voter_id": 9})),
+    case("remove-negative", "RemoveRaftVoter", ask({**STRANGE_VOTER, "voter_id": -1})),
     case("remove-foreign-cluster", "RemoveRaftVoter", ask({**STRANGE_VOTER, "cluster_id": "another"})),
     case("remove-unknown", "RemoveRaftVoter", ask(STRANGE_VOTER)),
     case("remove-other-directory", "RemoveRaftVoter", ask({"voter_id": 1, "voter_directory_id": STRANGER})),
@@ -87,6 +91,16 @@ CASES = (
         "update-unknown",
         "UpdateRaftVoter",
         ask({**STRANGE_VOTER, "current_leader_epoch": "$epoch", "listeners": LISTENERS, "kraft_version_feature": {"max_supported_version": 1}}),
+    ),
+    case(
+        "update-without-directory",
+        "UpdateRaftVoter",
+        ask({"voter_id": 9, "current_leader_epoch": "$epoch", "listeners": LISTENERS, "kraft_version_feature": {"max_supported_version": 1}}),
+    ),
+    case(
+        "update-without-listeners",
+        "UpdateRaftVoter",
+        ask({**STRANGE_VOTER, "current_leader_epoch": "$epoch", "listeners": [], "kraft_version_feature": {"max_supported_version": 1}}),
     ),
     case("update-stale-epoch", "UpdateRaftVoter", ask({**STRANGE_VOTER, "current_leader_epoch": 0, "listeners": LISTENERS, "kraft_version_feature": {}})),
 )

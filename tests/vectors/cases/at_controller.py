@@ -1,0 +1,41 @@
+"""What administrators may ask a controller directly (KIP-919), and brokers on behalf of voters: the same requests by the other door."""
+
+from tests.vectors.case import CONTROLLER, Ask, Settle, case, create
+from tests.vectors.cases.configs import BROKER, INCREMENTAL, SET, TOPIC, change, describe, replace
+from tests.vectors.cases.placement import list_of, reassign
+from tests.vectors.cases.quorum import CLUSTER, LISTENERS, STRANGE_VOTER
+from tests.vectors.cases.topics import deleting, growing
+
+
+def there(ask: Ask) -> Ask:
+    """The same on the controller's listener."""
+    return Ask(ask.body, api=ask.api, version=ask.version, mask=ask.mask, listener=CONTROLLER)
+
+
+CASES = (
+    case("delete", "DeleteTopics", create(), there(deleting("$topic")), Settle(gone=True)),
+    case("delete-unknown", "DeleteTopics", there(deleting("$topic"))),
+    case("delete-bad-names", "DeleteTopics", there(deleting("", "a/b"))),
+    case("grow", "CreatePartitions", create(), there(Ask(growing(3)))),
+    case("grow-less", "CreatePartitions", create(partitions=2), there(Ask(growing(1)))),
+    case("grow-unknown", "CreatePartitions", there(Ask(growing(3)))),
+    case("describe-topic", "DescribeConfigs", create(), there(describe(TOPIC, "$topic", ["retention.ms"]))),
+    case("describe-own", "DescribeConfigs", there(describe(BROKER, "1", ["num.partitions"], include_synonyms=True))),
+    case("describe-other", "DescribeConfigs", there(describe(BROKER, "7"))),
+    case("replace", "AlterConfigs", create(), there(replace(TOPIC, "$topic", segment_ms="77777"))),
+    case("replace-bad-value", "AlterConfigs", create(), there(replace(TOPIC, "$topic", retention_ms="soon"))),
+    case("set", INCREMENTAL, create(), there(change(TOPIC, "$topic", ("retention.ms", SET, "1234567")))),
+    case("set-on-unknown-topic", INCREMENTAL, there(change(TOPIC, "$topic", ("retention.ms", SET, "1")))),
+    case("reassign-to-same", "AlterPartitionReassignments", create(), there(reassign([1]))),
+    case("reassign-unknown-topic", "AlterPartitionReassignments", there(reassign([1]))),
+    case("list-reassignments", "ListPartitionReassignments", create(), there(list_of(0))),
+    case(
+        "features-at-once",
+        "UpdateFeatures",
+        there(Ask({"feature_updates": [{"feature": "no.such.feature", "max_version_level": 1, "upgrade_type": 1}], "validate_only": True})),
+    ),
+    case("add-voter-by-broker", "AddRaftVoter", CLUSTER, Ask({"cluster_id": "another", **STRANGE_VOTER, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case("add-voter-there-is-by-broker", "AddRaftVoter", CLUSTER, Ask({"cluster_id": "$cluster", "voter_id": 1, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case("remove-voter-by-broker", "RemoveRaftVoter", CLUSTER, Ask({"cluster_id": "$cluster", **STRANGE_VOTER})),
+    case("remove-voter-elsewhere-by-broker", "RemoveRaftVoter", CLUSTER, Ask({"cluster_id": "another", **STRANGE_VOTER})),
+)
