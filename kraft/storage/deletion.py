@@ -10,7 +10,7 @@ from kraft.world.ports import FileSystem
 
 
 class DeletionJob:
-    """Paths to remove now. `run` blocks, may run in a thread and raises StorageError."""
+    """Paths to remove now. `run` blocks, may run in a thread and raises StorageError, once it has tried every path."""
 
     __slots__ = ("_files", "paths")
 
@@ -19,15 +19,21 @@ class DeletionJob:
         self.paths = paths
 
     def run(self) -> None:
-        try:
-            for path in self.paths:
-                if self._files.exists(path):
-                    if self._files.status(path).is_directory:
-                        self._files.remove_tree(path)
-                    else:
-                        self._files.remove(path)
-        except OSError as problem:
-            raise StorageError(f"delayed deletion: {problem}") from problem
+        failure: OSError | None = None
+        for path in self.paths:
+            try:
+                self._remove(path)
+            except OSError as problem:
+                failure = failure or problem
+        if failure is not None:
+            raise StorageError(f"delayed deletion: {failure}") from failure
+
+    def _remove(self, path: str) -> None:
+        if self._files.exists(path):
+            if self._files.status(path).is_directory:
+                self._files.remove_tree(path)
+            else:
+                self._files.remove(path)
 
 
 class DelayedDeletions:

@@ -145,3 +145,18 @@ def test_a_damaged_cleaner_checkpoint_only_costs_a_cleaning_from_the_start() -> 
                 nursery.cancel_scope.cancel()
 
     simulate(play)
+
+
+def test_a_file_that_cannot_be_removed_does_not_keep_the_others() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topics = [made.topic(f"t{number}", file_delete_delay_ms="0") for number in range(3)]
+            for number, topic in enumerate(topics):
+                append(made, f"t{number}")
+                made.delete_topic(topic)
+            universe.disk("broker").faults = [Fault("remove_tree", errno.EIO, "/t0-")]
+            await universe.sleep(1)
+            await made.server.log_tasks.delete_due()
+            assert [name[:2] for name in made.world.files.list_directory("/data") if name.endswith("-delete")] == ["t0"]
+
+    simulate(play)
