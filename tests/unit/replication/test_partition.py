@@ -55,13 +55,13 @@ def test_whoever_may_have_joined_counts() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             partition = led(made)
-            made.change(partition.topic_id, isr=[NODE, 2])
+            made.change(partition.topic_id, isr=[NODE, 2], leader=NODE)
             append(made, partition, 2)
             fetched(made, partition, 3, 1)
             fetched(made, partition, 2, 2)
             assert partition.pending_isr == (NODE, 2, 3)
             assert partition.log.high_watermark == 1, "3 may be a member by now, and lacks the second record"
-            partition.isr_decided((NODE, 2, 3), 0, 2)
+            partition.isr_decided((NODE, 2, 3), 1, 2)
             assert (partition.isr, partition.pending_isr, partition.log.high_watermark) == ((NODE, 2, 3), None, 1)
             fetched(made, partition, 3, 2)
             assert partition.log.high_watermark == 2
@@ -106,8 +106,7 @@ def test_below_the_minimum_nothing_is_committed_and_all_is_refused() -> None:
         async with broker(universe) as made:
             partition = led(made, min_insync_replicas="2")
             append(made, partition)
-            made.change(partition.topic_id, isr=[NODE])
-            fetched(made, partition, 2, 0)
+            made.change(partition.topic_id, isr=[NODE], leader=NODE)
             assert partition.log.high_watermark == 0
             with pytest.raises(ApiError) as refused:
                 append(made, partition)

@@ -1,0 +1,130 @@
+"""Proposals of in-sync sets: what is sent, and what becomes of each answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_response import AlterPartitionResponse, PartitionData, TopicData
+from kraft.replication.partition import Partition
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import NODE, Broker, broker, simulate
+
+OWN_EPOCH = 1
+FOLLOWER_EPOCH = 1
+
+
+@asynccontextmanager
+async def proposing(universe: Universe, answer: Callable[[Any], Any]) -> AsyncIterator[tuple[Broker, Partition]]:
+    """A partition whose in-sync set lacks broker 2, which has caught up, and a controller that answers so."""
+    async with broker(universe) as made:
+        made.publish(made.register(2))
+        made.server.lifecycle.epoch = OWN_EPOCH
+        topic_id = made.topic("t", replicas=(NODE, 2))
+        made.change(topic_id, isr=[NODE], leader=NODE)
+        made.controller.answers[ApiKey.ALTER_PARTITION] = answer
+        partition = made.partition("t")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(made.server.replication.isr.run)
+            made.replicas.follower_fetched(partition, 2, 0, 0, FOLLOWER_EPOCH)
+            await universe.sleep(0.01)
+            yield made, partition
+            nursery.cancel_scope.cancel()
+
+
+def decided(request: Any, **fields: Any) -> AlterPartitionResponse:
+    """The answer about the one partition that was asked about."""
+    data = {"leader_id": NODE, "leader_epoch": 1, "isr": [NODE, 2], "partition_epoch": 2, **fields}
+    return AlterPartitionResponse(topics=[TopicData(topic_id=request.topics[0].topic_id, partitions=[PartitionData(**data)])])
+
+
+def test_a_set_that_is_agreed_counts_at_once() -> None:
+    async def play(universe: Universe) -> None:
+        async with proposing(universe, decided) as (made, partition):
+            request = made.controller.asked[-1]
+            asked = request.topics[0].partitions[0]
+            assert (request.broker_id, request.broker_epoch) == (NODE, OWN_EPOCH)
+            assert [(member.broker_id, member.broker_epoch) for member in asked.new_isr_with_epochs] == [(NODE, OWN_EPOCH), (2, FOLLOWER_EPOCH)]
+            assert (asked.leader_epoch, asked.partition_epoch) == (1, 1)
+            assert (partition.isr, partition.pending_isr, partition.partition_epoch) == ((NODE, 2), None, 2)
+            made.change(partition.topic_id, isr=[NODE, 2])
+            assert (partition.isr, partition.partition_epoch) == ((NODE, 2), 2)
+
+    simulate(play)
+
+
+def test_a_member_that_may_not_join_is_withdrawn_and_may_be_proposed_again() -> None:
+    async def play(universe: Universe) -> None:
+        answers = [lambda request: decided(request, error_code=ErrorCode.INELIGIBLE_REPLICA), decided]
+        async with proposing(universe, lambda request: answers.pop(0)(request)) as (made, partition):
+            assert (partition.isr, partition.pending_isr) == ((NODE,), None)
+            made.replicas.follower_fetched(partition, 2, 0, 0, FOLLOWER_EPOCH)
+            await universe.sleep(0.01)
+            assert partition.isr == (NODE, 2)
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("code", [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NEW_LEADER_ELECTED])
+def test_what_the_controller_knows_better_waits_for_the_metadata(code: int) -> None:
+    async def play(universe: Universe) -> None:
+        async with proposing(universe, lambda request: decided(request, error_code=code)) as (made, partition):
+            assert partition.pending_isr == (NODE, 2), "it may have happened: both sets count"
+            await universe.sleep(60.0)
+            assert len(made.controller.asked) == 1
+            made.change(partition.topic_id, isr=[NODE])
+            assert partition.pending_isr is None
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("trouble", ["unreachable", "stale broker epoch", "partition left out", "unknown"])
+def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
+    async def play(universe: Universe) -> None:
+        def refuse(request: Any) -> AlterPartitionResponse:
+            if trouble == "unreachable":
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
+            if trouble == "stale broker epoch":
+                return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+            return AlterPartitionResponse() if trouble == "partition left out" else decided(request, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+
+        answers = [refuse, decided]
+        async with proposing(universe, lambda request: answers.pop(0)(request)) as (made, partition):
+            await universe.sleep(0.2)
+            assert len(made.controller.asked) == 2
+            assert partition.isr == (NODE, 2)
+            assert made.server.replication.isr.failed_updates == 1
+
+    simulate(play)
+
+
+def test_an_answer_after_the_leadership_moved_changes_nothing() -> None:
+    async def play(universe: Universe) -> None:
+        made_by: list[tuple[Broker, bytes]] = []
+
+        def depose(request: Any) -> AlterPartitionResponse:
+            made, topic_id = made_by[0]
+            made.change(topic_id, leader=2)
+            return decided(request)
+
+        async with broker(universe) as made, trio.open_nursery() as nursery:
+            made.publish(made.register(2))
+            topic_id = made.topic("t", replicas=(NODE, 2))
+            made.change(topic_id, isr=[NODE], leader=NODE)
+            made_by.append((made, topic_id))
+            made.controller.answers[ApiKey.ALTER_PARTITION] = depose
+            nursery.start_soon(made.server.replication.isr.run)
+            partition = made.partition("t")
+            made.replicas.follower_fetched(partition, 2, 0, 0, FOLLOWER_EPOCH)
+            await universe.sleep(0.01)
+            assert (partition.isr, partition.is_leader, partition.pending_isr) == ((NODE,), False, None)
+            nursery.cancel_scope.cancel()
+
+    simulate(play)

@@ -1,0 +1,267 @@
+"""Following a leader that says what a test lets it say."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.client.connection import Disconnected
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.records.builder import Record, build_batch
+from kraft.replication.following import FetcherSettings
+from kraft.replication.partition import Partition
+from kraft.replication.replica_fetch_session import FetchLimits
+from kraft.replication.replica_fetcher import ReplicaFetcher
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import NODE, Broker, broker, simulate
+
+LEADER = 2
+
+
+class ScriptedLeader:
+    """A connection to a leader whose next answers are given."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.answers: list[Any] = []
+        self.ends = {-1: 0, -2: 0}
+
+    def version_of(self, key: int) -> int:
+        return 17
+
+    async def call(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> Any:
+        await trio.lowlevel.checkpoint()
+        self.asked.append(request)
+        if request.API_KEY == ApiKey.LIST_OFFSETS:
+            wanted = request.topics[0].partitions[0]
+            told = ListOffsetsPartitionResponse(partition_index=0, offset=self.ends[wanted.timestamp])
+            return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[told])])
+        if not self.answers:
+            await trio.sleep_forever()
+        return self.answers.pop(0)
+
+
+class Follower:
+    """A partition of three replicas that this broker follows, and its fetcher."""
+
+    def __init__(self, made: Broker) -> None:
+        made.publish(made.register(2), made.register(3))
+        topic_id = made.topic("t", replicas=(NODE, 2, 3))
+        self.made = made
+        self.leader = ScriptedLeader()
+        self.partition: Partition = made.partition("t")
+        limits = FetchLimits(500, 1, 10 << 20, 1 << 20)
+        settings = FetcherSettings(
+            endpoint=lambda broker_id: None, broker_epoch=lambda: 5, limits=limits, backoff_seconds=1.0, socket_timeout_seconds=30.0
+        )
+        self.fetcher = ReplicaFetcher(LEADER, made.replicas, settings, made.server.services.loggers.get("fetcher"))
+        self.topic_id = topic_id
+
+    def write(self, *epochs: int) -> None:
+        """One record in each of these leader epochs, in order, as this replica got them before."""
+        for epoch in epochs:
+            offset = self.partition.log.log_end_offset
+            self.partition.log.append_as_follower(record(offset, epoch), now_ms=self.made.world.clock.wall_ms())
+
+    def follow(self, leader_epoch_changes: int = 1) -> None:
+        for _ in range(leader_epoch_changes):
+            self.made.change(self.topic_id, leader=LEADER)
+        self.fetcher.follow(self.partition)
+
+    async def fetch(self, **fields: Any) -> Any:
+        """One round with a leader that answers so; the request."""
+        data = PartitionData(partition_index=0, **fields)
+        topic = FetchableTopicResponse(topic_id=self.topic_id, partitions=[data])
+        self.leader.answers.append(FetchResponse(session_id=9, responses=[topic]))
+        before = len(self.leader.asked)
+        assert await self.fetcher._fetch(self.leader)  # type: ignore[arg-type]
+        return self.leader.asked[before]
+
+    @property
+    def ends(self) -> tuple[int, int]:
+        return self.partition.log.log_end_offset, self.partition.log.high_watermark
+
+
+def record(offset: int, leader_epoch: int) -> bytes:
+    return build_batch([Record(offset, 1_700_000_000_000, None, b"v%d" % offset, ())], leader_epoch=leader_epoch)
+
+
+@asynccontextmanager
+async def follower(universe: Universe) -> AsyncIterator[Follower]:
+    async with broker(universe) as made:
+        yield Follower(made)
+
+
+def test_records_are_taken_over_and_acknowledged_by_the_next_fetch() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            first = await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1) + record(1, 1))
+            asked = first.topics[0].partitions[0]
+            assert (asked.fetch_offset, asked.last_fetched_epoch, asked.current_leader_epoch) == (0, 0, 1)
+            assert (first.replica_state.replica_id, first.replica_state.replica_epoch) == (NODE, 5)
+            assert it.ends == (2, 1)
+            second = await it.fetch(high_watermark=2, log_start_offset=1, records=None)
+            asked = second.topics[0].partitions[0]
+            assert (second.session_id, second.session_epoch, asked.fetch_offset, asked.last_fetched_epoch) == (9, 1, 2, 1)
+            assert it.ends == (2, 2)
+            assert it.partition.log.log_start_offset == 1
+
+    simulate(play)
+
+
+def test_what_the_leader_does_not_have_is_cut() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.write(0, 0, 1, 1)
+            it.follow(3)
+            await it.fetch(diverging_epoch=EpochEndOffset(epoch=0, end_offset=5))
+            assert it.ends[0] == 2, "what is of epoch 1 goes"
+            asked = (await it.fetch(high_watermark=0, log_start_offset=0, records=record(2, 2))).topics[0].partitions[0]
+            assert (asked.fetch_offset, asked.last_fetched_epoch) == (2, 0)
+            assert it.ends[0] == 3
+
+    simulate(play)
+
+
+def test_it_is_never_cut_to_the_high_watermark() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.write(0, 0, 0)
+            it.follow()
+            assert it.ends == (3, 0)
+            asked = (await it.fetch(high_watermark=0, log_start_offset=0, records=None)).topics[0].partitions[0]
+            assert asked.fetch_offset == 3
+            assert it.ends == (3, 0)
+
+    simulate(play)
+
+
+def test_an_epoch_led_without_a_record_does_not_diverge_for_ever() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.write(0)
+            it.made.change(it.topic_id, leader=NODE)
+            assert it.partition.log.latest_epoch == 1
+            it.follow()
+            await it.fetch(diverging_epoch=EpochEndOffset(epoch=0, end_offset=4))
+            asked = (await it.fetch(high_watermark=0, log_start_offset=0, records=None)).topics[0].partitions[0]
+            assert (asked.fetch_offset, asked.last_fetched_epoch) == (1, 0)
+
+    simulate(play)
+
+
+@pytest.mark.parametrize(("latest", "earliest", "end"), [(1, 0, 1), (9, 5, 5), (9, 0, 3)])
+def test_out_of_range_it_starts_where_the_leader_is(latest: int, earliest: int, end: int) -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.write(0, 0, 0)
+            it.follow()
+            it.leader.ends = {-1: latest, -2: earliest}
+            await it.fetch(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+            assert it.partition.log.log_end_offset == end
+            assert it.fetcher.lag() == (1 if end == 3 else 0)
+
+    simulate(play)
+
+
+def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            await it.fetch(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH)
+            assert it.fetcher.lag() == 1
+            assert it.fetcher._ask() == {}
+            await universe.sleep(0.03)
+            assert len(it.fetcher._ask()) == 1
+            for _ in range(9):
+                await it.fetch(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH)
+                await universe.sleep(1.1)
+            assert any(event.get("event") == "fetch put off" for event in it.made.events)
+
+    simulate(play)
+
+
+def test_an_answer_to_an_earlier_leader_epoch_is_dropped() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            following = next(iter(it.fetcher._following.values()))
+            following.is_asked = True
+            it.made.change(it.topic_id, leader=3)
+            data = PartitionData(partition_index=0, high_watermark=1, log_start_offset=0, records=record(0, 1))
+            await it.fetcher._take(following, data, it.leader)  # type: ignore[arg-type]
+            assert it.partition.log.log_end_offset == 0
+
+    simulate(play)
+
+
+def test_a_new_partition_interrupts_the_wait_for_the_others() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            outcome: list[bool] = []
+
+            async def wait() -> None:
+                outcome.append(await it.fetcher._fetch(it.leader))  # type: ignore[arg-type]
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(0.1)
+                it.made.change(it.topic_id, leader=LEADER)
+                it.fetcher.follow(it.partition)
+            assert outcome == [False]
+
+    simulate(play)
+
+
+def test_a_session_that_the_leader_does_not_know_begins_anew() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            await it.fetch(high_watermark=0, log_start_offset=0, records=None)
+            it.leader.answers.append(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND))
+            assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
+            again = await it.fetch(high_watermark=0, log_start_offset=0, records=None)
+            assert (again.session_id, again.session_epoch, len(again.topics)) == (0, 0, 1)
+
+    simulate(play)
+
+
+def test_a_leader_without_an_address_is_tried_again_and_told_of_once() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(it.fetcher.run)
+                await universe.sleep(1.0)
+                it.fetcher.cancel_scope.cancel()
+            assert [event["event"] for event in it.made.events].count("leader not reached") == 1
+
+    simulate(play)
+
+
+def test_a_broken_connection_is_not_the_partitions_fault() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+
+            async def broken(*_: Any, **__: Any) -> Any:
+                await trio.lowlevel.checkpoint()
+                raise Disconnected("gone")
+
+            following = next(iter(it.fetcher._following.values()))
+            following.is_asked = True
+            it.leader.call = broken  # type: ignore[method-assign]
+            with pytest.raises(Disconnected):
+                await it.fetcher._take(following, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), it.leader)  # type: ignore[arg-type]
+            assert it.fetcher.lag() == 0
+
+    simulate(play)
