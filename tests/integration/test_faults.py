@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ SMALL = ("--set", "log.segment.bytes=1048576", "--set", "metadata.log.max.record
 
 
 class Writer:
-    """A producer that writes numbers, one partition after another, in a thread of its own, as fast as it is allowed. `acknowledged` is what it was told."""
+    """A producer that writes numbers, one partition after another, in a thread of its own, about a thousand a second. `acknowledged` is what it was told."""
 
     def __init__(self, bootstrap: str, topic: str, *, idempotent: bool, codec: str) -> None:
         self.topic = topic
@@ -50,7 +51,7 @@ class Writer:
                 self.written += 1
             except BufferError:
                 pass  # Its queue is full while the node is down.
-            self._producer.poll(0.0002)
+            self._producer.poll(0.001)
 
     def _delivered(self, problem: Any, message: Any) -> None:
         if problem is None:
@@ -140,16 +141,13 @@ def test_nothing_acknowledged_is_lost_over_many_crashes(tmp_path: Path) -> None:
         for round_number in range(ROUNDS):
             create(node.bootstrap, f"round-{round_number}", 1)
             created.append(f"round-{round_number}")
-            time.sleep(chance.uniform(0, 0.4))
+            until_more_is_acknowledged(writers.values())  # So that there is something to lose.
+            time.sleep(chance.uniform(0, 0.3))
             node.kill()
             if round_number % 3 == 2:
                 crash_while_starting(node, chance.uniform(0.05, 0.5))
             node.start()
-        before = sum(len(writer.acknowledged) for writer in writers.values())
-        deadline = time.monotonic() + SECONDS_MAX
-        while sum(len(writer.acknowledged) for writer in writers.values()) == before:
-            assert time.monotonic() < deadline, "writers go on after the last restart"
-            time.sleep(0.05)
+        until_more_is_acknowledged(writers.values())
         for writer in writers.values():
             writer.finish()
             assert not writer.failures
@@ -160,6 +158,15 @@ def test_nothing_acknowledged_is_lost_over_many_crashes(tmp_path: Path) -> None:
             check_log(node.bootstrap, topic, writer, exactly_once=topics[topic][0])
         assert node.stop() == 0
     check_files(tmp_path / "data")
+
+
+def until_more_is_acknowledged(writers: Collection[Writer]) -> None:
+    """Each of them is told of another record."""
+    before = {writer: len(writer.acknowledged) for writer in writers}
+    deadline = time.monotonic() + SECONDS_MAX
+    while any(len(writer.acknowledged) == count for writer, count in before.items()):
+        assert time.monotonic() < deadline, "writers go on after a restart"
+        time.sleep(0.005)
 
 
 def read_all(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
