@@ -13,7 +13,8 @@ from api.kafka.client import KafkaProblem, UnencodableRequest
 from api.kafka.records import produce
 from api.kafka.topics import describe_topic, partition_of
 from api.models.records import ProduceRecord, ProduceReport
-from api.record_codec import format_timestamp, partition_for_key, produced, to_record
+from api.record_codec import format_timestamp, produced, to_record
+from kraft.client.partitioner import partition_for_key
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft.protocol.records.record import Record
 

@@ -115,23 +115,3 @@ def _as_json(data: bytes) -> tuple[bool, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
-
-
-def partition_for_key(key: bytes, partitions: int) -> int:
-    """Where Java clients put a key: murmur2, made positive, modulo the number of partitions."""
-    return (murmur2(key) & 0x7FFFFFFF) % partitions
-
-
-def murmur2(data: bytes) -> int:
-    """Austin Appleby's MurmurHash2 with Kafka's seed; 32 bits, unsigned."""
-    mask, multiplier = 0xFFFFFFFF, 0x5BD1E995
-    value = (0x9747B28C ^ len(data)) & mask
-    whole = len(data) & ~3
-    for position in range(0, whole, 4):
-        word = (int.from_bytes(data[position : position + 4], "little") * multiplier) & mask
-        word = ((word ^ (word >> 24)) * multiplier) & mask
-        value = ((value * multiplier) & mask) ^ word
-    if whole < len(data):
-        value = ((value ^ int.from_bytes(data[whole:], "little")) * multiplier) & mask
-    value = ((value ^ (value >> 13)) * multiplier) & mask
-    return value ^ (value >> 15)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from api.errors import ApiProblem
 from api.models.records import DataType, ProduceRecord, RecordData, RecordHeader
-from api.record_codec import encode_data, format_timestamp, murmur2, partition_for_key, show_data, to_record
+from api.record_codec import encode_data, format_timestamp, show_data, to_record
+from kraft.client.partitioner import murmur2, partition_for_key
 from kraft.protocol.records.record import Record
 
 with warnings.catch_warnings():
