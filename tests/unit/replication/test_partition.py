@@ -69,6 +69,24 @@ def test_whoever_may_have_joined_counts() -> None:
     simulate(play)
 
 
+def test_committing_waits_for_one_who_has_caught_up_and_is_about_to_join() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            partition = led(made)
+            made.change(partition.topic_id, isr=[NODE, 2], leader=NODE)
+            append(made, partition, 2)
+            partition.pending_isr = (NODE, 2)  # Something else is being decided, so nobody can be proposed now.
+            fetched(made, partition, 3, 2)
+            append(made, partition)
+            fetched(made, partition, 2, 3)
+            assert partition.log.high_watermark == 2
+            await universe.sleep(31.0)
+            partition.advance_high_watermark()
+            assert partition.log.high_watermark == 3, "it has had its time"
+
+    simulate(play)
+
+
 def test_whoever_is_proposed_to_leave_still_counts() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
