@@ -16,6 +16,10 @@ _COORDINATOR_CODES = {
 }
 
 
+class ReloadNeeded(Exception):
+    """An operation was appended in part: only the log knows what holds now."""
+
+
 def append_error(problem: KraftError) -> ApiError:
     """The error for those whose records the log did not take. Codes that clients of a coordinator do not know become ones they do."""
     if isinstance(problem, ApiError):

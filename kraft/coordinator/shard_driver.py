@@ -17,7 +17,7 @@ import trio
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
-from kraft.coordinator.errors import append_error
+from kraft.coordinator.errors import ReloadNeeded, append_error
 from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks
 from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, TimerKey, Token
 from kraft.coordinator.shard_loader import load
@@ -31,10 +31,6 @@ Operation = Callable[[Any], Any]
 """Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
 
 RETRY_BACKOFF_S = 0.5
-
-
-class _Reload(Exception):
-    """An operation was appended in part: only the log knows what holds now."""
 
 
 class ShardDriver(Generic[S]):
@@ -137,7 +133,7 @@ class ShardDriver(Generic[S]):
                     self._woken = trio.Event()
                     with self._clock.move_on_at(self._next_deadline_s()):
                         await self._woken.wait()
-        except _Reload:
+        except ReloadNeeded:
             self.active = False
             self._fail_everybody(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "an append failed half way; reading the log again"))
 
@@ -245,7 +241,7 @@ class ShardDriver(Generic[S]):
         except (KraftError, OSError) as problem:
             self._note({"event": "coordinator_append_failed", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
             if appended:
-                raise _Reload from problem
+                raise ReloadNeeded from problem
             self._revert(batch, append_error(problem if isinstance(problem, KraftError) else KraftError(str(problem))))
             return
         batch.operations = []
