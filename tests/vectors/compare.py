@@ -84,7 +84,7 @@ def compare(target: Target, only: str = "") -> Report:
 
 
 def selected(only: str) -> list[tuple[str, tuple[Case, ...]]]:
-    return [(module, cases) for module, cases in MODULES.items() if only in module]
+    return [(module, cases) for module, cases in MODULES.items() if only == module or (only not in MODULES and only in module)]
 
 
 def unreachable(target: Target, module: str) -> str | None:

@@ -32,7 +32,7 @@ CASES = (
     case("nothing-to-alter", "Envelope", envelope(request("AlterConfigs", 2, {"resources": []}))),
     case("delete-unknown-topic", "Envelope", envelope(request("DeleteTopics", 4, {"topic_names": ["envelope-unknown"], "timeout_ms": 1000}))),
     case("grow-nothing", "Envelope", envelope(request("CreatePartitions", 3, {"topics": [], "timeout_ms": 1000}))),
-    case("elect-needless", "Envelope", create("envelope-elected"), envelope(request("ElectLeaders", 0, {"topic_partitions": []}))),
+    case("envelope-elect", "Envelope", create("envelope-elected"), envelope(request("ElectLeaders", 0, {"topic_partitions": []}))),
     case("address-of-six", "Envelope", envelope(CREATED, address=bytes(15) + b"\1")),
     case("address-of-three", "Envelope", envelope(CREATED, address=b"\1\2\3")),
     case("no-principal", "Envelope", envelope(CREATED, principal=None)),
@@ -40,7 +40,7 @@ CASES = (
     case("principal-of-the-future", "Envelope", envelope(CREATED, principal=b"\0\x09" + PRINCIPAL[2:])),
     case("not-to-be-forwarded", "Envelope", envelope(request("ApiVersions", 3, {"client_software_name": "a", "client_software_version": "1"}))),
     case("envelope-in-envelope", "Envelope", envelope(request("Envelope", 0, {"request_data": b"", "request_principal": b"", "client_host_address": b""}))),
-    case("cut-short", "Envelope", envelope(CREATED[:-4])),
+    case("envelope-cut-short", "Envelope", envelope(CREATED[:-4])),
     case("header-only", "Envelope", envelope(CREATED[:10])),
-    case("nothing", "Envelope", envelope(b"")),
+    case("envelope-nothing", "Envelope", envelope(b"")),
 )

@@ -74,7 +74,7 @@ CASES = (
         versions=(8, 10),
     ),
     case("fetch-no-groups", "OffsetFetch", Ask({"groups": []}), versions=(8, 10)),
-    case("delete", "OffsetDelete", create(), setup(commit()), DELETE, SEE),
+    case("delete-offset", "OffsetDelete", create(), setup(commit()), DELETE, SEE),
     case("delete-unknown-group", "OffsetDelete", create(), DELETE),
     case("delete-empty-group", "OffsetDelete", create(), Ask({"group_id": "", "topics": []})),
     case(

@@ -140,7 +140,7 @@ CASES = (
         Ask({"groups_names": ["$group"]}),
         DESCRIBE,
     ),
-    case("delete-unknown", "DeleteGroups", Ask({"groups_names": ["$group"]})),
+    case("delete-group-unknown", "DeleteGroups", Ask({"groups_names": ["$group"]})),
     case("delete-nothing", "DeleteGroups", Ask({"groups_names": []})),
     case("delete-empty-name", "DeleteGroups", Ask({"groups_names": [""]})),
 )
