@@ -16,7 +16,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.vectors", description="Record what Apache Kafka answers, or compare a target with it.")
     parser.add_argument("action", choices=("record", "compare"))
     parser.add_argument("addresses", nargs="*", help="BROKER CONTROLLER, both HOST:PORT, of an empty target")
-    parser.add_argument("--module", default="", help="only modules whose name contains this")
+    parser.add_argument("--module", default="", help="only this module, or those whose name contains this")
     options = parser.parse_args(arguments)
     if len(options.addresses) not in (0, 2):
         parser.error("give both addresses or none")
