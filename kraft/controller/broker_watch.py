@@ -9,7 +9,7 @@ might lack its records.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult
@@ -22,6 +22,9 @@ from kraft.world.ports import Clock, Network
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
+
+PROBE_PAUSES_SECONDS: Final = (0.0, 0.02, 0.1, 0.5, 1.0)
+"""Before each time that a broker is asked after. Heartbeats come every two seconds."""
 
 Probe = Callable[[str, int], Awaitable[bool]]
 """Tells whether a connection to host and port is refused. May hang: it is given up after a while, and has then proven nothing."""
@@ -70,13 +73,19 @@ class BrokerWatch:
         return True
 
     async def fence_if_dead(self, broker: BrokerRegistration) -> bool:
-        """Probe an unfenced broker and fence it if it is dead. Tells whether it was."""
+        """Probe an unfenced broker and fence it if it is dead. Tells whether it was.
+
+        It is asked after several times: of a process that is being killed the kernel closes connections before listeners, so the first probe may come too soon.
+        """
         contact = self._heartbeats.last_contact(broker.id, broker.epoch)
-        if not await self.is_proven_dead(broker):
-            return False
-        if self._heartbeats.last_contact(broker.id, broker.epoch) != contact:
-            return False  # It spoke while we asked.
-        return await self._fence(broker.id, broker.epoch, early=True)
+        for pause in PROBE_PAUSES_SECONDS:
+            await self._clock.sleep(pause)
+            dead = await self.is_proven_dead(broker)
+            if self._heartbeats.last_contact(broker.id, broker.epoch) != contact:
+                return False  # It spoke while we asked.
+            if dead:
+                return await self._fence(broker.id, broker.epoch, early=True)
+        return False
 
     async def fence_silent_brokers(self) -> None:
         """Fence brokers whose sessions have ended, one after another, so that each fencing sees the one before."""

@@ -162,10 +162,7 @@ class ShardDriver(Generic[S]):
             self.submit(operation)
 
     async def _until_known_to_be_committed(self) -> None:
-        """What was acknowledged before lies below the log's end, but not always below the high watermark as a new leader first knows it.
-
-        Answers from the state as of that would take back what was acknowledged, so they wait; not for ever: with too few replicas in sync reading has to do.
-        """
+        """Below the high watermark as a new leader first knows it may lie less than was acknowledged. Wait, but not for ever: reading has to go on."""
         newest = self._pending.newest
         if newest is not None:
             known = Waiter()

@@ -6,7 +6,6 @@ it was acknowledged, and the replicas have the same bytes.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -20,15 +19,15 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.server.node import Node, run_node
 from kraft.testing.simulation.checks import check
+from kraft.testing.simulation.cluster_faults import KINDS, NEED_FLUSH, NODES, heal
 from kraft.testing.simulation.committers import Committer
 from kraft.testing.simulation.fault_plan import CLIENTS
 from kraft.testing.simulation.history import FAILED, UNKNOWN, History, Partition
 from kraft.testing.simulation.producers import TRY_AGAIN, Producer
 from kraft.testing.simulation.readers import follow, read_all
 from kraft.testing.simulation.session import Refused, Session, Unanswered
-from kraft.world.simulated import NetworkFaults, SimulatedWorld, Universe
+from kraft.world.simulated import SimulatedWorld, Universe
 
-NODES: Final = ("1", "2", "3")
 PORT: Final = 9092
 TOPIC: Final = "events"
 PARTITIONS: Final[tuple[Partition, ...]] = ((TOPIC, 0), (TOPIC, 1))
@@ -90,80 +89,6 @@ def error_codes(message: Any) -> Iterator[int]:
         elif isinstance(value, list):
             for item in value:
                 yield from error_codes(item)
-
-
-# What fate does to a cluster. Each kind gets the run's own random stream.
-
-
-def kill(universe: Universe, chance: random.Random) -> None:
-    universe.kill(_victim(universe, chance))
-
-
-def power_off(universe: Universe, chance: random.Random) -> None:
-    universe.power_off(_victim(universe, chance))
-
-
-def kill_in_mid_call(universe: Universe, chance: random.Random) -> None:
-    universe.kill_after_calls(_victim(universe, chance), chance.randrange(2000))
-
-
-def kill_all(universe: Universe, chance: random.Random) -> None:
-    for node in NODES:
-        if universe.world_of(node).node.alive:
-            universe.kill(node)
-
-
-def pause(universe: Universe, chance: random.Random) -> None:
-    node = _victim(universe, chance)
-    universe.pause(node)
-    universe.time.call_after(chance.uniform(0.05, 12.0), universe.world_of(node).node.resume)
-
-
-def cut(universe: Universe, chance: random.Random) -> None:
-    source, target = chance.sample((*NODES, CLIENTS), 2)
-    universe.cut(source, target, both_ways=chance.random() < 0.5)
-    universe.time.call_after(chance.uniform(0.1, 12.0), universe.heal)
-
-
-def isolate(universe: Universe, chance: random.Random) -> None:
-    universe.isolate(_victim(universe, chance))
-    universe.time.call_after(chance.uniform(0.1, 12.0), universe.heal)
-
-
-def bad_network(universe: Universe, chance: random.Random) -> None:
-    universe.internet.faults = NetworkFaults(
-        stall_rate=chance.choice((0.0, 0.01)), split_rate=chance.choice((0.05, 0.5)), reset_rate=chance.choice((0.0, 0.001, 0.01))
-    )  # fmt: skip
-
-
-def slow_disk(universe: Universe, chance: random.Random) -> None:
-    universe.disk(chance.choice(NODES)).slowness = chance.choice((1.0, 10.0, 100.0))
-
-
-def strange_clock(universe: Universe, chance: random.Random) -> None:
-    node = chance.choice(NODES)
-    universe.set_speed(node, chance.choice((0.5, 1.0, 2.0)))
-    universe.jump_wall(node, chance.randint(-300_000, 300_000))
-
-
-def _victim(universe: Universe, chance: random.Random) -> str:
-    alive = [node for node in NODES if universe.world_of(node).node.alive]
-    return chance.choice(alive or NODES)
-
-
-KINDS: Final[dict[str, Callable[[Universe, random.Random], None]]] = {
-    "kill": kill,
-    "kill in mid call": kill_in_mid_call,
-    "kill all": kill_all,
-    "power off": power_off,
-    "pause": pause,
-    "cut": cut,
-    "isolate": isolate,
-    "bad network": bad_network,
-    "slow disk": slow_disk,
-    "strange clock": strange_clock,
-}
-NEED_FLUSH: Final = ("power off",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +162,7 @@ class ThreeNodesRun:
             async with trio.open_nursery() as client_nursery:
                 stops = self._start_clients(client_nursery)
                 await self._chaos()
-                self._heal()
+                heal(self.universe)
                 await self.universe.sleep(5.0)
                 for stop in stops:
                     stop.set()
@@ -308,15 +233,6 @@ class ThreeNodesRun:
             if universe.time.now < end:
                 KINDS[kind](universe, chance)
                 self.struck[kind] = self.struck.get(kind, 0) + 1
-
-    def _heal(self) -> None:
-        universe = self.universe
-        universe.heal()
-        universe.internet.faults = NetworkFaults()
-        for node in NODES:
-            universe.resume(node)
-            universe.set_speed(node, 1.0)
-            universe.disk(node).slowness = 1.0
 
     def _wind_down(self, client_nursery: trio.Nursery) -> None:
         """Clients that were told to stop have a bounded time to learn what became of their last request."""
