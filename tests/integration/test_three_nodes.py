@@ -8,6 +8,13 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from tests.integration.three_nodes import NODES, ThreeNodes, Writer, three_nodes, until
 
 
@@ -122,3 +129,37 @@ def test_too_few_in_sync_replicas_refuse_writes_for_all(cluster: ThreeNodes) -> 
         cluster.start(others)
         writer.more(50)
     assert_nothing_lost(cluster, topic, writer)
+
+
+def test_a_replica_moves_to_a_broker_that_has_nothing_of_it(cluster: ThreeNodes) -> None:
+    topic = cluster.create("moves", replicas=2)
+    with Writer(cluster, topic) as writer:
+        writer.more(100)
+        before = list(cluster.partitions(topic)[0].replicas)
+        target = [node for node in NODES if node not in before] + before[:1]
+        request = ReassignablePartition(partition_index=0, replicas=target)
+        wanted = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[request])], timeout_ms=10_000)
+        answer = cluster.ask(before[0], wanted)
+        assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
+        until(lambda: sorted(cluster.partitions(topic)[0].replicas) == sorted(target), "the reassignment does not end")
+        assert not cluster.ask(before[0], ListPartitionReassignmentsRequest()).topics
+        writer.more(100)
+    assert not writer.failed
+    until(lambda: sorted(cluster.partitions(topic)[0].isrs) == sorted(target), "the new replicas are not in sync")
+    until(lambda: cluster.records(target[0], topic, 0) == cluster.records(target[1], topic, 0) != b"", "the replicas differ")
+    values = [value for _, _, value in cluster.read(topic, len(writer.acknowledged))]
+    assert {value for value, _, _ in writer.acknowledged} <= set(values)
+    gone = cluster.nodes[before[1]].directory / "data" / f"{topic}-0"
+    until(lambda: not gone.exists(), "the replica that was given up is still there")
+
+
+def test_preferred_leaders_come_back(cluster: ThreeNodes) -> None:
+    topic = cluster.create("preferred", 3)
+    preferred = {index: partition.replicas[0] for index, partition in cluster.partitions(topic).items()}
+    cluster.nodes[1].kill()
+    until(lambda: all(partition.leader in (2, 3) for partition in cluster.partitions(topic).values()), "leaders stay with the dead")
+    cluster.nodes[1].start()
+    cluster.until_in_sync(topic)
+    answer = cluster.ask(1, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=10_000))
+    assert answer.error_code == 0
+    until(lambda: {index: partition.leader for index, partition in cluster.partitions(topic).items()} == preferred, "preferred leaders are not elected")

@@ -11,10 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import trio
 from confluent_kafka import Consumer, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft.client.connection import connect
 from kraft.testing.node_process import NodeProcess
+from kraft.world.real import RealWorld
 from tests.java.kafka import free_ports
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -62,8 +65,18 @@ class ThreeNodes:
     def servers(self, **options: str | int | bool) -> dict[str, str | int | bool]:
         return {"bootstrap.servers": self.bootstrap, "log_level": 0, **{name.replace("_", "."): value for name, value in options.items()}}
 
-    def create(self, topic: str, partitions: int = 1, **config: str) -> str:
-        wanted = NewTopic(topic, partitions, 3, config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}})
+    def ask(self, node: int, request: Any) -> Any:
+        """The answer of a broker to a request in its newest version."""
+        host, _, port = self.nodes[node].bootstrap.rpartition(":")
+
+        async def call() -> Any:
+            async with connect(RealWorld(log_sink=lambda event: None), host, int(port)) as connection:
+                return await connection.call(request)
+
+        return trio.run(call)
+
+    def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> str:
+        wanted = NewTopic(topic, partitions, replicas, config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}})
         admin = AdminClient(self.servers())  # Kept until the answer is there.
         admin.create_topics([wanted])[topic].result(30)
         return topic
