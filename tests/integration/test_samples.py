@@ -1,0 +1,28 @@
+"""The samples of config/ start as they are, and serve."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.capabilities import require_capability
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = {path.stem: path for path in sorted((ROOT / "config").glob("*.properties"))}
+SETS = [[name] for name in SAMPLES if not name.startswith("three-nodes")] + [[name for name in SAMPLES if name.startswith("three-nodes")]]
+
+
+def test_every_sample_is_started_below() -> None:
+    assert sorted(name for names in SETS for name in names) == sorted(SAMPLES)
+
+
+@pytest.mark.parametrize("names", SETS, ids="+".join)
+def test_samples_start_as_they_are(names: list[str], tmp_path: Path) -> None:
+    require_capability("netns")
+    samples = " ".join(str(SAMPLES[name]) for name in names)
+    script = f"ip link set lo up && cd {ROOT} && exec {sys.executable} -m tests.integration.start_samples {tmp_path} {samples}"
+    done = subprocess.run(["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr[-3000:]
