@@ -66,17 +66,22 @@ class Writer:
 
 
 class Committer:
-    """A group that reads and commits. What it was told is `committed`; what it has asked for at most is `asked`."""
+    """A group that reads and commits. What it was told is `committed`; what it has asked for at most is `asked`.
+
+    Commits are asynchronous and the end is bounded: librdkafka's synchronous commit was seen to wait for ever, without a request under way, when the
+    coordinator restarts several times a second.
+    """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.group, self.topic = group, topic
         self.committed = [0] * PARTITIONS
         self.asked = [0] * PARTITIONS
         settings = {"bootstrap.servers": bootstrap, "log_level": 0, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        self._consumer = Consumer({**settings, "session.timeout.ms": 6000, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100})
+        settings |= {"session.timeout.ms": 6000, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "on_commit": self._told}
+        self._consumer = Consumer(settings)
         self._consumer.subscribe([topic])
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -84,19 +89,22 @@ class Committer:
             messages = [message for message in self._consumer.consume(500, timeout=0.05) if message.error() is None]
             for message in messages:
                 self.asked[message.partition()] = max(self.asked[message.partition()], message.offset() + 1)
-            if not messages:
-                continue
-            try:
-                for told in self._consumer.commit(asynchronous=False):
-                    if told.error is None and told.offset >= 0:
-                        self.committed[told.partition] = max(self.committed[told.partition], told.offset)
-            except KafkaException:
-                continue  # The node went away, or the group came together anew.
+            if messages:
+                try:
+                    self._consumer.commit(asynchronous=True)
+                except KafkaException:
+                    continue  # The group came together anew.
+        self._consumer.consume(1, timeout=1.0)  # Serves what came of the last commits.
+        self._consumer.close()
+
+    def _told(self, problem: Any, partitions: list[TopicPartition]) -> None:
+        for told in partitions if problem is None else ():
+            if told.error is None and told.offset >= 0:
+                self.committed[told.partition] = max(self.committed[told.partition], told.offset)
 
     def finish(self) -> None:
         self._stopping.set()
-        self._thread.join()
-        self._consumer.close()
+        self._thread.join(SECONDS_MAX)
 
 
 def create(bootstrap: str, topic: str, partitions: int) -> None:
