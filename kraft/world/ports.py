@@ -143,7 +143,7 @@ class Stream(Protocol):
     async def wait_writable(self) -> None: ...
     async def send_all(self, buffers: Sequence[Buffer]) -> None: ...
     async def send_file(self, file: File, offset: int, count: int) -> None:
-        """Send `count` bytes of `file` from `offset` (sendfile where there is one)."""
+        """Send `count` bytes of `file` from `offset`, in order and whole."""
 
     def close(self) -> None:
         """Close at once, at most flushing what the kernel holds. Idempotent; wakes whoever waits on the stream with ConnectionError."""
