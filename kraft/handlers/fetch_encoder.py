@@ -18,7 +18,7 @@ from kraft.replication.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
 
 COPY_BYTES_MAX = 8192
-"""Records up to this size that are in memory are read and sent with what surrounds them; all others go by sendfile."""
+"""Records up to this size that are in memory are read and sent with what surrounds them; all others leave from their file."""
 
 _PARTITION_V4 = struct.Struct(">ihqq")
 _PARTITION = struct.Struct(">ihqqq")
