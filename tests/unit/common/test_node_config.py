@@ -12,7 +12,7 @@ from kraft.common.config.properties import Property, parse_properties
 from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.errors import ConfigurationError
 
-HERE = Surroundings(working_directory="/work", host_name="here.example")
+HERE = Surroundings(working_directory="/srv", host_name="here.example")
 
 
 def load(*options: tuple[str, str], sets: list[str] | None = None, files: list[str] | None = None, environment: dict[str, str] | None = None) -> NodeConfig:
@@ -31,7 +31,7 @@ def test_with_nothing_given_a_node_is_its_own_quorum_on_loopback() -> None:
     assert (config.roles, config.node_id, config.quorum_of_one) == (("broker", "controller"), 1, True)
     assert config.listeners == (Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "127.0.0.1", 9093))
     assert config.advertised == config.listeners
-    assert (config.log_dirs, config.metadata_log_dir) == (("/work/kraft-data",), "/work/kraft-data")
+    assert (config.log_dirs, config.metadata_log_dir) == (("/srv/kraft-data",), "/srv/kraft-data")
     assert config.admin_address == Address("127.0.0.1", 8080)
     assert config.integer("offsets.topic.replication.factor") == 1
     assert (config.cluster_id, config.format_requested, config.warnings) == (None, False, ())
