@@ -89,6 +89,8 @@ class LogAppender(LogState):
             batch.verify_crc()
         except CorruptBatch as problem:
             raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+        if batch.last_offset_delta < 0:
+            raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"replicated batch at {batch.base_offset} of {self.topic_partition} ends before it begins")
         if batch.base_offset < next_offset:
             raise ApiError(ErrorCode.INVALID_RECORD, f"replicated offset {batch.base_offset} where {self.topic_partition} expects {next_offset} or more")
 

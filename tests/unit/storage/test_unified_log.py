@@ -9,6 +9,7 @@ import pytest
 from kraft.common.errors import ApiError, StorageError
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.compression import GZIP, ZSTD
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
 from kraft.storage.file_cache import FileCache
@@ -183,6 +184,14 @@ def test_followers_keep_the_leaders_offsets_and_leave_out_a_cut_off_tail(machine
     assert follower.leader_epoch_cache.entries == ((2, 0),)
     assert follower.append_as_follower(leader.read(4, 1 << 20).read(), now_ms=NOW_MS, leader_epoch=1) is None
     refused(ErrorCode.INVALID_RECORD, follower.append_as_follower, fetched, now_ms=NOW_MS)
+
+
+def test_a_follower_refuses_a_batch_that_ends_before_it_begins(machine: Machine) -> None:
+    log = machine.log()
+    log.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+    backwards = build_batch([Record(5, NOW_MS, None, b"b")], last_offset=3)
+    refused(ErrorCode.CORRUPT_MESSAGE, log.append_as_follower, backwards, now_ms=NOW_MS)
+    assert log.log_end_offset == 1
 
 
 def test_the_high_watermark_stays_within_the_log(machine: Machine) -> None:
