@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.handlers.registry import RequestContext
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -16,7 +17,6 @@ from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
-OFFSETS_TOPIC = "__consumer_offsets"
 VISIBLE_SECONDS_MAX = 5.0
 
 

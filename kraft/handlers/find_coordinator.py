@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from kraft.handlers.auto_topic_creation import OFFSETS_TOPIC, create_missing
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.handlers.auto_topic_creation import create_missing
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of

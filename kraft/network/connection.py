@@ -209,14 +209,13 @@ class Connection:
         for part in reply.parts:
             if type(part) is FileRange:
                 if buffers:
-                    await _send_buffers(stream, buffers)
+                    await stream.send_all(buffers)
                     buffers = []
                 await self._send_file(part)
             else:
                 buffers.append(part)  # type: ignore[arg-type]  # Only FileRange and buffers occur.
         if buffers:
-            await _send_buffers(stream, buffers)
-
+            await stream.send_all(buffers)
 
     async def _send_file(self, part: FileRange) -> None:
         """A piece at a time. What is not in memory is read in a thread first: a slow disk holds up this connection and no other."""
@@ -238,18 +237,3 @@ def _warm(file: File, position: int, count: int) -> None:
 
 async def _ready(reply: Reply) -> Reply:
     return reply
-
-
-async def _send_buffers(stream: Stream, buffers: list[Buffer]) -> None:
-    total = sum(map(len, buffers))
-    sent = stream.send_nowait(buffers)
-    if sent == total:
-        return
-    rest: list[Buffer] = []
-    for buffer in buffers:
-        if sent >= len(buffer):
-            sent -= len(buffer)
-        else:
-            rest.append(memoryview(buffer)[sent:])
-            sent = 0
-    await stream.send_all(rest)
