@@ -25,6 +25,7 @@ from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
+from kraft.server.event_journal import EventJournal
 from kraft.server.formatting import (
     format_empty_directories,
     open_metadata_directory,
@@ -32,6 +33,7 @@ from kraft.server.formatting import (
     refuse_foreign_directories,
     require_metadata_directory,
 )
+from kraft.server.metadata_events import MetadataEvents
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.storage.log_manager import LogManager
@@ -61,6 +63,7 @@ class Node:
         self.endpoints = endpoints
         self.shared = shared
         self.loggers = loggers
+        self.events = EventJournal(world.clock)
         self.broker: BrokerServer | None = None
         self.controller: ControllerServer | None = None
         self._stop = stop
@@ -220,6 +223,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
             first = _FirstImage()
             shared.loader.add_publisher(first)
+            shared.loader.add_publisher(MetadataEvents(node.events, lambda: shared.raft.leader_and_epoch))
             await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
             if config.is_broker:
                 features = shared.finalized_features

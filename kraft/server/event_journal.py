@@ -1,0 +1,95 @@
+"""What happened in the cluster of late, as this node saw it: a bounded list of events that anybody may read on, and wait for more of.
+
+Not a log of record: it lives in memory, holds the last `EVENTS_MAX` events, and begins anew with the process. Ids rise by one and start where the wall clock
+stands (microseconds), so that a reader who comes back with an id from before a restart is told of the gap rather than given another event of the same number.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import trio
+
+from kraft.world.ports import Clock
+
+EVENTS_MAX: Final = 4_096
+READ_MAX: Final = 512
+"""Events in one answer of `since`."""
+
+
+class EventKind:
+    """What an event may be. Fields of each are listed with it; offsets are exclusive where they are called an end."""
+
+    LEADER_CHANGED: Final = "leader.changed"  # topic, partition, leader (-1: none), leader_epoch, former_leader, isr
+    ISR_SHRUNK: Final = "isr.shrunk"  # topic, partition, isr, former_isr, leader, leader_epoch
+    ISR_EXPANDED: Final = "isr.expanded"  # As isr.shrunk.
+    BROKER_REGISTERED: Final = "broker.registered"  # broker, epoch
+    BROKER_UNREGISTERED: Final = "broker.unregistered"  # broker, epoch
+    BROKER_FENCED: Final = "broker.fenced"  # broker, epoch
+    BROKER_UNFENCED: Final = "broker.unfenced"  # broker, epoch
+    BROKER_SHUTTING_DOWN: Final = "broker.shutting_down"  # broker, epoch
+    CONTROLLER_CHANGED: Final = "controller.changed"  # controller (-1: none known), epoch
+    DIRECTORY_OFFLINE: Final = "directory.offline"  # broker, directory (its id, as text)
+    TOPIC_CREATED: Final = "topic.created"  # topic, topic_id, partitions
+    TOPIC_DELETED: Final = "topic.deleted"  # topic, topic_id
+    UNCLEAN_ELECTION: Final = "election.unclean"  # topic, partition, leader, leader_epoch, former_leader, former_epoch, former_isr, and more: docs/operations
+    LOSS_COMPLETED: Final = "election.loss"  # topic, partition, replica, leader, leader_epoch, start_offset, end_offset: what that replica had and cut off
+
+
+class Event(NamedTuple):
+    """One event. `time_ms` is this node's wall clock when it noticed; `fields` are JSON values: text, numbers, and lists of them."""
+
+    id: int
+    time_ms: int
+    kind: str
+    fields: Mapping[str, Any]
+
+
+class Events(NamedTuple):
+    """An answer of `EventJournal.since`. `missed`: events between the id asked for and the first of these are no longer, or were never, known here."""
+
+    events: tuple[Event, ...]
+    missed: bool
+
+
+class EventJournal:
+    """One per node, owned by its loop: `append` and `since` never wait."""
+
+    def __init__(self, clock: Clock, *, events_max: int = EVENTS_MAX) -> None:
+        self._clock = clock
+        self._events: deque[Event] = deque(maxlen=events_max)
+        self._next_id = clock.wall_ms() * 1000
+        self._news = trio.Event()
+
+    @property
+    def last_id(self) -> int:
+        """The id of the newest event; before the first, one less than its id will be. Give it to `since` or `wait` to hear only of what is to come."""
+        return self._next_id - 1
+
+    def append(self, kind: str, **fields: Any) -> Event:
+        """Add an event; the oldest leaves when there are too many. Wakes who waits."""
+        event = Event(self._next_id, self._clock.wall_ms(), kind, fields)
+        self._next_id += 1
+        self._events.append(event)
+        if self._news.statistics().tasks_waiting:
+            self._news.set()
+            self._news = trio.Event()
+        return event
+
+    def since(self, after_id: int = -1, events_max: int = READ_MAX) -> Events:
+        """The events after `after_id`, oldest first, at most `events_max`; with -1 from the oldest that is kept. Read on with the id of the last."""
+        if not self._events:
+            return Events((), after_id not in (-1, self.last_id))
+        first = self._events[0].id
+        known = after_id == -1 or first - 1 <= after_id < self._next_id
+        start = after_id + 1 - first if known and after_id != -1 else 0
+        return Events(tuple(islice(self._events, start, start + events_max)), not known)
+
+    async def wait(self, after_id: int) -> None:
+        """Return once there is an event after `after_id`, at once if there is, or if that id is none of ours."""
+        while after_id == self.last_id:
+            await self._news.wait()
+        await trio.lowlevel.checkpoint()
