@@ -45,7 +45,8 @@ test: check-maven setup ## Lint and every test, with a share of the proofs (the 
 	@$(PY) -m pytest tests --ignore=tests/tidy --durations=15
 
 soak: check-maven setup ## The full counts of every proof (under an hour)
-	@KRAFT_SOAK=1 $(PY) -m pytest tests --durations=15
+	@$(PY) -m kraft._tools.preflight
+	@$(PY) -m kraft._tools.soak
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
 	@$(PY) -m tests.bench
