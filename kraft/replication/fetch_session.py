@@ -7,10 +7,13 @@ direction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kraft.replication.follower_session import FollowerSession
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
@@ -50,6 +53,10 @@ class CachedPartition:
         self.high_watermark = -1
         self.told_log_start_offset = -1
 
+    def would_differ(self, high_watermark: int, log_start_offset: int) -> bool:
+        """Whether these are other than what was told last."""
+        return high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
+
     def differs(self, high_watermark: int, log_start_offset: int, has_news: bool) -> bool:
         """Whether an incremental answer must mention this partition; remembers what it will say."""
         changed = has_news or high_watermark != self.high_watermark or log_start_offset != self.told_log_start_offset
@@ -61,7 +68,7 @@ class CachedPartition:
 class FetchSession:
     """Partitions in fetch order. `epoch` is the one expected of the next request."""
 
-    __slots__ = ("epoch", "id", "last_used", "partitions", "privileged", "uses_topic_ids")
+    __slots__ = ("epoch", "follower", "id", "last_used", "partitions", "privileged", "uses_topic_ids")
 
     def __init__(self, session_id: int, privileged: bool, uses_topic_ids: bool, now: float) -> None:
         self.id = session_id
@@ -70,6 +77,8 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.last_used = now
         self.partitions: dict[PartitionKey, CachedPartition] = {}
+        self.follower: FollowerSession | None = None
+        """Where a follower fetches: what is due of the session."""
 
     def update(self, wanted: Sequence[CachedPartition], forgotten: Sequence[PartitionKey]) -> None:
         """Merge what an incremental request says: new and changed partitions, and those to forget."""

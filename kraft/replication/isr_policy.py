@@ -59,6 +59,11 @@ class FollowerState:
         self.last_fetch_at = now
         self.broker_epoch = broker_epoch
 
+    def was_quiet(self, at: float) -> None:
+        """It fetched at time `at`, like before, from the end of a log that had not moved since."""
+        self.last_fetch_at = max(self.last_fetch_at, at)
+        self.caught_up_at = max(self.caught_up_at, at)
+
     def in_sync(self, leader_end: int, now: float, lag_seconds_max: float) -> bool:
         """replica.lag.time.max.ms: equal to the leader's end, or was within the time."""
         return self.log_end_offset == leader_end or now - self.caught_up_at <= lag_seconds_max

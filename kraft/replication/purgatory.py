@@ -6,8 +6,13 @@ A partition keeps its waiters in plain lists, made when the first one comes. Wak
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import trio
+
+if TYPE_CHECKING:
+    from kraft.replication.follower_session import FollowerWatch
+    from kraft.replication.isr_policy import FollowerState
 
 
 class FetchWaiter:
@@ -45,12 +50,16 @@ class ProduceWaiter:
 class PartitionWaiters:
     """Those who wait for one partition. Base of `Partition`."""
 
-    __slots__ = ("fetch_waiters", "high_watermark_listeners", "produce_waiters")
+    followers: dict[int, FollowerState] | None
+
+    __slots__ = ("fetch_waiters", "high_watermark_listeners", "produce_waiters", "watches")
 
     def __init__(self) -> None:
         self.produce_waiters: list[ProduceWaiter] | None = None
         self.fetch_waiters: list[FetchWaiter] | None = None
         self.high_watermark_listeners: list[Callable[[int], None]] | None = None
+        self.watches: dict[int, FollowerWatch] | None = None
+        """By followers that have everything, by their ids: woken by whatever changes that."""
 
     def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
         if self.fetch_waiters is None:
@@ -83,6 +92,15 @@ class PartitionWaiters:
 
         return end
 
+    def watch(self, replica_id: int, watch: FollowerWatch) -> None:
+        """Tell `watch` of what comes next. The one that the replica had before looks again for itself."""
+        if self.watches is None:
+            self.watches = {}
+        before = self.watches.get(replica_id)
+        self.watches[replica_id] = watch
+        if before is not None and before.session is not watch.session:
+            before.session.due[before.cached.key] = before.cached
+
     def _tell_high_watermark(self, high_watermark: int) -> None:
         for listener in list(self.high_watermark_listeners or ()):
             listener(high_watermark)
@@ -104,6 +122,13 @@ class PartitionWaiters:
         self.produce_waiters = None
         for fetch in self.fetch_waiters or ():
             fetch.wake()
+        self.end_watches()
+
+    def end_watches(self) -> None:
+        """Followers have something to fetch, or to hear of."""
+        watches, self.watches = self.watches, None
+        for watch in (watches or {}).values():
+            watch.changed(self)
 
     def _high_watermark_rose(self, high_watermark: int) -> None:
         """Wake whoever waits for what is committed."""
@@ -114,3 +139,9 @@ class PartitionWaiters:
         for waiter in self.fetch_waiters or ():
             if not waiter.is_follower:
                 waiter.wake()
+        self.tell_watches()
+
+    def tell_watches(self) -> None:
+        """Followers have nothing to fetch, but something is to be said to them."""
+        for watch in (self.watches or {}).values():
+            watch.committed()

@@ -1,0 +1,101 @@
+"""What a leader has to look at of one follower's fetch session: not all of its partitions, but those where something may have moved.
+
+A partition is quiet for a follower that has all of its log and is in sync. It leaves the list of what is due, and a watch on it (`FollowerWatch`) brings it
+back as soon as it grows, changes hands or changes its in-sync set. So a Fetch costs what changed, and not what the session holds: with thousands of partitions
+nearly all are quiet nearly always. What Kafka notes of every partition with every Fetch - that the follower was caught up then - is noted when the watch ends.
+
+As a safeguard every partition becomes due once in `SWEEP_SECONDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from kraft.replication.fetch_session import CachedPartition, PartitionKey
+
+if TYPE_CHECKING:
+    from kraft.replication.purgatory import PartitionWaiters
+
+SWEEP_SECONDS: Final = 30.0
+
+
+class FollowerSession:
+    """The leader's notes on one follower's session. Owned by the broker's loop.
+
+    `due` are partitions to be looked at, in the order in which they are served; `news` those of which there is nothing to send but how far they are committed.
+    With `prompt`, news are reason enough to answer a Fetch that waits (followers serve consumers then).
+    """
+
+    __slots__ = ("_awaited", "_sweep", "_swept_at", "broker_epoch", "due", "last_request_at", "news", "prompt", "replica_id")
+
+    def __init__(self, replica_id: int, broker_epoch: int, now: float, *, prompt: bool = False) -> None:
+        self.replica_id = replica_id
+        self.broker_epoch = broker_epoch
+        self.due: dict[PartitionKey, CachedPartition] = {}
+        self.news: dict[PartitionKey, CachedPartition] = {}
+        self.last_request_at = now
+        self.prompt = prompt
+        self._awaited: trio.Event | None = None
+        self._swept_at = now
+        self._sweep: Iterator[CachedPartition] = iter(())
+
+    def request_came(self, partitions: dict[PartitionKey, CachedPartition], broker_epoch: int, now: float) -> None:
+        """A Fetch of the session of these partitions has arrived. From another incarnation than before it says something of each of them (KIP-903)."""
+        self.last_request_at = now
+        if broker_epoch != self.broker_epoch:
+            self.broker_epoch = broker_epoch
+            self.due.update(partitions)
+        share = int(len(partitions) * (now - self._swept_at) / SWEEP_SECONDS)
+        if share:
+            self._swept_at = now
+            self._sweep_some(partitions, min(share, len(partitions)))
+
+    def _sweep_some(self, partitions: dict[PartitionKey, CachedPartition], count: int) -> None:
+        for _ in range(count):
+            cached = next(self._sweep, None)
+            if cached is None:
+                self._sweep = iter(list(partitions.values()))
+                return
+            self.due.setdefault(cached.key, cached)
+
+    def wake(self) -> None:
+        """Whoever waits for something to be due looks again."""
+        if self._awaited is not None:
+            self._awaited.set()
+
+    async def wait(self) -> None:
+        """Until `wake`; nothing may be awaited between looking at what is due and this."""
+        awaited = self._awaited = trio.Event()
+        try:
+            await awaited.wait()
+        finally:
+            self._awaited = None
+
+
+class FollowerWatch:
+    """One quiet partition of one session. The partition holds it, by replica id, and lets go of it with `changed`."""
+
+    __slots__ = ("cached", "session")
+
+    def __init__(self, session: FollowerSession, cached: CachedPartition) -> None:
+        self.session = session
+        self.cached = cached
+
+    def changed(self, partition: PartitionWaiters) -> None:
+        """There is something to send, or to say; up to its last Fetch the follower had everything."""
+        session = self.session
+        follower = partition.followers.get(session.replica_id) if partition.followers is not None else None
+        if follower is not None and follower.log_end_offset == self.cached.fetch_offset:  # In a new term nothing is known of it yet.
+            follower.was_quiet(session.last_request_at)
+        session.due[self.cached.key] = self.cached
+        session.wake()
+
+    def committed(self) -> None:
+        """More is committed, or the log starts later: worth telling with the next answer."""
+        session = self.session
+        session.news[self.cached.key] = self.cached
+        if session.prompt:
+            session.wake()
