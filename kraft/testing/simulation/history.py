@@ -47,6 +47,8 @@ class TopicLife:
     created: str = UNKNOWN
     partitions_least: int = 0
     deleted: str | None = None
+    creation_unanswered: bool = False
+    """A request to make it may still be under way (a cut link delivers when it heals), and make it anew after it was deleted."""
 
 
 @dataclass(slots=True)
