@@ -1,0 +1,113 @@
+"""What several rules need to know of a history, worked out once: by partition the sends, polls and versions; when all was healed.
+
+The versions of a partition are the values known at each offset, from every poll whatever became of it, from acknowledged sends, and from the final read.
+Offsets without a value (control records, compaction) leave no hole: order and skips are judged by rank among the known offsets.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import cached_property
+
+from kraft.testing.checker.history import History
+from kraft.testing.checker.operations import OK, DeleteRecords, FinalRead, Keyed, Partition, Phase, Poll, Send
+
+HEALED = "healed"
+
+
+class PartitionHistory:
+    """All that concerns one partition."""
+
+    def __init__(self, place: Partition) -> None:
+        self.place = place
+        self.name = f"{place[0]}-{place[1]}"
+        self.sends: list[Send] = []
+        self.polls: list[Poll] = []
+        self.deletes: list[DeleteRecords] = []
+        self.final: FinalRead | None = None
+
+    @cached_property
+    def acknowledged(self) -> list[Send]:
+        """Successful sends whose offset was told."""
+        return [send for send in self.sends if send.outcome == OK and send.acks != 0 and send.offset >= 0]
+
+    @cached_property
+    def sender(self) -> dict[str, Send]:
+        """Who sent each value."""
+        return {value: send for send in self.sends for value in send.values}
+
+    @cached_property
+    def final_log(self) -> dict[int, str]:
+        return {} if self.final is None else {offset: value for offset, value, _ in self.final.records}
+
+    @cached_property
+    def epochs(self) -> dict[str, int]:
+        """The leader epoch under which each value that was ever read had been appended."""
+        found = {value: epoch for poll in self.polls for _, value, epoch in poll.records}
+        if self.final is not None:
+            found.update({value: epoch for _, value, epoch in self.final.records})
+        return found
+
+    @cached_property
+    def versions(self) -> dict[int, dict[str, str]]:
+        """Offset to the values known there, each with who says so; in order of offset."""
+        found: dict[int, dict[str, str]] = {}
+        for poll in self.polls:
+            for offset, value, _ in poll.records:
+                found.setdefault(offset, {}).setdefault(value, f"read by {poll.process}")
+        for send in self.acknowledged:
+            for index, value in enumerate(send.values):
+                found.setdefault(send.offset + index, {}).setdefault(value, f"acknowledged to {send.process}")
+        for offset, value in self.final_log.items():
+            found.setdefault(offset, {}).setdefault(value, "read in the end")
+        return dict(sorted(found.items()))
+
+    @cached_property
+    def _offsets(self) -> list[int]:
+        return list(self.versions)
+
+    def rank(self, offset: int) -> int:
+        """The place of `offset` among all known ones."""
+        return bisect_left(self._offsets, offset)
+
+    @cached_property
+    def deleted_before(self) -> int:
+        """The offset below which somebody asked that records be deleted. Up to the end counts as everything that was sent by then."""
+        if any(delete.before < 0 for delete in self.deletes):
+            return max((offset + 1 for offset in self.versions), default=0)
+        return max((delete.before for delete in self.deletes), default=0)
+
+
+class Analysis:
+    """The history, by partition."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self.partitions: dict[Partition, PartitionHistory] = {}
+        for send in history.of(Send):
+            self._at(send).sends.append(send)
+        for poll in history.of(Poll):
+            self._at(poll).polls.append(poll)
+        for delete in history.of(DeleteRecords):
+            self._at(delete).deletes.append(delete)
+        for final in history.of(FinalRead):
+            self._at(final).final = final
+        self.partitions = dict(sorted(self.partitions.items()))
+
+    def _at(self, operation: Keyed) -> PartitionHistory:
+        found = self.partitions.get(operation.place)
+        if found is None:
+            found = self.partitions[operation.place] = PartitionHistory(operation.place)
+        return found
+
+    def plain(self) -> list[PartitionHistory]:
+        """Partitions of topics that are not compacted."""
+        return [partition for partition in self.partitions.values() if not (partition.final and partition.final.compacted)]
+
+    def compacted(self) -> list[PartitionHistory]:
+        return [partition for partition in self.partitions.values() if partition.final and partition.final.compacted]
+
+    @cached_property
+    def healed_at(self) -> float | None:
+        """When the last fault was over, if the harness says so."""
+        return max((phase.began for phase in self.history.of(Phase) if phase.name == HEALED), default=None)

@@ -1,0 +1,121 @@
+"""What a partition holds: rules 1 to 6 and 21."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft.testing.checker.analysis import Analysis, PartitionHistory
+from kraft.testing.checker.operations import FAIL, Send
+
+
+def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
+    """1: one offset has one value, whoever reads it and whenever. A poll may see a value that is not committed only under acks below all."""
+    for partition in analysis.partitions.values():
+        for offset, values in partition.versions.items():
+            if len(values) > 1:
+                yield f"{partition.name} offset {offset} has {', '.join(f'{value} ({who})' for value, who in values.items())}"
+
+
+def duplicates(analysis: Analysis) -> Iterator[str]:
+    """2: a value is at one offset. Senders that repeat a batch are idempotent, or do not repeat it."""
+    for partition in analysis.partitions.values():
+        place: dict[str, int] = {}
+        for offset, values in partition.versions.items():
+            for value in values:
+                if value in place:
+                    yield f"{value} is in {partition.name} at offsets {place[value]} and {offset}"
+                place[value] = offset
+
+
+def lost_writes(analysis: Analysis) -> Iterator[str]:
+    """3: what was acknowledged is seen by whoever reads past it: no reader's way leads over its offset without it."""
+    for partition in analysis.plain():
+        owed = {send.offset + index: (value, send) for send in partition.acknowledged for index, value in enumerate(send.values)}
+        for poll in partition.polls:
+            if not poll.records:
+                continue
+            seen = {offset: value for offset, value, _ in poll.records}
+            for offset in range(poll.position, max(seen) + 1):
+                if offset in owed and offset not in seen and offset >= partition.deleted_before:
+                    yield f"{owed[offset][0]} was acknowledged at {partition.name} offset {offset}; {poll.process} read past it at {poll.began:.3f}"
+
+
+def unseen_writes(analysis: Analysis) -> Iterator[str]:
+    """4: after healing, what was acknowledged is where its acknowledgement said."""
+    for partition in analysis.plain():
+        if partition.final is None:
+            continue
+        for send in partition.acknowledged:
+            for index, value in enumerate(send.values):
+                offset = send.offset + index
+                found = partition.final_log.get(offset)
+                if found != value and not offset < min(partition.final.start, partition.deleted_before):
+                    yield f"{value} was acknowledged at {partition.name} offset {offset} at {send.ended}, where {found} is in the end"
+
+
+def vanished(analysis: Analysis) -> Iterator[str]:
+    """3b: what anybody read is still there in the end: readers see only what is committed."""
+    for partition in analysis.plain():
+        final = partition.final
+        if final is None:
+            continue
+        for poll in partition.polls:
+            for offset, value, _ in poll.records:
+                if partition.final_log.get(offset) != value and not offset < min(final.start, partition.deleted_before):
+                    yield f"{value} was read by {poll.process} at {partition.name} offset {offset}, where {partition.final_log.get(offset)} is in the end"
+
+
+def phantoms(analysis: Analysis) -> Iterator[str]:
+    """6: every value was sent, to that partition."""
+    for partition in analysis.partitions.values():
+        for offset, values in partition.versions.items():
+            for value, who in values.items():
+                if value not in partition.sender:
+                    yield f"{value} at {partition.name} offset {offset} ({who}) was never sent"
+
+
+def torn_batches(analysis: Analysis) -> Iterator[str]:
+    """6b: in the end a batch is there whole, in one piece, or not at all."""
+    for partition in analysis.plain():
+        if partition.final is None:
+            continue
+        place = {value: offset for offset, value in partition.final_log.items()}
+        for send in partition.sends:
+            found = [place[value] for value in send.values if value in place]
+            if found and not _is_whole(found, send, partition):
+                yield f"the batch {send.values} is in {partition.name} at {found}"
+
+
+def _is_whole(found: list[int], send: Send, partition: PartitionHistory) -> bool:
+    assert partition.final is not None
+    if found != list(range(found[0], found[0] + len(found))):
+        return False
+    return len(found) == len(send.values) or 0 < partition.final.start == found[0]
+
+
+def definite_errors_that_were_not(analysis: Analysis) -> Iterator[str]:
+    """21 (and 5): what certainly failed has no effect."""
+    for partition in analysis.partitions.values():
+        for offset, values in partition.versions.items():
+            for value in values:
+                send = partition.sender.get(value)
+                if send is not None and send.outcome == FAIL:
+                    yield f"{value} is at {partition.name} offset {offset}, and its send failed with {send.error}"
+
+
+def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
+    """21b: no two acknowledgements name one offset (a spurious 0, say), and none is without an offset."""
+    for partition in analysis.partitions.values():
+        holder: dict[int, str] = {}
+        for send in partition.acknowledged:
+            for index, value in enumerate(send.values):
+                other = holder.setdefault(send.offset + index, value)
+                if other != value:
+                    yield f"{partition.name} offset {send.offset + index} was acknowledged for {other} and for {value}"
+
+
+def log_start_too_far(analysis: Analysis) -> Iterator[str]:
+    """16b: the log begins no later than somebody asked it to."""
+    for partition in analysis.plain():
+        if partition.final is not None and partition.final.start > partition.deleted_before:
+            yield f"{partition.name} begins at {partition.final.start}; deletion was asked for up to {partition.deleted_before}"

@@ -1,0 +1,84 @@
+"""Where partitions end and begin, as clients are told: rules 15 and 16, each within one leader epoch. What a deposed leader says is judged by its own epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from kraft.testing.checker.analysis import Analysis
+from kraft.testing.checker.operations import OK, ListOffset, Partition, Poll, Send
+
+LATEST = "latest"
+
+
+def stale_tails(analysis: Analysis) -> Iterator[str]:
+    """15: a leader that acknowledged a record tells no earlier end afterwards, under the same leader epoch."""
+    tails: dict[tuple[Partition, int], list[tuple[float, int]]] = {}
+    for place, partition in analysis.partitions.items():
+        for send in partition.acknowledged:
+            epoch = partition.epochs.get(send.values[0], -1)
+            if send.ended is not None and send.attempts == 1 and send.acks == -1 and epoch >= 0:
+                tails.setdefault((place, epoch), []).append((send.ended, _end(send)))
+    for place, epoch, began, end, who in _told_ends(analysis):
+        owed = max((least for ended, least in tails.get((place, epoch), ()) if ended < began), default=-1)
+        if end < owed:
+            yield f"{who} is told at {began:.3f} that {place[0]}-{place[1]} ends at {end}, in leader epoch {epoch}; acknowledged was up to {owed}"
+
+
+def _end(send: Send) -> int:
+    return send.offset + len(send.values)
+
+
+def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, int, float, int, str]]:
+    for asked in analysis.history.of(ListOffset):
+        if asked.outcome == OK and asked.kind == LATEST and asked.epoch >= 0:
+            yield asked.place, asked.epoch, asked.began, asked.offset, asked.process
+    for poll in analysis.history.of(Poll):
+        if poll.outcome == OK and poll.epoch >= 0 and poll.high_watermark >= 0:
+            yield poll.place, poll.epoch, poll.began, poll.high_watermark, poll.process
+
+
+def regressing_ends(analysis: Analysis) -> Iterator[str]:
+    """16: within a leader epoch nobody is told a lower end, high watermark or log start than anybody was told before."""
+    ends: dict[tuple[Partition, int], list[Told]] = {}
+    starts: dict[tuple[Partition, int], list[Told]] = {}
+    for asked in analysis.history.of(ListOffset):
+        if asked.outcome == OK and asked.epoch >= 0 and asked.ended is not None:
+            told = ends if asked.kind == LATEST else starts
+            told.setdefault((asked.place, asked.epoch), []).append(Told(asked.began, asked.ended, asked.offset, asked.process))
+    for poll in analysis.history.of(Poll):
+        if poll.outcome == OK and poll.epoch >= 0 and poll.ended is not None:
+            if poll.high_watermark >= 0:
+                ends.setdefault((poll.place, poll.epoch), []).append(Told(poll.began, poll.ended, poll.high_watermark, poll.process))
+            if poll.log_start >= 0:
+                starts.setdefault((poll.place, poll.epoch), []).append(Told(poll.began, poll.ended, poll.log_start, poll.process))
+    for what, found in (("the end", ends), ("the log start", starts)):
+        for (place, epoch), told_here in sorted(found.items()):
+            for late, early in _regressions(told_here):
+                yield (
+                    f"{what} of {place[0]}-{place[1]} in leader epoch {epoch}: {early.who} is told {early.offset} at {early.ended:.3f}, "
+                    f"{late.who} then {late.offset} at {late.began:.3f}"
+                )
+
+
+class Told(NamedTuple):
+    """Somebody asked from `began` to `ended` and was told `offset`."""
+
+    began: float
+    ended: float
+    offset: int
+    who: str
+
+
+def _regressions(told: list[Told]) -> Iterator[tuple[Told, Told]]:
+    """Answers below one that had come before they were asked for."""
+    by_end = sorted(told, key=lambda each: each.ended)
+    highest: Told | None = None
+    next_end = 0
+    for each in sorted(told, key=lambda each: each.began):
+        while next_end < len(by_end) and by_end[next_end].ended < each.began:
+            if highest is None or by_end[next_end].offset > highest.offset:
+                highest = by_end[next_end]
+            next_end += 1
+        if highest is not None and each.offset < highest.offset:
+            yield each, highest

@@ -1,0 +1,90 @@
+"""In which order things are: rules 11 to 14."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft.testing.checker.analysis import Analysis, PartitionHistory
+from kraft.testing.checker.operations import OK, Send
+
+
+def polls_inside(analysis: Analysis) -> Iterator[str]:
+    """11: within one poll offsets grow, and none that is known is left out."""
+    for partition in analysis.partitions.values():
+        for poll in partition.polls:
+            for (before, _, _), (after, value, _) in zip(poll.records, poll.records[1:], strict=False):
+                if after <= before:
+                    yield f"{poll.process} reads {partition.name} offset {after} ({value}) after {before} in one poll"
+                elif _skips(analysis, partition, before, after):
+                    yield f"{poll.process} reads {partition.name} offset {after} ({value}) right after {before} in one poll, past known records"
+
+
+def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
+    """12: a reader that goes on from where it was neither goes back nor leaves anything out."""
+    for partition in analysis.partitions.values():
+        latest: dict[str, int] = {}
+        for poll in partition.polls:
+            if poll.outcome != OK:
+                continue
+            if poll.repositioned:
+                latest.pop(poll.process, None)
+            if not poll.records:
+                continue
+            first, before = poll.records[0][0], latest.get(poll.process)
+            if before is not None and first <= before:
+                yield f"{poll.process} reads {partition.name} offset {first} at {poll.began:.3f}, after it had read {before}"
+            elif before is not None and _skips(analysis, partition, before, first):
+                yield f"{poll.process} goes on with {partition.name} offset {first} at {poll.began:.3f}, right after {before}, past known records"
+            latest[poll.process] = poll.records[-1][0]
+
+
+def _skips(analysis: Analysis, partition: PartitionHistory, before: int, after: int) -> bool:
+    """Whether a record that nobody asked to delete lies between the two."""
+    if partition.final is not None and partition.final.compacted:
+        return False
+    before = max(before, partition.deleted_before - 1)
+    return before < after and partition.rank(after) - partition.rank(before + 1) > 0
+
+
+def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
+    """13: what a producer sends to a partition later has the greater offset. Where a send's fate is unknown, the log tells where it is."""
+    for partition in analysis.partitions.values():
+        latest: dict[str, tuple[int, Send]] = {}
+        for send in partition.sends:
+            offset = _offset_of(partition, send)
+            if offset is None:
+                continue
+            before = latest.get(send.process)
+            if before is not None and offset <= before[0]:
+                yield f"{send.process} sent {before[1].values[0]} before {send.values[0]}, and they are in {partition.name} at {before[0]} and {offset}"
+            latest[send.process] = (offset, send)
+
+
+def _offset_of(partition: PartitionHistory, send: Send) -> int | None:
+    if send.outcome == OK and send.offset >= 0:
+        return send.offset
+    return _places(partition).get(send.values[0])
+
+
+def _places(partition: PartitionHistory) -> dict[str, int]:
+    return {value: offset for offset, value in partition.final_log.items()} if partition.final_log else {}
+
+
+def real_time_inversions(analysis: Analysis) -> Iterator[str]:
+    """14: what was acknowledged before another send began has the smaller offset."""
+    for partition in analysis.partitions.values():
+        events: list[tuple[float, int, int, Send]] = []
+        for number, send in enumerate(partition.acknowledged):
+            if send.ended is not None:
+                events += [(send.began, 1, number, send), (send.ended, 0, number, send)]
+        highest, holder = -1, ""
+        floor: dict[int, tuple[int, str]] = {}
+        for _, kind, number, send in sorted(events, key=lambda event: event[:3]):
+            if kind == 1:
+                floor[number] = (highest, holder)
+                continue
+            below, first = floor[number]
+            if send.offset <= below:
+                yield f"{send.values[0]} is in {partition.name} at {send.offset}, and {first}, acknowledged before it was sent, at {below}"
+            if send.offset > highest:
+                highest, holder = send.offset, send.values[0]

@@ -1,0 +1,76 @@
+"""What must go on, and what somebody noticed already: rule 22, unexpected answers, topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kraft.testing.checker.analysis import Analysis
+from kraft.testing.checker.operations import INFO, OK, Stuck, TopicChange, TopicSeen, Unexpected
+
+PROGRESS_SECONDS_MAX = 30.0
+
+
+def stuck(analysis: Analysis) -> Iterator[str]:
+    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever the harness waited for came."""
+    for each in analysis.history.of(Stuck):
+        yield each.what
+    healed = analysis.healed_at
+    if healed is None:
+        return
+    for partition in analysis.partitions.values():
+        for what, operations in (("acknowledges no send", partition.sends), ("answers no poll", partition.polls)):
+            lasting = any(each.began >= healed for each in operations) or any(each.ended is None for each in operations)
+            ends = [each.ended for each in operations if each.outcome == OK and each.ended is not None and each.ended >= healed]
+            if lasting and (not ends or min(ends) > healed + PROGRESS_SECONDS_MAX):
+                yield f"{partition.name} {what} within {PROGRESS_SECONDS_MAX:g} s after healing"
+
+
+def unexpected(analysis: Analysis) -> Iterator[str]:
+    """23: no client gets an answer that no client should get; no node ends by itself."""
+    for each in analysis.history.of(Unexpected):
+        yield f"{each.process}: {each.what}"
+
+
+def topics(analysis: Analysis) -> Iterator[str]:
+    """24: topics are in the end what they were last made to be: there with the partitions and configuration given, or gone."""
+    seen = {each.topic: each for each in analysis.history.of(TopicSeen)}
+    changes: dict[str, list[TopicChange]] = {}
+    for change in analysis.history.of(TopicChange):
+        changes.setdefault(change.topic, []).append(change)
+    for topic, made in changes.items():
+        if topic in seen:
+            yield from _topic(topic, made, seen[topic])
+
+
+def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
+    """Changes of one topic come one after the other; those of unknown fate may have happened."""
+    deletions = [change for change in changes if not change.partitions and not change.config]
+    if any(change.outcome == OK for change in deletions):
+        if seen.partitions:
+            yield f"topic {topic} was deleted and is there"
+        return
+    least = max((change.partitions for change in changes if change.outcome == OK), default=0)
+    if seen.partitions < least and not deletions:
+        yield f"topic {topic} was given {least} partitions and has {seen.partitions}"
+    if seen.partitions:
+        for key in sorted({key for change in changes for key in change.config}):
+            sets = [change for change in changes if key in change.config]
+            last = max((number for number, change in enumerate(sets) if change.outcome == OK), default=-1)
+            possible = {change.config[key] for change in sets[max(last, 0) :] if change.outcome in (OK, INFO)}
+            if last >= 0 and seen.config.get(key) not in possible:
+                yield f"topic {topic}: {key} was set to {' or '.join(sorted(possible))} and is {seen.config.get(key)}"
+
+
+def compaction(analysis: Analysis) -> Iterator[str]:
+    """25: a compacted log has, of each key, the last acknowledged value or one of a later send, and the offsets that acknowledgements named."""
+    for partition in analysis.compacted():
+        final = partition.final
+        assert final is not None
+        last: dict[str, tuple[int, str]] = {}
+        for (offset, value, _), key in zip(final.records, final.keys or [], strict=False):
+            last[key] = (offset, value)
+        for send in partition.acknowledged:
+            for index, (key, value) in enumerate(zip(send.keys or [], send.values, strict=False)):
+                found = last.get(key)
+                if found is None or found[0] < send.offset + index:
+                    yield f"{key}={value} was acknowledged at {partition.name} offset {send.offset + index}; the log has {found}"

@@ -1,0 +1,93 @@
+"""What nodes themselves were seen to be, where a harness can look inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from kraft.testing.checker.analysis import Analysis
+from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
+
+
+def one_leader_an_epoch(analysis: Analysis) -> Iterator[str]:
+    """W1: no two nodes lead one partition, or the quorum, in one epoch."""
+    leaders: dict[tuple[Any, int], str] = {}
+    for state in analysis.history.of(ReplicaState):
+        if state.is_leader:
+            known = leaders.setdefault((state.place, state.leader_epoch), state.process)
+            if known != state.process:
+                yield f"{known} and {state.process} lead {state.topic}-{state.partition} in epoch {state.leader_epoch}"
+    for quorum in analysis.history.of(QuorumState):
+        if quorum.is_leader:
+            known = leaders.setdefault(("quorum", quorum.epoch), quorum.process)
+            if known != quorum.process:
+                yield f"{known} and {quorum.process} lead the quorum in epoch {quorum.epoch}"
+
+
+def nothing_falls(analysis: Analysis) -> Iterator[str]:
+    """W2: in one life of a node no epoch and no log start falls, and within a leader epoch no high watermark; the quorum's never."""
+    latest: dict[tuple[str, int, Partition], ReplicaState] = {}
+    for state in analysis.history.of(ReplicaState):
+        before = latest.get((state.process, state.life, state.place))
+        latest[(state.process, state.life, state.place)] = state
+        if before is None:
+            continue
+        for name in ("leader_epoch", "partition_epoch", "log_start", "high_watermark"):
+            old, new = getattr(before, name), getattr(state, name)
+            if new < old and not (name in ("high_watermark", "log_start") and before.leader_epoch != state.leader_epoch):
+                yield f"{name} of {state.topic}-{state.partition} on {state.process} falls from {old} to {new} at {state.began:.3f}"
+    quorums: dict[tuple[str, int], QuorumState] = {}
+    for quorum in analysis.history.of(QuorumState):
+        known = quorums.get((quorum.process, quorum.life))
+        quorums[(quorum.process, quorum.life)] = quorum
+        if known is not None and (quorum.epoch < known.epoch or quorum.high_watermark < known.high_watermark):
+            yield f"the quorum as {quorum.process} sees it falls from {known.epoch, known.high_watermark} to {quorum.epoch, quorum.high_watermark}"
+
+
+def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
+    """W3: the high watermark is not beyond the log end of any in-sync replica that is up, nor beyond its own log."""
+    moments: dict[tuple[float, Partition], list[ReplicaState]] = {}
+    for state in analysis.history.of(ReplicaState):
+        moments.setdefault((state.began, state.place), []).append(state)
+        if not state.log_start <= state.high_watermark <= state.log_end:
+            yield f"{state.topic}-{state.partition} on {state.process}: {state.log_start} <= {state.high_watermark} <= {state.log_end} does not hold"
+    for (at, place), states in moments.items():
+        newest = max(state.leader_epoch for state in states)
+        for leader in (state for state in states if state.is_leader and state.leader_epoch == newest):
+            for state in states:
+                if int(state.process) in leader.isr and state.leader_epoch == newest and state.log_end < leader.high_watermark:
+                    yield f"{place[0]}-{place[1]} at {at:.3f}: high watermark {leader.high_watermark}, in-sync {state.process} ends at {state.log_end}"
+
+
+def isr_as_recorded(analysis: Analysis) -> Iterator[str]:
+    """W4: an in-sync set changes by the controller's records only."""
+    for state in analysis.history.of(ReplicaState):
+        if state.is_leader and state.isr_recorded is not None and sorted(state.isr) != sorted(state.isr_recorded):
+            yield f"{state.topic}-{state.partition} on {state.process}: ISR {state.isr}, recorded is {state.isr_recorded} in epoch {state.partition_epoch}"
+
+
+def images_agree(analysis: Analysis) -> Iterator[str]:
+    """W5: metadata images at one offset are equal."""
+    known: dict[int, ImageState] = {}
+    for image in analysis.history.of(ImageState):
+        first = known.setdefault(image.offset, image)
+        if first.digest != image.digest:
+            yield f"the metadata at offset {image.offset} differs between {first.process} and {image.process}"
+
+
+def replicas_agree(analysis: Analysis) -> Iterator[str]:
+    """W6: at quiescence replicas hold the same batches, epochs and producers."""
+    known: dict[Partition, ReplicaContent] = {}
+    for content in analysis.history.of(ReplicaContent):
+        first = known.setdefault(content.place, content)
+        for name in ("start", "end", "batches", "epochs", "producers"):
+            if getattr(first, name) != getattr(content, name):
+                place = f"{content.topic}-{content.partition}"
+                yield f"{name} of {place} differ: {getattr(first, name)} on {first.process}, {getattr(content, name)} on {content.process}"
+
+
+def rebuilt_states(analysis: Analysis) -> Iterator[str]:
+    """W7: a state rebuilt from disk is the state as it lived."""
+    for each in analysis.history.of(Rebuilt):
+        if each.live != each.rebuilt:
+            yield f"{each.what} on {each.process}: {each.live} lived, {each.rebuilt} is rebuilt from disk"

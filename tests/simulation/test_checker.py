@@ -1,0 +1,231 @@
+"""Every rule of the checker catches the anomaly that is planted for it, and nothing in a history without one; a history survives its way through JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kraft.testing.checker import check
+from kraft.testing.checker.check import RULES
+from kraft.testing.checker.errors import is_definite
+from kraft.testing.checker.history import History, read_lines, write_lines
+from kraft.testing.checker.operations import (
+    FAIL,
+    OK,
+    Assigned,
+    Commit,
+    Committed,
+    DeleteRecords,
+    FinalRead,
+    ImageState,
+    ListOffset,
+    Operation,
+    Phase,
+    Poll,
+    QuorumState,
+    Rebuilt,
+    ReplicaContent,
+    ReplicaState,
+    Send,
+    Stuck,
+    TopicChange,
+    TopicSeen,
+    Unexpected,
+)
+
+
+def at(began: float, ended: float | None = None) -> dict[str, Any]:
+    return {"began": began, "ended": began + 1 if ended is None else ended, "outcome": OK, "topic": "t", "partition": 0}
+
+
+def send(who: str, first: int, count: int, offset: int, began: float, ended: float | None = None, **more: Any) -> Send:
+    return Send(process=who, values=[f"{who}:{number}" for number in range(first, first + count)], offset=offset, **{**at(began, ended), **more})
+
+
+def lost_answer(who: str, first: int, count: int, began: float, **more: Any) -> Send:
+    values = [f"{who}:{number}" for number in range(first, first + count)]
+    return Send(process=who, values=values, topic="t", partition=0, began=began, **more)
+
+
+def records(first: int, *values: str, epoch: int = 1) -> list[tuple[int, str, int]]:
+    return [(first + index, value, epoch) for index, value in enumerate(values)]
+
+
+def poll(began: float, position: int, *values: str, who: str = "r", **more: Any) -> Poll:
+    return Poll(process=who, position=position, records=records(position, *values), **{**at(began), **more})
+
+
+def final(*values: str, start: int = 0, **more: Any) -> FinalRead:
+    return FinalRead(process="f", start=start, end=start + len(values), records=records(start, *values), **{**at(100), **more})
+
+
+def good() -> list[Operation]:
+    """Two producers, an unanswered batch that arrived, a reader that follows, a deletion, commits, a group, replicas: all as it should be."""
+    return [
+        Phase(process="harness", name="chaos", began=0),
+        send("a", 0, 2, 0, 1), send("b", 0, 1, 2, 1.5), send("a", 2, 1, 3, 3), lost_answer("b", 1, 1, 3.5),
+        Send(process="b", values=["b:2"], **{**at(5), "outcome": FAIL, "error": "NOT_ENOUGH_REPLICAS"}),
+        poll(2.1, 0, "a:0", "a:1", epoch=1, high_watermark=2, log_start=0), poll(5, 2, "b:0", "a:2", "b:1", epoch=1, high_watermark=5, log_start=0),
+        ListOffset(process="r", offset=5, epoch=1, **at(6)),
+        DeleteRecords(process="d", before=1, low_watermark=1, **at(7)),
+        TopicChange(process="m", topic="x", partitions=2, config={"k": "1"}, began=1, ended=2, outcome=OK),
+        TopicSeen(process="f", topic="x", partitions=2, config={"k": "1"}, began=99, ended=100, outcome=OK),
+        Commit(process="c", group="g", offset=1, generation=1, **at(3)), Committed(process="c", group="g", offset=1, **at(5)),
+        Assigned(process="c", group="g", generation=1, leader="l", decision="l/1", began=1, ended=2, outcome=OK),
+        replica("1", leads=True), replica("2"), replica("1", leads=True, began=2.0, partition_epoch=2),
+        QuorumState(process="1", epoch=1, leader=1, is_leader=True, began=1), QuorumState(process="2", epoch=1, leader=1, began=1),
+        ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="x", began=2),
+        content("1"), content("2"), Rebuilt(process="1", what="producers", live="p", rebuilt="p", began=99),
+        Phase(process="harness", name="healed", began=30), send("a", 3, 1, 5, 31), poll(33, 5, "a:3"), final("a:1", "b:0", "a:2", "b:1", "a:3", start=1),
+    ]  # fmt: skip
+
+
+def replica(node: str, *, leads: bool = False, began: float = 1.0, **more: Any) -> ReplicaState:
+    facts = {"leader_epoch": 1, "partition_epoch": 1, "isr": [1, 2], "isr_recorded": [1, 2], "log_start": 0, "high_watermark": 2, "log_end": 3, **more}
+    return ReplicaState(process=node, topic="t", partition=0, began=began, is_leader=leads, **facts)
+
+
+def content(node: str, **more: Any) -> ReplicaContent:
+    return ReplicaContent(process=node, topic="t", partition=0, began=90, **{"start": 0, "end": 3, "batches": "b", "epochs": "e", "producers": "p", **more})
+
+
+def keyed(*pairs: tuple[str, str]) -> FinalRead:
+    return final(*(value for _, value in pairs), keys=[key for key, _ in pairs], compacted=True)
+
+
+PLANTED: dict[str, list[list[Operation]]] = {
+    "1 inconsistent offset": [[send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), poll(2, 0, "b:0")], [poll(1, 0, "x"), poll(3, 0, "y")]],
+    "2 duplicate": [[send("a", 0, 1, 0, 1), final("a:0", "a:0")]],
+    "3 lost write": [[send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), Poll(process="r", position=0, records=records(1, "b:0"), **at(2))]],
+    "3b vanished": [[lost_answer("a", 0, 1, 1), poll(2, 0, "a:0"), final()]],
+    "4 unseen write": [[send("a", 0, 2, 0, 1), final("a:0")], [send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), final("b:0", "a:0")]],
+    "6 phantom": [[final("z:9")], [poll(1, 0, "z:9")]],
+    "6b torn batch": [[lost_answer("a", 0, 2, 1), final("a:0")], [lost_answer("a", 0, 2, 1), lost_answer("b", 0, 1, 1), final("a:0", "b:0", "a:1")]],
+    "11 poll inside": [
+        [Poll(process="r", position=0, records=[(1, "b", 1), (0, "a", 1)], **at(1))],
+        [Poll(process="r", position=0, records=[(0, "a", 1), (2, "c", 1)], **at(1)), poll(2, 1, "b")],
+    ],
+    "12 poll sequence": [[poll(1, 0, "a", "b"), poll(3, 1, "b")], [poll(1, 0, "a"), poll(3, 2, "c"), poll(3, 1, "b", who="other")]],
+    "13 send sequence": [[send("a", 0, 1, 1, 1), send("a", 1, 1, 0, 1.5)], [lost_answer("a", 0, 1, 1), lost_answer("a", 1, 1, 2), final("a:1", "a:0")]],
+    "14 real-time inversion": [[send("a", 0, 1, 1, 0), send("b", 0, 1, 0, 2)]],
+    "15 stale tail": [
+        [send("a", 0, 2, 0, 1), poll(4, 0, "a:0", "a:1"), ListOffset(process="r", offset=1, epoch=1, **at(3))],
+        [send("a", 0, 2, 0, 1), final("a:0", "a:1"), poll(3, 0, epoch=1, high_watermark=0)],
+    ],
+    "16 regressing end": [
+        [ListOffset(process="r", offset=5, epoch=1, **at(1)), ListOffset(process="q", offset=4, epoch=1, **at(3))],
+        [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=1, high_watermark=4)],
+        [poll(1, 0, epoch=1, log_start=5), ListOffset(process="q", kind="earliest", offset=4, epoch=1, **at(3))],
+    ],
+    "16b log start too far": [[DeleteRecords(process="d", before=1, **at(1)), lost_answer("a", 0, 1, 1), final("a:0", start=2)]],
+    "17 committed offset": [
+        [
+            Commit(process="c", group="g", offset=1, **at(1)), Commit(process="c", group="g", offset=2, **at(3)),
+            Committed(process="c", group="g", offset=1, **at(5)),
+        ],
+        [Commit(process="c", group="g", offset=1, **at(1)), Committed(process="c", group="g", **at(3))],
+        [Committed(process="c", group="g", offset=7, **at(3))],
+        [
+            Commit(process="c", group="g", offset=1, **at(1)), Commit(process="c", group="g", offset=2, **{**at(3), "outcome": "info"}),
+            Committed(process="c", group="g", offset=2, **at(5)), Committed(process="c", group="g", offset=1, **at(7)),
+        ],
+    ],
+    "17b one decision": [[Assigned(process=who, group="g", generation=1, leader="l", decision=f"l/{who}", began=1, ended=2, outcome=OK) for who in "ab"]],
+    "20 zombie member": [
+        [Assigned(process="b", group="g", generation=2, began=1, ended=2, outcome=OK), Commit(process="a", group="g", offset=1, generation=1, **at(3))]
+    ],
+    "20b zombie producer": [
+        [send("a", 0, 1, 0, 1, producer_id=7, producer_epoch=1), send("b", 0, 1, 1, 3, producer_id=7, producer_epoch=0)],
+    ],
+    "21 definite error that was not": [[send("a", 0, 1, -1, 1, outcome=FAIL, error="NOT_ENOUGH_REPLICAS"), final("a:0")]],
+    "21b offset given twice": [[send("a", 0, 1, 0, 1), send("b", 0, 1, 0, 3)]],
+    "22 stuck": [
+        [Stuck(process="harness", what="nothing moves", began=1)],
+        [Phase(process="harness", name="healed", began=10), lost_answer("a", 0, 1, 9)],
+        [Phase(process="harness", name="healed", began=10), poll(20, 0, outcome="info", ended=None)],
+        [Phase(process="harness", name="healed", began=10), send("a", 0, 1, 0, 11, 45)],
+    ],
+    "23 unexpected": [[Unexpected(process="c", what="Produce: UNKNOWN_SERVER_ERROR", began=1)]],
+    "24 topic": [
+        [changed(2), seen(1)] for changed, seen in [(
+            lambda count: TopicChange(process="m", topic="x", partitions=count, began=1, ended=2, outcome=OK),
+            lambda count: TopicSeen(process="f", topic="x", partitions=count, began=1, outcome=OK),
+        )]
+    ] + [
+        [TopicChange(process="m", topic="x", began=1, ended=2, outcome=OK), TopicSeen(process="f", topic="x", partitions=1, began=1, outcome=OK)],
+        [
+            TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
+            TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
+            TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
+        ],
+    ],
+    "25 compaction": [
+        [send("a", 0, 1, 0, 1, keys=["k"]), send("a", 1, 1, 1, 3, keys=["k"]), keyed(("k", "a:0"))], [send("a", 0, 1, 0, 1, keys=["k"]), keyed()],
+    ],
+    "W1 one leader": [
+        [replica("1", leads=True), replica("2", leads=True)],
+        [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],
+    ],
+    "W2 nothing falls": [
+        [replica("1"), replica("1", high_watermark=1)], [replica("1"), replica("1", leader_epoch=0)], [replica("1", log_start=1), replica("1")],
+        [QuorumState(process="1", epoch=4, began=1), QuorumState(process="1", epoch=3, began=2)],
+        [QuorumState(process="1", epoch=4, high_watermark=4, began=1), QuorumState(process="1", epoch=4, began=2)],
+    ],
+    "W3 high watermark": [[replica("1", leads=True), replica("2", log_end=1, high_watermark=1)], [replica("1", log_end=1)]],
+    "W4 ISR": [[replica("1", leads=True, isr_recorded=[1, 2, 3])]],
+    "W5 images": [[ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="y", began=2)]],
+    "W6 replicas": [[content("1"), content("2", **{name: "z"})] for name in ("batches", "epochs", "producers")] + [[content("1"), content("2", end=4)]],
+    "W7 rebuilt": [[Rebuilt(process="1", what="producers", live="p", rebuilt="q", began=99)]],
+}  # fmt: skip
+
+
+def test_a_good_history_breaks_no_rule() -> None:
+    assert check(History(good())) == []
+
+
+def test_every_rule_has_a_planted_history() -> None:
+    assert list(PLANTED) == list(RULES)
+
+
+@pytest.mark.parametrize(("rule", "operations"), [(rule, operations) for rule, histories in PLANTED.items() for operations in histories])
+def test_a_planted_anomaly_is_named(rule: str, operations: list[Operation]) -> None:
+    assert rule in [finding.rule for finding in check(History(operations))]
+
+
+@pytest.mark.parametrize("operations", [good(), *[histories[0] for histories in PLANTED.values()]])
+def test_a_history_survives_its_way_through_json_lines(operations: list[Operation]) -> None:
+    again = read_lines(write_lines(History(operations)))
+    assert again.operations == operations
+    assert check(again) == check(History(operations))
+
+
+@pytest.mark.parametrize("line", ["{}", '{"op":"nothing"}', '{"op":"send","process":"a"}', '{"op":"phase","process":"a","began":1,"name":"x","more":1}'])
+def test_what_is_no_operation_is_refused(line: str) -> None:
+    with pytest.raises(ValueError, match=r"no kind of operation|argument"):
+        read_lines([line])
+
+
+EXEMPT: dict[str, Callable[[], list[Operation]]] = {
+    "an end told by a deposed leader": lambda: [send("a", 0, 2, 0, 1), final("a:0", "a:1"), ListOffset(process="r", offset=1, epoch=0, **at(3))],
+    "a lower high watermark under the next leader": lambda: [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=2, high_watermark=4)],
+    "a reader that begins anew": lambda: [lost_answer("a", 0, 2, 0), poll(1, 0, "a:0", "a:1"), poll(3, 0, "a:0", repositioned=True)],
+    "what was deleted": lambda: [send("a", 0, 2, 0, 1), DeleteRecords(process="d", before=1, **at(3)), final("a:1", start=1)],
+    "a commit of unknown fate that arrives late": lambda: [
+        Commit(process="c", group="g", offset=1, **{**at(1), "outcome": "info"}),
+        Commit(process="c", group="g", offset=2, **at(3)),
+        Committed(process="c", group="g", offset=1, **at(5)),
+    ],
+}
+
+
+@pytest.mark.parametrize("case", EXEMPT)
+def test_what_may_happen_is_no_finding(case: str) -> None:
+    assert check(History(EXEMPT[case]())) == []
+
+
+def test_codes_that_come_after_an_append_are_not_definite() -> None:
+    assert is_definite("NOT_ENOUGH_REPLICAS")
+    for code in ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR", "UNKNOWN_SERVER_ERROR"):
+        assert not is_definite(code)
