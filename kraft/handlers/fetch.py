@@ -5,25 +5,29 @@ Answers at once when there is enough, or something went wrong; else parks until 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
+from kraft.handlers.follower_fetch import FollowerFetch
 from kraft.handlers.registry import BROKER, Handler, RequestContext, between
+from kraft.handlers.requested_session import resolve_session
 from kraft.network.reply import FileRange, Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import NodeEndpoint
-from kraft.replication.fetch_session import FINAL_EPOCH, INITIAL_EPOCH, INVALID_SESSION_ID, CachedPartition, FetchSession, PartitionKey
+from kraft.replication.fetch_session import INVALID_SESSION_ID, CachedPartition, FetchSession, PartitionKey
+from kraft.replication.follower_session import FollowerSession
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
+    from kraft.world.ports import Clock
 
 API = Handler(ApiKey.FETCH, between(4, 18), listeners=(BROKER,))
 
@@ -37,9 +41,11 @@ def fetch(frame: memoryview, position: int, context: RequestContext, broker: Bro
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR, context)
     try:
-        fetching = _Fetching(request, context, broker)
+        fetching = Fetching(request, context, broker)
     except ApiError as problem:
         return encode_fetch_reply(context.correlation_id, context.api_version, problem.code, INVALID_SESSION_ID, ())
+    if fetching.follower is not None:
+        return fetching.follower.serve()
     results = fetching.read()
     if fetching.satisfied_by(results):
         return fetching.reply(results)
@@ -56,13 +62,12 @@ def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply
     return encode_fetch_reply(context.correlation_id, context.api_version, code, request.session_id, results)
 
 
-class _Fetching:
+class Fetching:
     """One Fetch under way: its session, what it wants, and how to read it."""
 
     __slots__ = (
         "_broker",
         "_by_id",
-        "_bytes_max",
         "_bytes_min",
         "_context",
         "_incremental",
@@ -71,8 +76,10 @@ class _Fetching:
         "_replica_id",
         "_request",
         "_session",
-        "_waited",
         "_wanted",
+        "bytes_max",
+        "follower",
+        "waited",
     )
 
     def __init__(self, request: FetchRequest, context: RequestContext, broker: BrokerServices) -> None:
@@ -85,67 +92,55 @@ class _Fetching:
         self._replica_epoch = state.replica_epoch if context.api_version >= 15 and state is not None else -1
         self._isolation = request.isolation_level
         limit = request.max_bytes if self._replica_id >= 0 else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
-        self._bytes_max = limit
+        self.bytes_max = limit
         self._bytes_min = min(request.min_bytes, limit)
-        self._incremental = False
-        self._waited = False
-        self._session, self._wanted = self._resolve_session()
+        self.waited = False
+        requested = resolve_session(request, context.api_version, broker.sessions, is_follower=self._replica_id >= 0, now=self.clock.now())
+        self._session, self._wanted, self._incremental = requested.session, requested.wanted, requested.incremental
+        self.follower = self._follower(requested.mentioned)
 
-    def _resolve_session(self) -> tuple[FetchSession | None, Iterable[CachedPartition]]:
-        request, sessions = self._request, self._broker.sessions
-        now = self._broker.world.clock.now()
-        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            wanted = self._requested()
-            if request.session_id != INVALID_SESSION_ID:
-                sessions.close(request.session_id)
-            if request.session_epoch == FINAL_EPOCH or self._context.api_version < 7 or not wanted:
-                return None, wanted
-            session = sessions.create(self._replica_id >= 0, self._by_id, now)
-            if session is None:
-                return None, wanted
-            session.update(wanted, ())
-            return session, session
-        self._incremental = True
-        session = sessions.use(request.session_id, request.session_epoch, self._by_id, now)
-        forgotten = [PartitionKey(topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions]
-        wanted = self._requested()
-        session.update(wanted, forgotten)
-        if not session.partitions:
-            sessions.close(session.id)
-            self._incremental = False
-            return None, wanted
-        return session, session
-
-    def _requested(self) -> list[CachedPartition]:
-        return [
-            CachedPartition(
-                PartitionKey(topic.topic_id, topic.topic, wanted.partition),
-                wanted.fetch_offset,
-                wanted.partition_max_bytes,
-                wanted.current_leader_epoch,
-                wanted.log_start_offset,
-                wanted.last_fetched_epoch,
-            )
-            for topic in self._request.topics
-            for wanted in topic.partitions
-        ]
+    def _follower(self, mentioned: list[CachedPartition]) -> FollowerFetch | None:
+        """For a follower with a session: what looks at those of its partitions where something may have moved."""
+        session, now = self._session, self.clock.now()
+        if session is None or self._replica_id < 0:
+            return None
+        if session.follower is None:
+            session.follower = FollowerSession(self._replica_id, self._replica_epoch, now, prompt=self._broker.replicas.followers_serve_consumers)
+        session.follower.request_came(session.partitions, mentioned, self._replica_epoch, now)
+        return FollowerFetch(self, session, session.follower, now + self._request.max_wait_ms / 1000)
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
 
     def read(self) -> list[FetchedPartition]:
         """Everything wanted, in order, within the bytes allowed; at least one batch if there is any."""
-        left = self._bytes_max
+        left = self.bytes_max
         empty = True
         results = []
         for wanted in self._wanted:
-            result = self._read_one(wanted, min(wanted.max_bytes, left) if left > 0 else 0, empty)
+            result = self.read_one(wanted, min(wanted.max_bytes, left) if left > 0 else 0, empty)
             if result.size:
                 empty = False
                 left -= result.size
             results.append(result)
         return results
 
-    def _partition(self, key: PartitionKey) -> Partition:
+    @property
+    def clock(self) -> Clock:
+        return self._broker.world.clock
+
+    @property
+    def is_hurried(self) -> bool:
+        """Whether it answers at once, whatever there is."""
+        return self._request.max_wait_ms <= 0
+
+    def find(self, key: PartitionKey) -> Partition | None:
+        """The partition; None where there is none any more."""
+        try:
+            return self.partition(key)
+        except EXPECTED:
+            return None
+
+    def partition(self, key: PartitionKey) -> Partition:
         replicas = self._broker.replicas
         if self._by_id:
             name = replicas.topic_names.get(key.topic_id)
@@ -157,16 +152,16 @@ class _Fetching:
     def _topic_name(self, key: PartitionKey) -> str:
         return self._broker.replicas.topic_names.get(key.topic_id, "") if self._by_id else key.topic
 
-    def _read_one(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
+    def read_one(self, wanted: CachedPartition, bytes_max: int, first: bool) -> FetchedPartition:
         result = FetchedPartition(wanted.key)
         try:
-            partition = self._partition(wanted.key)
+            partition = self.partition(wanted.key)
             partition.check_leader(wanted.current_leader_epoch)
             if wanted.last_fetched_epoch >= 0:
                 result.diverging = _divergence(partition, wanted)
             if result.diverging is None:
                 data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
-                if self._replica_id >= 0 and not self._waited:
+                if self._replica_id >= 0 and not self.waited:
                     self._acknowledge(partition, wanted)
                 result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
                 result.size = data.size
@@ -218,7 +213,7 @@ class _Fetching:
         deadline = clock.now() + self._request.max_wait_ms / 1000
         partitions = self._watched()
         while not self.satisfied_by(results) and clock.now() < deadline:
-            self._waited = True
+            self.waited = True
             waiter = FetchWaiter(self._bytes_min - sum(result.size for result in results), is_follower=self._replica_id >= 0)
             for partition in partitions:
                 partition.add_fetch_waiter(waiter)
@@ -234,10 +229,9 @@ class _Fetching:
     def _watched(self) -> list[Partition]:
         found = []
         for wanted in self._wanted:
-            try:
-                found.append(self._partition(wanted.key))
-            except EXPECTED:
-                continue  # The next read reports it.
+            partition = self.find(wanted.key)
+            if partition is not None:  # Else the next read reports it.
+                found.append(partition)
         return found
 
     # --- answering ---------------------------------------------------------------------------------------------------------------------------------------

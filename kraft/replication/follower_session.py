@@ -42,8 +42,12 @@ class FollowerSession:
         self._swept_at = now
         self._sweep: Iterator[CachedPartition] = iter(())
 
-    def request_came(self, partitions: dict[PartitionKey, CachedPartition], broker_epoch: int, now: float) -> None:
+    def request_came(
+        self, partitions: dict[PartitionKey, CachedPartition], mentioned: list[CachedPartition], broker_epoch: int, now: float
+    ) -> None:
         """A Fetch of the session of these partitions has arrived. From another incarnation than before it says something of each of them (KIP-903)."""
+        for cached in mentioned:
+            self.due[cached.key] = cached
         self.last_request_at = now
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch

@@ -93,6 +93,8 @@ class Partition(PartitionWaiters):
             self.followers = None
         if new_epoch and (was_leader or not self.is_leader):
             self.wake_all()
+        elif self.watches:  # The in-sync set may have changed, and who is not in it is looked at each time.
+            self.end_watches()
         return new_epoch
 
     def _apply_as_leader(self, new_epoch: bool, now: float) -> None:
@@ -142,6 +144,8 @@ class Partition(PartitionWaiters):
             for waiter in self.fetch_waiters:
                 if waiter.is_follower or self.followers is None:
                     waiter.grew(size)
+        if self.watches:
+            self.end_watches()
         return info
 
     @property
@@ -233,6 +237,8 @@ class Partition(PartitionWaiters):
         committed = min(leader_high_watermark, log.log_end_offset)
         if committed > log.high_watermark:
             log.update_high_watermark(committed)
+            if self.fetch_waiters:
+                self._high_watermark_rose(committed)
         if leader_log_start > log.log_start_offset:
             log.follow_log_start(leader_log_start)
         return info
@@ -261,6 +267,7 @@ class Partition(PartitionWaiters):
         if target < 0 or target > log.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}")
         log.delete_records_before(target)
+        self.tell_watches()
         return log.log_start_offset
 
     def __str__(self) -> str:

@@ -51,6 +51,8 @@ class ReplicaManager:
         """Set by the broker before the first metadata comes."""
         self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
         """Called when a follower outside the in-sync set has fetched."""
+        self.followers_serve_consumers = False
+        """Whether replica.selector.class sends consumers to followers, which then hear at once of what is committed."""
         self._role_listeners: list[Callable[[Partition], None]] = []
         self._listeners: list[LeadershipListener] = []
         self._directory_listeners: list[Callable[[str], None]] = []
