@@ -49,17 +49,19 @@ class KraftDataSource(DataSource):
         return KafkaStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> KafkaBatchWriter:
-        from kraft.spark.writer import KafkaBatchWriter, sink_options
+        from kraft.spark.sink_options import sink_options
+        from kraft.spark.writer import KafkaBatchWriter
 
         if overwrite:
             raise ValueError("Save mode Overwrite not allowed for Kafka. The allowed save mode is append.")
-        return KafkaBatchWriter(sink_options(self.options, schema))
+        return KafkaBatchWriter(sink_options(self.options, schema, streaming=False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> KafkaStreamWriter:
         """A log only grows: complete and update modes append, as with the official connector."""
-        from kraft.spark.writer import KafkaStreamWriter, sink_options
+        from kraft.spark.sink_options import sink_options
+        from kraft.spark.writer import KafkaStreamWriter
 
-        return KafkaStreamWriter(sink_options(self.options, schema))
+        return KafkaStreamWriter(sink_options(self.options, schema, streaming=True))
 
     def require_fixed(self, schema: StructType, include_headers: bool) -> None:
         from kraft.spark.rows import spark_schema

@@ -51,3 +51,11 @@ def start_after_end(partition: TopicPartition, start: int, end: int) -> SourceEr
         f"The resolved start offset {start} is greater than the resolved end offset {end} for topic {partition.topic} partition {partition.partition}. "
         "Check whether the start offset is set beyond the end offset or the latest available offset, or whether the partition was deleted and created again.",
     )
+
+
+def null_topic() -> SourceError:
+    """A row that says no topic, where no option says one."""
+    return SourceError(
+        "KAFKA_NULL_TOPIC_IN_DATA",
+        "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for setting a default topic.",
+    )

@@ -1,7 +1,8 @@
-"""The sinks: rows become records, at least once. A retried task or a replayed micro-batch writes its records again, as with the official connector.
+"""The sinks: rows become records. A stream writes each micro-batch exactly once (`exactly_once.py`); a batch write, or a stream with `exactlyOnce` false,
+writes at least once, as the official connector does: a retried task or a replayed micro-batch writes its records again.
 
-Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`, `partition`. A task ends when every
-record it wrote is acknowledged.
+Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`, `partition`, and with the option
+`keepTimestamp` `timestamp`. A task ends when every record it wrote is acknowledged.
 """
 
 from __future__ import annotations
@@ -13,57 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from kraft.spark.client_config import producer_config
-from kraft.spark.errors import SourceError
+from kraft.spark.batch_identity import BatchIdentity
+from kraft.spark.errors import null_topic
+from kraft.spark.sink_options import Setting, SinkOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from confluent_kafka import KafkaError, Message, Producer
-    from pyspark.sql.types import StructType
 
-Setting = str | int | float | bool
 FLUSH_WAIT_S = 1.0
 UNASSIGNED = -1
-HEADERS = "array<struct<key:string,value:binary>>"
-ACCEPTED = {"key": ("string", "binary"), "value": ("string", "binary"), "topic": ("string",), "headers": (HEADERS,), "partition": ("int",)}
-REFUSED = {"key.serializer": "keys", "value.serializer": "values"}
-
-
+QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
+"""Local properties that Spark sets while a micro-batch runs, also within foreachBatch."""
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
     """What one task reports to the driver."""
 
     records: int
-
-
-@dataclass(frozen=True)
-class SinkOptions:
-    """A checked sink. `topic` is the option, or None if the column says."""
-
-    topic: str | None
-    config: dict[str, Setting]
-    columns: tuple[str, ...]
-
-
-def sink_options(options: Mapping[str, str], schema: StructType) -> SinkOptions:
-    """Check options and columns. Raises ValueError in the official connector's wording."""
-    given = {name.lower(): value for name, value in options.items()}
-    kafka = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
-    for name, what in REFUSED.items():
-        if name in kafka:
-            raise ValueError(f"Kafka option '{name}' is not supported as {what} are serialized with ByteArraySerializer.")
-    if "bootstrap.servers" not in kafka:
-        raise ValueError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer")
-    topic = given["topic"].strip() if "topic" in given else None
-    types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    if topic is None and "topic" not in types:
-        raise ValueError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
-    if "value" not in types:
-        raise ValueError("Required attribute 'value' not found")
-    for name, accepted in ACCEPTED.items():
-        if name in types and types[name] not in accepted and not (name == "topic" and topic is not None):
-            raise ValueError(f"{name} attribute unsupported type {types[name]}. {name} must be a(n) {' or '.join(accepted)}")
-    return SinkOptions(topic, producer_config(kafka), tuple(schema.fieldNames()))
+    ends: tuple[tuple[str, int, int], ...] = ()
+    """(topic, partition, offset behind the last record), where the sink knows."""
 
 
 class ProducerPool:
@@ -110,13 +79,10 @@ def write_batches(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Writt
     producer, failures, count = POOL.get(sink.config), Failures(), 0
     try:
         for batch in batches:
-            for topic, key, value, partition, headers in rows_of(sink, batch):
+            for topic, key, value, partition, headers, timestamp in rows_of(sink, batch):
                 if topic is None:
-                    raise SourceError(
-                        "KAFKA_NULL_TOPIC_IN_DATA",
-                        "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for setting a default topic.",
-                    )
-                produce(producer, failures, topic, value, key, UNASSIGNED if partition is None else partition, headers)
+                    raise null_topic()
+                produce(producer, failures, topic, value, key, UNASSIGNED if partition is None else partition, headers, timestamp)
             count += batch.num_rows
             producer.poll(0)
             failures.check()
@@ -129,9 +95,20 @@ def write_batches(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Writt
     return Written(count)
 
 
-def produce(producer: Producer, failures: Failures, topic: str, value: bytes, key: bytes, partition: int, headers: list[tuple[str, bytes]] | None) -> None:
+def produce(
+    producer: Producer,
+    failures: Failures,
+    topic: str,
+    value: bytes,
+    key: bytes,
+    partition: int,
+    headers: list[tuple[str, bytes]] | None,
+    timestamp: int | None,
+) -> None:
     """Queue one record; a full queue waits for deliveries, which is the sink's back-pressure."""
     extra: dict[str, Any] = {"headers": headers} if headers else {}
+    if timestamp is not None:
+        extra["timestamp"] = timestamp
     while True:
         try:
             producer.produce(topic, value, key, partition, on_delivery=failures.note, **extra)
@@ -142,14 +119,53 @@ def produce(producer: Producer, failures: Failures, topic: str, value: bytes, ke
 
 
 def rows_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """(topic, key, value, partition, headers) of each row."""
+    """(topic, key, value, partition, headers, timestamp in ms or None) of each row."""
 
     def column(name: str) -> Any:
         return batch.column(sink.columns.index(name)).to_pylist() if name in sink.columns else repeat(None, batch.num_rows)
 
     topics = repeat(sink.topic, batch.num_rows) if sink.topic is not None else column("topic")
     headers = (None if each is None else [(header["key"], header["value"]) for header in each] for each in column("headers"))
-    return zip(topics, column("key"), column("value"), column("partition"), headers, strict=True)
+    return zip(topics, column("key"), column("value"), column("partition"), headers, timestamps_of(sink, batch), strict=True)
+
+
+def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | None]:
+    """Milliseconds, where the sink keeps timestamps."""
+    if not sink.keep_timestamp:
+        return repeat(None, batch.num_rows)
+    import pyarrow as pa
+
+    microseconds = batch.column(sink.columns.index("timestamp")).cast(pa.int64()).to_pylist()
+    return (None if each is None else each // 1000 for each in microseconds)
+
+
+def write_once(sink: SinkOptions, identity: BatchIdentity, batches: Iterator[pa.RecordBatch]) -> Written:
+    """Write every row of one task of a micro-batch, unless an attempt before has."""
+    from kraft.spark.once_writer import OnceWriter
+    from kraft.spark.wire import POOL as WIRES
+
+    cluster, count = WIRES.get(sink.bootstrap), 0
+    writer = OnceWriter(cluster, identity, sink.codec)
+    try:
+        for batch in batches:
+            writer.write(list(rows_of(sink, batch)))
+            count += batch.num_rows
+        ends = writer.finish()
+    except BaseException:
+        WIRES.discard([cluster])
+        raise
+    return Written(count, ends)
+
+
+def identity_of_task(sink: SinkOptions) -> BatchIdentity:
+    """Who this task is. Raises RuntimeError outside a streaming query, where no batch has a number."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    query, batch = (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)) if context is not None else (None, None)
+    if context is None or query is None or batch is None:
+        raise RuntimeError("exactlyOnce is only possible within a streaming query: what is written outside of one has no batch id. Set exactlyOnce to false.")
+    return BatchIdentity(query, int(batch), context.partitionId(), sink.once_id)
 
 
 class KafkaBatchWriter(DataSourceArrowWriter):
@@ -159,7 +175,7 @@ class KafkaBatchWriter(DataSourceArrowWriter):
         self.sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_batches(self.sink, iterator)
+        return write_once(self.sink, identity_of_task(self.sink), iterator) if self.sink.exactly_once else write_batches(self.sink, iterator)
 
 
 class KafkaStreamWriter(DataSourceStreamArrowWriter):
@@ -169,7 +185,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
         self.sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_batches(self.sink, iterator)
+        return write_once(self.sink, identity_of_task(self.sink), iterator) if self.sink.exactly_once else write_batches(self.sink, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: the tasks' records are acknowledged already."""

@@ -1,0 +1,79 @@
+"""Rows to a record batch of format v2, with the producer id, epoch and sequence that the caller chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from kraft.protocol.records.compression import NONE, compress
+from kraft.protocol.records.record_batch import CRC_START, HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
+from kraft.protocol.records.varint import append_varint
+
+Headers = tuple[tuple[str, bytes | None], ...]
+ROW_OVERHEAD_BYTES = 20
+"""What a record takes beside key, value and headers, about."""
+
+
+class Row(NamedTuple):
+    """A record to write; `timestamp` in ms."""
+
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+    @property
+    def content(self) -> tuple[bytes | None, bytes | None, Headers]:
+        """What must be the same in every attempt."""
+        return self[1:]
+
+    @property
+    def size(self) -> int:
+        return ROW_OVERHEAD_BYTES + len(self.key or b"") + len(self.value or b"") + sum(len(name) + len(value or b"") + 4 for name, value in self.headers)
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    append_varint(out, value)
+    return bytes(out)
+
+
+SMALL = tuple(map(varint, range(16384)))
+"""Varints of what lengths and deltas mostly are."""
+NULL = varint(-1)
+
+
+def sized(data: bytes | None) -> bytes:
+    if data is None:
+        return NULL
+    size = len(data)
+    return (SMALL[size] if size < 16384 else varint(size)) + data
+
+
+def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, base_sequence: int) -> bytes:
+    """One batch of all `rows` (at least one), offsets from 0."""
+    first_timestamp = max_timestamp = rows[0].timestamp
+    payload: list[bytes] = []
+    for delta, (timestamp, key, value, headers) in enumerate(rows):
+        if timestamp > max_timestamp:
+            max_timestamp = timestamp
+        since = timestamp - first_timestamp
+        body = b"".join((
+            b"\0", SMALL[since] if 0 <= since < 16384 else varint(since), SMALL[delta] if delta < 16384 else varint(delta), sized(key), sized(value),
+            encode_headers(headers) if headers else b"\0",
+        ))  # fmt: skip
+        payload.append(sized(body))
+    records = b"".join(payload)
+    if codec != NONE:
+        records = compress(codec, records)
+    batch = bytearray(HEADER_SIZE) + records
+    fields = (codec, len(rows) - 1, first_timestamp, max_timestamp, producer_id, epoch, base_sequence, len(rows))
+    HEADER.pack_into(batch, 0, 0, len(batch) - LOG_OVERHEAD, -1, MAGIC, 0, *fields)
+    HEADER.pack_into(batch, 0, 0, len(batch) - LOG_OVERHEAD, -1, MAGIC, crc32c(memoryview(batch)[CRC_START:]), *fields)
+    return bytes(batch)
+
+
+def encode_headers(headers: Headers) -> bytes:
+    return b"".join((varint(len(headers)), *(part for name, value in headers for part in (sized(name.encode()), sized(value)))))

@@ -1,0 +1,241 @@
+"""The sink that writes each micro-batch once: rows numbered per partition under an identity that every attempt shares.
+
+An attempt asks the leaders how far its identity has come, reads that back (it must be committed, and the same rows), and goes on behind it. Two attempts at
+once cannot write a row twice: the leader takes a sequence only once and only in order; the one that is behind finds out, and goes on behind the other.
+Nothing is kept anywhere but in the log. What it asks of a query: a task of a batch, tried again, has the same rows in the same order.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.spark.batch_encoder import Row, encode_batch
+from kraft.spark.batch_identity import BatchIdentity
+from kraft.spark.errors import SourceError
+from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
+from kraft.spark.written_log import Content, producer_states, read_back
+
+BATCH_BYTES = 512 << 10
+ROUND_BYTES = 2 << 20
+REQUEST_TIMEOUT_MS = 30_000
+DELIVERY_SECONDS_MAX = 120.0
+RESYNC = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID))
+ACKS_ALL = -1
+REMEDY = (
+    "The rows of a micro-batch must come out the same, in the same order, when a task is tried again; after a shuffle, sort them within partitions "
+    "(sortWithinPartitions on all columns), or set the sink option exactlyOnce to false."
+)
+
+
+class Batch:
+    """Consecutive rows on their way to one partition. `sequence` numbers the first."""
+
+    __slots__ = ("encoded", "partition", "rows", "sequence")
+
+    def __init__(self, partition: int, sequence: int, rows: Sequence[Row]) -> None:
+        self.partition = partition
+        self.sequence = sequence
+        self.rows = rows
+        self.encoded: bytes | None = None  # made once: a retry sends the same bytes
+
+    @property
+    def end(self) -> int:
+        return self.sequence + len(self.rows)
+
+
+class PartitionRows:
+    """The rows of this attempt for one partition, numbered from 0. The first `written` are in the log already, as `seen` says where it still can."""
+
+    def __init__(self, written: int, seen: dict[int, Content]) -> None:
+        self.count = 0
+        self.written = written
+        self.seen = seen
+        self.pending: list[Row] = []
+        self.pending_bytes = 0
+
+    def add(self, row: Row) -> bool:
+        """Whether the row is to be written. Raises SourceError when the log holds another in its place."""
+        number = self.count
+        self.count += 1
+        if number >= self.written:
+            self.pending.append(row)
+            self.pending_bytes += row.size
+            return True
+        if self.seen.pop(number, row.content) != row.content:
+            raise not_repeatable(f"row {number} differs from what an earlier attempt wrote")
+        return False
+
+    def take(self, partition: int) -> Batch:
+        batch = Batch(partition, self.count - len(self.pending), self.pending)
+        self.pending, self.pending_bytes = [], 0
+        return batch
+
+
+class TopicWriter:
+    """One task's part of one micro-batch in one topic."""
+
+    def __init__(self, cluster: WireCluster, topic: str, identity: BatchIdentity, codec: int) -> None:
+        self.cluster = cluster
+        self.topic = topic
+        self.identity = identity
+        self.codec = codec
+        self.partition_count = 0
+        self.producer_id = 0
+        self.parts: dict[int, PartitionRows] = {}
+        self.round: list[tuple[WireConnection | None, list[Batch]]] = []  # sent and not answered yet; None: could not be sent
+        self.round_bytes = 0
+        self.end_offset_max: dict[int, int] = {}
+
+    def open(self) -> None:
+        """Find out what earlier attempts have written. Raises SourceError when a later batch of the query is in the log."""
+        deadline = time.monotonic() + DELIVERY_SECONDS_MAX
+        now = len(self.cluster.partitions(self.topic, fresh=True))
+        states = producer_states(self.cluster, self.topic, range(now), deadline)
+        candidates = {self.identity.producer_id(count): count for count in range(1, now + 1)}
+        used = set()
+        for producers in states.values():
+            for producer_id in producers.keys() & candidates.keys():
+                self.check_epoch(producers[producer_id].epoch)
+                if producers[producer_id].epoch == self.identity.epoch:
+                    used.add(candidates[producer_id])
+        if len(used) > 1:
+            raise not_repeatable(f"attempts have spread the rows over {sorted(used)} partitions of {self.topic}")
+        self.partition_count = used.pop() if used else now
+        self.producer_id = self.identity.producer_id(self.partition_count)
+        for partition, producers in states.items():
+            state = producers.get(self.producer_id)
+            written = state.last_sequence + 1 if state is not None and state.epoch == self.identity.epoch else 0
+            self.parts[partition] = PartitionRows(written, self.seen(partition, written, deadline) if written else {})
+
+    def check_epoch(self, epoch: int) -> None:
+        if epoch > self.identity.epoch:
+            raise SourceError(
+                "KAFKA_SINK_BATCH_FENCED",
+                f"{self.identity} is older than what this query has written to {self.topic}: another run of the query goes on from the same checkpoint, or "
+                "the checkpoint was set back. Stop the other run; to write again from an older checkpoint on purpose, set exactlyOnceId to a new text.",
+            )
+
+    def seen(self, partition: int, written: int, deadline: float) -> dict[int, Content]:
+        return read_back(self.cluster, self.topic, partition, self.producer_id, self.identity.epoch, written - 1, deadline)
+
+    def add(self, partition: int, row: Row) -> None:
+        part = self.parts.get(partition)
+        if part is None:
+            raise ValueError(f"Invalid partition given with record: {partition} is not in the range [0...{len(self.parts)}).")
+        if part.add(row):
+            self.round_bytes += row.size
+            if part.pending_bytes >= BATCH_BYTES or self.round_bytes >= ROUND_BYTES:
+                self.push()
+
+    def push(self) -> None:
+        """Send all that is pending, once the round before is acknowledged."""
+        batches = [part.take(partition) for partition, part in sorted(self.parts.items()) if part.pending]
+        self.round_bytes = 0
+        for batch in batches:
+            self.encode(batch)
+        self.settle()
+        self.send(batches)
+
+    def finish(self) -> None:
+        """Wait until everything is acknowledged. Raises SourceError when an earlier attempt has written more."""
+        self.push()
+        self.settle()
+        for partition, part in sorted(self.parts.items()):
+            if part.count < part.written:
+                raise not_repeatable(f"{part.count} rows for {self.topic}-{partition}, where an earlier attempt had {part.written}")
+
+    def encode(self, batch: Batch) -> None:
+        if batch.encoded is None:
+            batch.encoded = encode_batch(batch.rows, self.codec, self.producer_id, self.identity.epoch, batch.sequence)
+
+    def send(self, batches: list[Batch]) -> None:
+        """Send to the leaders without waiting."""
+        by_leader: dict[WireConnection, list[Batch]] = {}
+        unsent: list[Batch] = []
+        for batch in batches:
+            try:
+                by_leader.setdefault(self.cluster.leader(self.topic, batch.partition), []).append(batch)
+            except (OSError, WireError) as problem:
+                if isinstance(problem, WireError) and not problem.is_retriable:
+                    raise
+                self.cluster.stale(self.topic)
+                unsent.append(batch)
+        for connection, group in by_leader.items():
+            data = [PartitionProduceData(index=batch.partition, records=batch.encoded) for batch in group]
+            request = ProduceRequest(acks=ACKS_ALL, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=[TopicProduceData(name=self.topic, partition_data=data)])
+            try:
+                connection.send(request)
+                self.round.append((connection, group))
+            except OSError:
+                self.cluster.stale(self.topic, connection)
+                unsent += group
+        if unsent:
+            self.round.append((None, unsent))
+
+    def settle(self) -> None:
+        """Wait for the answers of the round; send again what must be, until all is acknowledged or DELIVERY_SECONDS_MAX have passed."""
+        deadline = time.monotonic() + DELIVERY_SECONDS_MAX
+        while self.round:
+            again: list[Batch] = []
+            # All answers first: what is asked because of one must not find another's in its connection.
+            answered = [(group, self.answers(connection)) for connection, group in self.round]
+            self.round = []
+            for group, answers in answered:
+                again += group if answers is None else [left for batch in group for left in self.settle_batch(batch, answers[batch.partition], deadline)]
+            if again:
+                if time.monotonic() > deadline:
+                    raise TimeoutError(f"{len(again)} batches for {self.topic} were not acknowledged within {DELIVERY_SECONDS_MAX:g} s")
+                time.sleep(RETRY_SECONDS)
+                for batch in again:
+                    self.encode(batch)
+                self.send(again)
+
+    def answers(self, connection: WireConnection | None) -> dict[int, Any] | None:
+        """By partition; None where the request was not sent or the connection broke."""
+        if connection is None:
+            return None
+        try:
+            return {each.index: each for each in connection.receive().responses[0].partition_responses}
+        except OSError:
+            self.cluster.stale(self.topic, connection)
+            return None
+
+    def settle_batch(self, batch: Batch, answer: Any, deadline: float) -> list[Batch]:
+        code = answer.error_code
+        if not code:
+            self.end_offset_max[batch.partition] = max(self.end_offset_max.get(batch.partition, 0), answer.base_offset + len(batch.rows))
+            return []
+        if code in RESYNC:
+            return self.resume(batch, deadline)
+        problem = WireError(code, f"{self.identity} at {self.topic}-{batch.partition}" + (f" ({answer.error_message})" if answer.error_message else ""))
+        if code == ErrorCode.INVALID_PRODUCER_EPOCH:
+            self.check_epoch(self.identity.epoch + 1)
+        if not problem.is_retriable:
+            raise problem
+        self.cluster.stale(self.topic)
+        return [batch]
+
+    def resume(self, batch: Batch, deadline: float) -> list[Batch]:
+        """Another attempt has written rows of `batch`, or all: go on behind them, if they are the same."""
+        state = producer_states(self.cluster, self.topic, [batch.partition], deadline)[batch.partition].get(self.producer_id)
+        if state is not None:
+            self.check_epoch(state.epoch)
+        written = state.last_sequence + 1 if state is not None and state.epoch == self.identity.epoch else 0
+        if written < batch.sequence:
+            raise WireError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, f"{self.topic}-{batch.partition} has lost acknowledged rows of {self.identity}")
+        if written > batch.sequence:
+            seen = self.seen(batch.partition, written, deadline)
+            for number, row in zip(range(batch.sequence, min(written, batch.end)), batch.rows, strict=False):
+                if seen.get(number, row.content) != row.content:
+                    raise not_repeatable(f"row {number} for {self.topic}-{batch.partition} differs from what another attempt wrote")
+        if written >= batch.end:
+            return []
+        return [Batch(batch.partition, written, batch.rows[written - batch.sequence :])]
+
+
+def not_repeatable(what: str) -> SourceError:
+    return SourceError("KAFKA_SINK_BATCH_NOT_REPEATABLE", f"{what}. {REMEDY}")

@@ -1,0 +1,86 @@
+"""Rows of one task of a micro-batch, placed in partitions by rules that every attempt shares, and handed to the writers of their topics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kraft.spark.batch_encoder import Row
+from kraft.spark.batch_identity import BatchIdentity
+from kraft.spark.errors import null_topic
+from kraft.spark.exactly_once import TopicWriter
+from kraft.spark.murmur import partitions_of
+from kraft.spark.wire import WireCluster
+
+
+class Placement:
+    """The partition of each row: the column's, else the key's as Java clients place it, else one that depends on nothing but the row's number."""
+
+    BLOCK = 500
+
+    def __init__(self, identity: BatchIdentity) -> None:
+        self.start = identity.batch + identity.task
+        self.keyless = 0
+
+    def next_keyless(self, partitions: int) -> int:
+        place = (self.start + self.keyless // self.BLOCK) % partitions
+        self.keyless += 1
+        return place
+
+
+def place_rows(keys: Sequence[bytes | None], given: Sequence[int | None], placement: Placement, partitions: int) -> Iterator[int]:
+    """A partition for each row."""
+    hashed = iter(partitions_of([key for key, partition in zip(keys, given, strict=True) if partition is None and key is not None], partitions).tolist())
+    for key, partition in zip(keys, given, strict=True):
+        if partition is not None:
+            yield partition
+        else:
+            yield next(hashed) if key is not None else placement.next_keyless(partitions)
+
+
+class OnceWriter:
+    """One task of one micro-batch, into any number of topics."""
+
+    def __init__(self, cluster: WireCluster, identity: BatchIdentity, codec: int) -> None:
+        self.cluster = cluster
+        self.identity = identity
+        self.codec = codec
+        self.topics: dict[str, TopicWriter] = {}
+        self.placement = Placement(identity)
+
+    def topic(self, name: str) -> TopicWriter:
+        if name not in self.topics:
+            self.topics[name] = TopicWriter(self.cluster, name, self.identity, self.codec)
+            self.topics[name].open()
+        return self.topics[name]
+
+    def write(self, rows: list[tuple[Any, ...]]) -> None:
+        """Rows as (topic, key, value, partition, headers, timestamp in ms or None)."""
+        now = time.time_ns() // 1_000_000
+        for name, group in by_topic(rows):
+            topic = self.topic(name)
+            keys, given = [binary(row[1]) for row in group], [row[3] for row in group]
+            places = place_rows(keys, given, self.placement, topic.partition_count)
+            for key, row, place in zip(keys, group, places, strict=True):
+                topic.add(place, Row(now if row[5] is None else row[5], key, binary(row[2]), tuple(row[4] or ())))
+
+    def finish(self) -> tuple[tuple[str, int, int], ...]:
+        """Everything is in the log: (topic, partition, offset behind the last record that this attempt wrote)."""
+        for topic in self.topics.values():
+            topic.finish()
+        return tuple((name, partition, end) for name, topic in sorted(self.topics.items()) for partition, end in sorted(topic.end_offset_max.items()))
+
+
+def by_topic(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:
+    """Rows by topic, in their order. Raises SourceError for a row without one."""
+    groups: dict[str, list[tuple[Any, ...]]] = {}
+    for row in rows:
+        if row[0] is None:
+            raise null_topic()
+        groups.setdefault(row[0], []).append(row)
+    yield from groups.items()
+
+
+def binary(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

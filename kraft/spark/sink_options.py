@@ -1,0 +1,102 @@
+"""Options and columns of a sink, checked before anything runs, in the official connector's wording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kraft.protocol.records.compression import CODEC_NAMES
+from kraft.spark.client_config import producer_config
+from kraft.spark.option_values import flag
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+Setting = str | int | float | bool
+HEADERS = "array<struct<key:string,value:binary>>"
+ACCEPTED = {"key": ("string", "binary"), "value": ("string", "binary"), "topic": ("string",), "headers": (HEADERS,), "partition": ("int",)} | {
+    "timestamp": ("timestamp",)
+}
+REFUSED = {"key.serializer": "keys", "value.serializer": "values"}
+
+
+ONCE_KEYS = frozenset(
+    {
+        "bootstrap.servers", "client.id", "acks", "compression.type", "enable.idempotence", "linger.ms", "batch.size", "batch.num.messages", "buffer.memory",
+        "max.in.flight.requests.per.connection", "retries", "retry.backoff.ms", "request.timeout.ms", "delivery.timeout.ms", "max.block.ms",
+        "security.protocol", "max.request.size", "send.buffer.bytes", "receive.buffer.bytes",
+    }
+)  # fmt: skip
+"""Producer properties that exactly-once writing honours, or that only tune what it does in its own way."""
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one micro-batch apart."""
+
+    topic: str | None
+    config: dict[str, Setting]
+    columns: tuple[str, ...]
+    bootstrap: str
+    exactly_once: bool
+    once_id: str
+    codec: int
+    keep_timestamp: bool
+
+
+def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: bool) -> SinkOptions:
+    """Check options and columns. Raises ValueError."""
+    given = {name.lower(): value for name, value in options.items()}
+    kafka = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
+    for name, what in REFUSED.items():
+        if name in kafka:
+            raise ValueError(f"Kafka option '{name}' is not supported as {what} are serialized with ByteArraySerializer.")
+    if "bootstrap.servers" not in kafka:
+        raise ValueError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer")
+    topic = given["topic"].strip() if "topic" in given else None
+    keep_timestamp = flag(given, "keepTimestamp", False)
+    check_columns({field.name: field.dataType.simpleString() for field in schema.fields}, topic, keep_timestamp)
+    exactly_once = flag(given, "exactlyOnce", streaming)
+    if exactly_once:
+        check_exactly_once(kafka)
+    return SinkOptions(
+        topic=topic,
+        config=producer_config(kafka),
+        columns=tuple(schema.fieldNames()),
+        bootstrap=kafka["bootstrap.servers"],
+        exactly_once=exactly_once,
+        once_id=given.get("exactlyonceid", ""),
+        codec=codec_of(kafka) if exactly_once else 0,
+        keep_timestamp=keep_timestamp,
+    )
+
+
+def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: bool) -> None:
+    if topic is None and "topic" not in types:
+        raise ValueError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
+    if "value" not in types:
+        raise ValueError("Required attribute 'value' not found")
+    if keep_timestamp and "timestamp" not in types:
+        raise ValueError("keepTimestamp is set and there is no attribute 'timestamp'")
+    for name, accepted in ACCEPTED.items():
+        matters = not (name == "topic" and topic is not None) and not (name == "timestamp" and not keep_timestamp)
+        if name in types and types[name] not in accepted and matters:
+            raise ValueError(f"{name} attribute unsupported type {types[name]}. {name} must be a(n) {' or '.join(accepted)}")
+
+
+def check_exactly_once(kafka: Mapping[str, str]) -> None:
+    """What the built-in producer cannot honour is refused by name: neither dropped nor a reason to write less than exactly once."""
+    if strange := sorted(kafka.keys() - ONCE_KEYS):
+        raise ValueError(f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option exactlyOnce to false, or leave it out")
+    if kafka.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
+        raise ValueError("exactly-once writing supports security.protocol PLAINTEXT only; set the option exactlyOnce to false to write at least once")
+    if kafka.get("acks", "all").strip() not in ("all", "-1"):
+        raise ValueError("kafka.acks must be all while the sink writes exactly once; set the option exactlyOnce to false to choose otherwise")
+
+
+def codec_of(kafka: Mapping[str, str]) -> int:
+    name = kafka.get("compression.type", "none").strip().lower()
+    if name not in CODEC_NAMES:
+        raise ValueError(f"kafka.compression.type must be one of {', '.join(CODEC_NAMES)}, got '{name}'")
+    return CODEC_NAMES.index(name)

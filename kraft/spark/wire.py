@@ -1,0 +1,233 @@
+"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, producer ids of our own choosing, producer state.
+
+Blocking by design: a task is a process of its own and waits anyway. Requests are of versions that name topics, not ids. One connection a node, opened on
+first use; a connection that broke is forgotten, and leaders are asked for again after an error that says so.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kraft.common.errors import KraftError
+from kraft.protocol import api_keys
+from kraft.protocol.error_codes import ErrorCode, is_retriable, name_of
+from kraft.protocol.framing import encode_request
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.primitives import skip_tagged_fields
+
+# The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that both sides know.
+VERSION_MAX: Mapping[int, int] = {0: 12, 1: 12, 2: 9, 3: 12}
+CONNECT_SECONDS_MAX = 10.0
+RECEIVE_BUFFER_BYTES = 4 << 20
+FRAME_BYTES_MAX = 1 << 30
+RETRY_SECONDS = 0.1
+STALE = frozenset(
+    (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.FENCED_LEADER_EPOCH,
+     ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE)
+)  # fmt: skip
+
+
+class WireError(KraftError):
+    """A broker refused. `code` is Kafka's."""
+
+    def __init__(self, code: int, what: str) -> None:
+        super().__init__(f"{what}: {name_of(code)}")
+        self.code = code
+
+    @property
+    def is_retriable(self) -> bool:
+        return self.code in STALE or is_retriable(self.code)
+
+    def __reduce__(self) -> tuple[type[RuntimeError], tuple[str]]:
+        return RuntimeError, (str(self),)
+
+
+class WireConnection:
+    """One socket. Requests may be sent ahead; answers come in order. Raises OSError when it breaks; then it is of no more use."""
+
+    def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
+        self.socket = socket.create_connection(address, min(timeout_s, CONNECT_SECONDS_MAX))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.settimeout(timeout_s)
+        self.client_id = client_id
+        self.waiting: list[tuple[int, int, int]] = []  # correlation id, key, version: what was sent and is not answered yet
+        self.correlation_id = 0
+        self.versions: dict[int, tuple[int, int]] = {}
+        try:
+            answer = self.call(ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3)
+        except BaseException:
+            self.close()
+            raise
+        self.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def version_of(self, key: int) -> int:
+        ours, theirs = api_keys.request_class(key).VALID_VERSIONS, self.versions.get(key)
+        if theirs is None or min(ours[1], theirs[1]) < max(ours[0], theirs[0]):
+            raise WireError(ErrorCode.UNSUPPORTED_VERSION, f"the broker serves {api_keys.name_of(key)} in {theirs or 'no version'}")
+        return min(ours[1], theirs[1], VERSION_MAX.get(key, ours[1]))
+
+    def send(self, request: Any, version: int | None = None) -> None:
+        key = request.API_KEY
+        version = self.version_of(key) if version is None else version
+        self.correlation_id = (self.correlation_id + 1) & 0x7FFFFFFF
+        self.socket.sendall(encode_request(key, version, self.correlation_id, self.client_id, request))
+        self.waiting.append((self.correlation_id, key, version))
+
+    def receive(self) -> Any:
+        """The answer to the oldest request that has none yet. Its bytes fields are views of a buffer of its own."""
+        correlation_id, key, version = self.waiting.pop(0)
+        (size,) = struct.unpack(">i", self.exactly(4))
+        if not 4 <= size <= FRAME_BYTES_MAX:
+            raise ConnectionError(f"the broker sent a frame of {size} bytes")
+        frame = memoryview(self.exactly(size))
+        if struct.unpack_from(">i", frame)[0] != correlation_id:
+            raise ConnectionError("the broker answered out of order")
+        position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
+        return api_keys.response_class(key).decode(frame[position:], version)
+
+    def call(self, request: Any, version: int | None = None) -> Any:
+        self.send(request, version)
+        while len(self.waiting) > 1:
+            self.receive()  # Sent ahead by somebody who does not want the answer any more.
+        return self.receive()
+
+    def exactly(self, size: int) -> bytearray:
+        buffer = bytearray(size)
+        view, position = memoryview(buffer), 0
+        while position < size:
+            count = self.socket.recv_into(view[position:], min(size - position, RECEIVE_BUFFER_BYTES))
+            if count == 0:
+                raise ConnectionError("the broker closed the connection")
+            position += count
+        return buffer
+
+
+class WireCluster:
+    """Connections to the nodes of a cluster and who leads what. Not shared between threads."""
+
+    def __init__(self, bootstrap: str, client_id: str = "kraft-spark", timeout_s: float = 30.0) -> None:
+        self.bootstrap = [address_of(each) for each in bootstrap.split(",") if each.strip()]
+        self.client_id = client_id
+        self.timeout_s = timeout_s
+        self.nodes: dict[int, tuple[str, int]] = {}
+        self.connections: dict[tuple[str, int], WireConnection] = {}
+        self.leaders: dict[str, dict[int, int]] = {}
+
+    def close(self) -> None:
+        for connection in self.connections.values():
+            connection.close()
+        self.connections.clear()
+
+    def connection(self, address: tuple[str, int]) -> WireConnection:
+        if address not in self.connections:
+            self.connections[address] = WireConnection(address, self.client_id, self.timeout_s)
+        return self.connections[address]
+
+    def forget(self, address: tuple[str, int]) -> None:
+        connection = self.connections.pop(address, None)
+        if connection is not None:
+            connection.close()
+
+    def any_call(self, request: Any) -> Any:
+        """Ask whichever node answers: those known first, then the bootstrap servers. Raises ConnectionError when none does."""
+        problems = []
+        for address in dict.fromkeys([*self.connections, *self.nodes.values(), *self.bootstrap]):
+            try:
+                return self.connection(address).call(request)
+            except OSError as problem:
+                problems.append(f"{address[0]}:{address[1]}: {problem}")
+                self.forget(address)
+        raise ConnectionError("no broker can be reached: " + "; ".join(problems))
+
+    def partitions(self, topic: str, *, fresh: bool = False) -> dict[int, int]:
+        """Leader by partition; a partition without one is -1. Raises WireError for a topic that is not there."""
+        if fresh or topic not in self.leaders:
+            answer = self.any_call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False))
+            self.nodes = {each.node_id: (each.host, each.port) for each in answer.brokers}
+            found = answer.topics[0]
+            if found.error_code:
+                self.leaders.pop(topic, None)
+                raise WireError(found.error_code, f"topic {topic}")
+            self.leaders[topic] = {each.partition_index: each.leader_id for each in found.partitions}
+        return self.leaders[topic]
+
+    def leader(self, topic: str, partition: int) -> WireConnection:
+        """A connection to the leader. Raises WireError, OSError."""
+        node = self.partitions(topic).get(partition)
+        if node is None:
+            raise WireError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
+        if node not in self.nodes:
+            raise WireError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition}")
+        return self.connection(self.nodes[node])
+
+    def stale(self, topic: str, broken: WireConnection | None = None) -> None:
+        """Ask for the leaders again before the next use; `broken` is not used again."""
+        self.leaders.pop(topic, None)
+        for address, connection in list(self.connections.items()):
+            if connection is broken:
+                self.forget(address)
+
+    def call_leader(self, topic: str, partition: int, request: Any, deadline: float) -> Any:
+        """Ask the leader, again after a broken connection, until `deadline` (monotonic)."""
+        while True:
+            connection = None
+            try:
+                connection = self.leader(topic, partition)
+                return connection.call(request)
+            except (OSError, WireError) as problem:
+                if time.monotonic() > deadline or (isinstance(problem, WireError) and not problem.is_retriable):
+                    raise
+                self.stale(topic, connection if isinstance(problem, OSError) else None)
+                time.sleep(RETRY_SECONDS)
+
+    def offset(self, topic: str, partition: int, timestamp: int, deadline: float) -> int:
+        """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline` (monotonic)."""
+        wanted = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=timestamp)])
+        while True:
+            answer = self.call_leader(topic, partition, ListOffsetsRequest(replica_id=-1, topics=[wanted]), deadline).topics[0].partitions[0]
+            if not answer.error_code:
+                return int(answer.offset)
+            problem = WireError(answer.error_code, f"offsets of {topic}-{partition}")
+            if not problem.is_retriable or time.monotonic() > deadline:
+                raise problem
+            self.stale(topic)
+            time.sleep(RETRY_SECONDS)
+
+
+class WirePool:
+    """One cluster by address for each Python worker: connections outlive a task."""
+
+    def __init__(self) -> None:
+        self.clusters: dict[tuple[str, str], WireCluster] = {}
+
+    def get(self, bootstrap: str, client_id: str = "kraft-spark") -> WireCluster:
+        key = (bootstrap, client_id)
+        if key not in self.clusters:
+            self.clusters[key] = WireCluster(bootstrap, client_id)
+        return self.clusters[key]
+
+    def discard(self, clusters: Iterable[WireCluster]) -> None:
+        """Close and forget: after an error nobody knows what is still under way."""
+        for gone in clusters:
+            gone.close()
+            self.clusters = {key: each for key, each in self.clusters.items() if each is not gone}
+
+
+POOL = WirePool()  # One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+
+
+def address_of(text: str) -> tuple[str, int]:
+    """`host:port`, also `[v6]:port` and the Java client's `PLAINTEXT://host:port`. Raises ValueError."""
+    host, _, port = text.strip().rpartition("://")[2].rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"Invalid url in bootstrap.servers: {text}")
+    return host.strip("[]"), int(port)
