@@ -24,7 +24,7 @@ from kraft.controller.feature_control import Quorum
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
-from kraft.controller.replication_control import elect_leaders
+from kraft.controller.replication_control import broker_duties, elect_leaders
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import RECOVERING
@@ -130,11 +130,12 @@ class ActiveController:
         async with trio.open_nursery() as controller_nursery:
             self._probes = controller_nursery
             controller_nursery.start_soon(self._activate_when_claimed)
-            session_check = self._settings.broker_session_timeout_ms / 1000 / SESSION_CHECKS_PER_TIMEOUT
-            controller_nursery.start_soon(self._periodically, session_check, self._check_sessions)
-            controller_nursery.start_soon(self._periodically, self._settings.metadata_max_idle_interval_ms / 1000, self._write_no_op)
-            controller_nursery.start_soon(self._periodically, self._settings.leader_imbalance_check_interval_ms / 1000, self._balance_leaders)
-            controller_nursery.start_soon(self._periodically, self._settings.unclean_leader_election_interval_ms / 1000, self._elect_unclean_leaders)
+            settings, balance, unclean = self._settings, elect_leaders.balance_leaders, elect_leaders.elect_unclean_leaders
+            controller_nursery.start_soon(self._periodically, settings.broker_session_timeout_ms / 1000 / SESSION_CHECKS_PER_TIMEOUT, self._check_sessions)
+            controller_nursery.start_soon(self._periodically, settings.metadata_max_idle_interval_ms / 1000, self._write_no_op)
+            controller_nursery.start_soon(self._periodically, settings.leader_imbalance_check_interval_ms / 1000, self._pass_until_done, balance)
+            controller_nursery.start_soon(self._periodically, broker_duties.STEP_SECONDS, self._take_out_of_duty)
+            controller_nursery.start_soon(self._periodically, settings.unclean_leader_election_interval_ms / 1000, self._pass_until_done, unclean)
 
     def broker_connection_lost(self, broker_id: int) -> None:
         """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for its session."""
@@ -206,7 +207,7 @@ class ActiveController:
                 return False
         return True
 
-    async def _periodically(self, interval: float, task: Callable[[], Any]) -> None:
+    async def _periodically(self, interval: float, task: Callable[..., Any], *arguments: Any) -> None:
         if interval <= 0:
             return
         while True:
@@ -214,7 +215,7 @@ class ActiveController:
             if not self.is_active:
                 continue
             try:
-                await task()
+                await task(*arguments)
             except ApiError as error:
                 if error.code not in PASSING:
                     raise
@@ -227,12 +228,12 @@ class ActiveController:
             async with self._write_lock:
                 await self._append(ControllerResult([NoOpRecord()], None))
 
-    async def _balance_leaders(self) -> None:
-        while await self._write(elect_leaders.balance_leaders):
-            await trio.lowlevel.checkpoint()
+    async def _take_out_of_duty(self) -> None:
+        if self._view().avoided:
+            await self._pass_until_done(broker_duties.step)
 
-    async def _elect_unclean_leaders(self) -> None:
-        while await self._write(elect_leaders.elect_unclean_leaders):
+    async def _pass_until_done(self, operation: Operation[bool]) -> None:
+        while await self._write(operation):
             await trio.lowlevel.checkpoint()
 
     # Writing.

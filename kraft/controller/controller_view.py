@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from kraft.common.broker_state import ACTIVE
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.controller.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
@@ -39,7 +40,7 @@ class ControllerSettings:
 class ControllerView:
     """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
 
-    __slots__ = ("_min_isr", "_unclean", "held_brokers", "image", "schema", "settings")
+    __slots__ = ("_avoided", "_min_isr", "_unclean", "held_brokers", "image", "schema", "settings")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, schema: ConfigSchema, held_brokers: frozenset[int] = frozenset()) -> None:
         """`held_brokers` were fenced before their session timed out: until it does, no partition of theirs is given to a replica that may lack records."""
@@ -47,6 +48,7 @@ class ControllerView:
         self.settings = settings
         self.schema = schema
         self.held_brokers = held_brokers
+        self._avoided: frozenset[int] | None = None
         self._min_isr: dict[bytes, int] = {}
         self._unclean: dict[bytes, bool] = {}
 
@@ -71,6 +73,13 @@ class ControllerView:
 
     def is_active(self, broker_id: int) -> bool:
         return self.image.cluster.is_active(broker_id)
+
+    @property
+    def avoided(self) -> frozenset[int]:
+        """Brokers that an operator has taken out of duty: they lead only what nobody else can."""
+        if self._avoided is None:
+            self._avoided = frozenset(broker_id for broker_id in self.image.cluster.brokers if self.image.configs.desired_state(broker_id) != ACTIVE)
+        return self._avoided
 
     def default_directory(self, broker_id: int) -> bytes:
         """Where a new replica goes: the broker's only directory, or its own choice when it has several (KIP-858)."""

@@ -1,6 +1,7 @@
 """The one place that chooses leaders and writes PartitionChangeRecords.
 
-A leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when
+Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others
+a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when
 the ISR is to be empty; the last known
 leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
 nobody. The last two lose records
@@ -42,6 +43,7 @@ class PartitionChangeBuilder:
         "_partition_id",
         "_topic_id",
         "allow_last_known_leader",
+        "avoided",
         "election",
         "target_adding",
         "target_elr",
@@ -81,6 +83,7 @@ class PartitionChangeBuilder:
         self.unclean_shutdown_replica = NO_LEADER
         self.election = Election.ONLINE
         self.allow_last_known_leader = True
+        self.avoided: frozenset[int] = frozenset()
 
     def set_directory(self, broker_id: int, directory: bytes) -> None:
         self._directories[broker_id] = directory
@@ -132,11 +135,7 @@ class PartitionChangeBuilder:
 
     def _choose(self) -> tuple[int, bool]:
         """(leader, whether the choice is unclean)."""
-        if self.election == Election.PREFERRED and self.target_replicas and self._may_lead(self.target_replicas[0]):
-            return self.target_replicas[0], False
-        if self._may_lead(self._partition.leader):
-            return self._partition.leader, False
-        for replica in self.target_replicas:
+        for replica in self._clean_candidates():
             if self._may_lead(replica):
                 return replica, False
         if self._last_known_leader_may_lead():
@@ -146,6 +145,12 @@ class PartitionChangeBuilder:
                 if self._acceptable(replica):
                     return replica, True
         return NO_LEADER, False
+
+    def _clean_candidates(self) -> Sequence[int]:
+        """In the order in which they are asked; those that are to be avoided come last, in the same order."""
+        first = self.target_replicas[:1] if self.election == Election.PREFERRED else ()
+        order = (*first, self._partition.leader, *self.target_replicas)
+        return sorted(order, key=self.avoided.__contains__) if self.avoided else order
 
     def _may_lead(self, replica: int) -> bool:
         in_sync = replica in self.target_isr or (not self.target_isr and replica in self.target_elr)
@@ -218,6 +223,7 @@ def change_of(
         elr_enabled=view.elr_enabled,
         default_directory=view.default_directory,
     )
+    builder.avoided = view.avoided
     if view.held_brokers and _is_held(partition, view.held_brokers):
         builder.allow_last_known_leader = False
     return builder

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.client_metrics import check_subscription
 from kraft.common.config.definition import ConfigDef, Status, UpdateMode
 from kraft.common.config.group_config import check_group
@@ -57,7 +58,8 @@ def check_request(resource_type: int, resource_name: str, alterations: Sequence[
     if resource_type in (ResourceType.TOPIC, ResourceType.GROUP) and not resource_name:
         raise ApiError(INVALID_REQUEST, f"Default {RESOURCE_TYPE_NAMES[resource_type].lower()} resources are not allowed.")
     if resource_type == ResourceType.BROKER:
-        _check_broker_id(resource_name, broker.node_id)
+        if names != [DESIRED_STATE]:  # That one may be about a broker that is down: any may take the request.
+            _check_broker_id(resource_name, broker.node_id)
         _check_broker_keys(resource_name, alterations, broker)
 
 

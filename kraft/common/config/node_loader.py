@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.checks import check_together
 from kraft.common.config.definition import ConfigKey, Status
 from kraft.common.config.endpoints import Address, Voter, parse_address, parse_voter
@@ -90,6 +91,8 @@ class _Loader:
             if _row_of(name) is None:
                 del self.settings[name]
                 self.note_unknown(name, setting)
+            elif name == DESIRED_STATE:
+                self.problems.append(f"{setting.origin}: {name} is set while the cluster runs (kraft brokers maintenance, kraft brokers decommission)")
 
     def note_unknown(self, name: str, setting: Setting) -> None:
         if is_plugin_key(name):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kraft.common.broker_state import DECOMMISSION
 from kraft.common.errors import ApiError
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replica_placer import UsableBroker
@@ -12,8 +13,8 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 def usable_brokers(view: ControllerView) -> list[UsableBroker]:
-    """Brokers that may get replicas: not shutting down, and with a directory that is not cordoned. Fenced ones count, as last resort."""
-    brokers = view.image.cluster.brokers.values()
+    """Brokers that may get replicas: not shutting down, not being decommissioned, and with a directory that is not cordoned. Fenced ones are a last resort."""
+    brokers = [broker for broker in view.image.cluster.brokers.values() if view.image.configs.desired_state(broker.id) != DECOMMISSION]
     return [UsableBroker(b.id, b.rack, b.fenced) for b in brokers if not b.in_controlled_shutdown and b.has_uncordoned_directories]
 
 
@@ -47,4 +48,5 @@ def new_partition(view: ControllerView, replicas: tuple[int, ...]) -> PartitionR
     if not isr:
         return None
     directories = tuple(view.default_directory(broker_id) for broker_id in replicas)
-    return PartitionRegistration(replicas, directories, replicas if isr == replicas else isr, (), (), isr[0], RECOVERED, 0, 0)
+    leader = min(isr, key=view.avoided.__contains__)  # The first that is not out of duty.
+    return PartitionRegistration(replicas, directories, replicas if isr == replicas else isr, (), (), leader, RECOVERED, 0, 0)

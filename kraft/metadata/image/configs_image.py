@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from kraft.common.broker_state import ACTIVE, DESIRED_STATE
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.records.config_record import ConfigRecord
 
@@ -46,6 +47,10 @@ class ConfigsImage:
 
     def broker(self, broker_id: int) -> OrderedMap[str, str]:
         return self.of(ResourceType.BROKER, str(broker_id))
+
+    def desired_state(self, broker_id: int) -> str:
+        """What an operator wants of a broker (`kraft.common.broker_state`)."""
+        return self.broker(broker_id).get(DESIRED_STATE, ACTIVE)
 
     @property
     def cluster(self) -> OrderedMap[str, str]:

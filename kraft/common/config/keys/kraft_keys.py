@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from kraft.common.broker_state import ACTIVE, DESIRED_STATE, DESIRED_STATES
 from kraft.common.config.definition import ConfigKey, key
-from kraft.common.config.keys.words import BOOLEAN, ENFORCED, HIGH, LONG, LOW, MEDIUM, READ_ONLY, STRING
-from kraft.common.config.validators import ANYTHING, NON_EMPTY, at_least, one_of_any_case
+from kraft.common.config.keys.words import BOOLEAN, ENFORCED, HIGH, LONG, LOW, MEDIUM, PER_BROKER, READ_ONLY, STRING
+from kraft.common.config.validators import ANYTHING, NON_EMPTY, at_least, one_of, one_of_any_case
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
     key("kraft.admin.listener", STRING, "127.0.0.1:8080", HIGH, READ_ONLY, ENFORCED, NON_EMPTY,
         "Where the HTTP admin listens, as host:port, or off. Port 0 picks one."),
     key("kraft.admin.read.only", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
         "Lets the HTTP admin answer questions only; every change is refused."),
+    key(DESIRED_STATE, STRING, ACTIVE, MEDIUM, PER_BROKER, ENFORCED, one_of(*DESIRED_STATES),
+        "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, kraft brokers decommission), not in a file. "
+        "In maintenance it keeps its replicas and leads only what no other broker can; being decommissioned, its replicas move to others too, "
+        "and it is unregistered when it has none and has stopped."),
+    key("kraft.append.thread.min.bytes", LONG, "65536", LOW, READ_ONLY, ENFORCED, at_least(1),
+        "Batches of at least this size are written to their log by a thread; smaller ones at once, by the loop that serves all clients."),
     key("kraft.cluster.id", STRING, None, MEDIUM, READ_ONLY, ENFORCED, NON_EMPTY,
         "The id that a new data directory is formatted with, and that an existing one must have. Unset, a quorum of one draws one when it is formatted."),
     key("kraft.format", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,

@@ -1,0 +1,16 @@
+"""What an operator wants of a broker. It is a dynamic key of that broker, so it is in the metadata log: no fail-over forgets it, and any node can show it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DESIRED_STATE: Final = "kraft.broker.desired.state"
+
+ACTIVE: Final = "active"
+"""It leads and holds replicas like any other."""
+MAINTENANCE: Final = "maintenance"
+"""It keeps its replicas, in sync, and leads only what nobody else can lead."""
+DECOMMISSION: Final = "decommission"
+"""As in maintenance; its replicas are moved to other brokers, and once it holds none and has stopped it is unregistered."""
+
+DESIRED_STATES: Final = (ACTIVE, MAINTENANCE, DECOMMISSION)

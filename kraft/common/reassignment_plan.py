@@ -1,0 +1,137 @@
+"""Where replicas should go: plans for moving partitions between brokers. Pure, and the same for equal input.
+
+A plan keeps what can stay: a replica is moved only if its broker is not among those wanted, or to level the load. A replica that is moved keeps its place in
+the list, so that preferred leaders move no more than they must. Load is counted in replicas. No two replicas of a partition share a broker, and a move never
+makes its replicas share more racks than they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class PlanBroker(NamedTuple):
+    id: int
+    rack: str | None = None
+
+
+Place = tuple[str, int]
+"""Topic and partition."""
+Assignment = Mapping[Place, Sequence[int]]
+"""The replicas of partitions, the preferred leader first."""
+
+
+class Plan(NamedTuple):
+    """`moves` holds the new replicas of those partitions that change; `impossible` those that not all of whose replicas find a broker."""
+
+    moves: dict[Place, tuple[int, ...]]
+    impossible: tuple[Place, ...]
+
+
+def replica_counts(partitions: Iterable[Sequence[int]]) -> dict[int, int]:
+    """How many replicas each broker holds."""
+    counts: dict[int, int] = {}
+    for replicas in partitions:
+        for broker in replicas:
+            counts[broker] = counts.get(broker, 0) + 1
+    return counts
+
+
+def substitute(replicas: Sequence[int], brokers: Sequence[PlanBroker], racks: Mapping[int, str | None], load: dict[int, int]) -> tuple[int, ...] | None:
+    """`replicas` with those that are not among `brokers` replaced by the least loaded that are, or None when there are too few. `load` is kept in step."""
+    wanted = {broker.id for broker in brokers}
+    result = list(replicas)
+    for index, replica in enumerate(replicas):
+        if replica in wanted:
+            continue
+        used = [racks.get(other) for position, other in enumerate(result) if position != index and other in wanted]
+        candidates = [broker for broker in brokers if broker.id not in result]
+        if not candidates:
+            return None
+        chosen = min(candidates, key=lambda broker: (broker.rack is not None and broker.rack in used, load.get(broker.id, 0), broker.id)).id
+        result[index] = chosen
+        load[chosen] = load.get(chosen, 0) + 1
+        load[replica] = load.get(replica, 0) - 1
+    return tuple(result)
+
+
+def move_off(partitions: Assignment, brokers: Sequence[PlanBroker], load: Mapping[int, int]) -> Plan:
+    """A plan after which `partitions` are on `brokers` alone, moving nothing else. `load` counts replicas of the whole cluster."""
+    racks = {broker.id: broker.rack for broker in brokers}
+    counts = dict(load)
+    moves: dict[Place, tuple[int, ...]] = {}
+    impossible = []
+    for place, replicas in sorted(partitions.items()):
+        target = substitute(replicas, brokers, racks, counts)
+        if target is None:
+            impossible.append(place)
+        elif target != tuple(replicas):
+            moves[place] = target
+    return Plan(moves, tuple(impossible))
+
+
+def spread(partitions: Assignment, brokers: Sequence[PlanBroker]) -> Plan:
+    """A plan after which `partitions` are on `brokers` alone, which hold as many of their replicas and are preferred leader of as many, give or take one."""
+    racks = {broker.id: broker.rack for broker in brokers}
+    off = move_off(partitions, brokers, replica_counts(partitions.values()))
+    targets = {place: list(off.moves.get(place, tuple(replicas))) for place, replicas in sorted(partitions.items()) if place not in off.impossible}
+    _level_replicas(targets, [broker.id for broker in brokers], racks)
+    _level_leaders(targets, [broker.id for broker in brokers])
+    moves = {place: tuple(replicas) for place, replicas in targets.items() if tuple(replicas) != tuple(partitions[place])}
+    return Plan(moves, off.impossible)
+
+
+def _level_replicas(targets: dict[Place, list[int]], brokers: Sequence[int], racks: Mapping[int, str | None]) -> None:
+    counts = dict.fromkeys(brokers, 0) | replica_counts(targets.values())
+    held: dict[int, list[Place]] = {broker: [] for broker in brokers}
+    for place, replicas in targets.items():
+        for replica in replicas:
+            held[replica].append(place)
+    while (move := _next_move(targets, counts, held, racks)) is not None:
+        place, source, target = move
+        targets[place][targets[place].index(source)] = target
+        held[source].remove(place)
+        held[target].append(place)
+        counts[source] -= 1
+        counts[target] += 1
+
+
+def _next_move(
+    targets: Mapping[Place, Sequence[int]], counts: Mapping[int, int], held: Mapping[int, Sequence[Place]], racks: Mapping[int, str | None]
+) -> tuple[Place, int, int] | None:
+    """A partition with the brokers that it goes from and to: from the most loaded that can be relieved to the least loaded that it may go to."""
+    ascending = sorted(counts, key=lambda broker: (counts[broker], broker))
+    for source in reversed(ascending):
+        for target in ascending:
+            if counts[source] - counts[target] < 2:
+                break
+            for place in reversed(held[source]):
+                if _may_move(targets[place], source, target, racks):
+                    return place, source, target
+    return None
+
+
+def _may_move(replicas: Sequence[int], source: int, target: int, racks: Mapping[int, str | None]) -> bool:
+    if target in replicas:
+        return False
+    others = [racks.get(replica) for replica in replicas if replica != source]
+    return racks.get(target) is None or racks.get(target) not in others or racks.get(source) in others
+
+
+def _level_leaders(targets: dict[Place, list[int]], brokers: Sequence[int]) -> None:
+    """Put another replica first where the first leads more than its share. Ends: each step brings two counts nearer to each other."""
+    leads = dict.fromkeys(brokers, 0)
+    for replicas in targets.values():
+        leads[replicas[0]] += 1
+    changed = True
+    while changed:
+        changed = False
+        for replicas in targets.values():
+            best = min(replicas, key=lambda replica: (leads[replica], replica))
+            if leads[replicas[0]] - leads[best] >= 2:
+                leads[replicas[0]] -= 1
+                leads[best] += 1
+                replicas.remove(best)
+                replicas.insert(0, best)
+                changed = True

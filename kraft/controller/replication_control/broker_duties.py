@@ -1,0 +1,126 @@
+"""Brokers that an operator takes out of duty: leaders moved off those in maintenance, replicas too off those that are decommissioned.
+
+There is no task record to lose: what is wanted is a key of the broker (`kraft.common.broker_state`), what is left to do follows from the image, and whoever is
+the active controller does the next step. Leaders stay away because elections prefer every other replica (`PartitionChangeBuilder.avoided`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE
+from kraft.common.reassignment_plan import PlanBroker, replica_counts, substitute
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.partition_change_builder import change_of
+from kraft.controller.partition_reassignment import reassignment_to
+from kraft.controller.replication_control.leader_and_isr import broker_unregistered
+from kraft.metadata.image.configs_image import ResourceType
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.image.topics_image import TopicIdPartition
+from kraft.metadata.records.config_record import ConfigRecord
+
+STEP_SECONDS: Final = 0.5
+"""How often the active controller takes the next step."""
+MOVES_AT_ONCE: Final = 50
+"""How many partitions a decommissioned broker is left by at a time: the rest wait, so that copying does not take the whole network."""
+RECORDS_PER_STEP_MAX: Final = 1_000
+
+
+class Draining(NamedTuple):
+    """How far the decommissioning of a broker is. It can be unregistered when nothing is left and it has stopped."""
+
+    leaders: int
+    replicas: int
+    moving: int
+    blocked: tuple[TopicIdPartition, ...]
+    """Partitions for whose replica there is no other broker."""
+
+
+def draining(image: MetadataImage, broker_id: int) -> Draining:
+    """What is still to be done to empty a broker."""
+    held = _held(image, broker_id)
+    waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
+    leaders = sum(partition.leader == broker_id for partition in held.values())
+    return Draining(leaders, len(held), len(held) - len(waiting), tuple(_targets(image, waiting)[1]))
+
+
+def step(view: ControllerView) -> ControllerResult[bool]:
+    """The next records for all brokers that are out of duty. The answer tells whether another step is due at once."""
+    records: list[Any] = []
+    touched: dict[TopicIdPartition, None] = {}
+    if view.avoided:
+        for broker_id, broker in view.image.cluster.brokers.items():
+            if view.image.configs.desired_state(broker_id) != DECOMMISSION:
+                continue
+            held = _held(view.image, broker_id)
+            if not held and broker.fenced:
+                records += broker_unregistered(view, broker_id, broker.epoch)
+                records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name=str(broker_id), name=DESIRED_STATE, value=None))
+            else:
+                records += _moves(view, broker_id, held, touched)
+        records += _leaders_away(view, touched, RECORDS_PER_STEP_MAX)
+    return ControllerResult(records, len(records) >= RECORDS_PER_STEP_MAX)
+
+
+def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, PartitionRegistration]:
+    return {key: image.topics.by_id[key[0]].partitions[key[1]] for key in image.topics.partitions_on(broker_id)}
+
+
+def _targets(
+    image: MetadataImage, waiting: dict[TopicIdPartition, PartitionRegistration]
+) -> tuple[dict[TopicIdPartition, tuple[int, ...]], list[TopicIdPartition]]:
+    """Where the partitions go, and those that can go nowhere. A replica on a broker that is down, but wanted, stays where it is."""
+    wanted = [broker for broker in image.cluster.brokers.values() if image.configs.desired_state(broker.id) != DECOMMISSION]
+    ready = {broker.id: broker.is_active and broker.has_uncordoned_directories for broker in wanted}
+    racks = {broker.id: broker.rack for broker in wanted}
+    load = replica_counts(partition.replicas for topic in image.topics.by_id.values() for partition in topic.partitions.values()) if waiting else {}
+    targets: dict[TopicIdPartition, tuple[int, ...]] = {}
+    blocked: list[TopicIdPartition] = []
+    for key, partition in waiting.items():
+        replicas = _staying(partition)
+        allowed = [PlanBroker(broker.id, broker.rack) for broker in wanted if ready[broker.id] or broker.id in replicas]
+        target = substitute(replicas, allowed, racks, load)
+        if target is None:
+            blocked.append(key)
+        else:
+            targets[key] = target
+    return targets, blocked
+
+
+def _staying(partition: PartitionRegistration) -> tuple[int, ...]:
+    return tuple(replica for replica in partition.replicas if replica not in partition.removing_replicas)
+
+
+def _moves(
+    view: ControllerView, broker_id: int, held: dict[TopicIdPartition, PartitionRegistration], touched: dict[TopicIdPartition, None]
+) -> Iterator[Any]:
+    """Reassignments that begin now. A partition that an operator is moving already has its turn when that is done."""
+    moving = sum(broker_id in partition.removing_replicas for partition in held.values())
+    waiting = {key: partition for key, partition in held.items() if not partition.is_reassigning and key not in touched}
+    begun = dict(list(waiting.items())[: max(0, MOVES_AT_ONCE - moving)])
+    for key, target in _targets(view.image, begun)[0].items():
+        partition = begun[key]
+        move = reassignment_to(partition.replicas, target)
+        builder = change_of(view, *key, partition)
+        builder.target_replicas, builder.target_adding, builder.target_removing = move
+        record = builder.build()
+        if record is not None:
+            touched[key] = None
+            yield record
+
+
+def _leaders_away(view: ControllerView, touched: dict[TopicIdPartition, None], most: int) -> Iterator[Any]:
+    """Elections for partitions that a broker out of duty leads, where another can."""
+    count = 0
+    for broker_id in sorted(view.avoided):
+        for key, partition in _held(view.image, broker_id).items():
+            if partition.leader != broker_id or key in touched or count >= most:
+                continue
+            record = change_of(view, *key, partition).build()
+            if record is not None:
+                touched[key] = None
+                count += 1
+                yield record

@@ -1,0 +1,153 @@
+"""Brokers in maintenance and brokers that are decommissioned: leaders and replicas go, what nobody else can do stays, any controller takes the next step."""
+
+from __future__ import annotations
+
+from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, MAINTENANCE
+from kraft.controller.replication_control import broker_duties
+from kraft.controller.replication_control.assignments import usable_brokers
+from kraft.controller.replication_control.elect_leaders import balance_leaders
+from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from tests.unit.controller.pure_cluster import PureCluster
+
+
+def want(cluster: PureCluster, broker_id: int, state: str) -> None:
+    cluster.configure(4, str(broker_id), **{DESIRED_STATE: state})
+
+
+def leaders(cluster: PureCluster, name: str) -> list[int]:
+    topic = cluster.image.topics.by_name(name)
+    assert topic is not None
+    return [partition.leader for partition in topic.partitions.values()]
+
+
+def replicate(cluster: PureCluster, name: str) -> None:
+    """Whoever is being added catches up, as far as the image is concerned."""
+    topic = cluster.image.topics.by_name(name)
+    assert topic is not None
+    for index, partition in topic.partitions.items():
+        if partition.adding_replicas:
+            replicas = [replica for replica in partition.replicas if replica not in partition.removing_replicas]
+            change = PartitionChangeRecord(topic_id=topic.id, partition_id=index, isr=replicas, replicas=replicas, removing_replicas=[], adding_replicas=[])
+            cluster.replay(change)
+
+
+def test_leaders_leave_a_broker_in_maintenance_and_replicas_stay_in_sync() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2, 3], [1, 3, 2], [2, 1, 3])
+    want(cluster, 1, MAINTENANCE)
+    assert not cluster.apply(broker_duties.step(cluster.view))
+    assert leaders(cluster, "t") == [2, 3, 2]
+    assert cluster.partition("t").isr == cluster.partition("t").replicas == (1, 2, 3)
+    assert broker_duties.step(cluster.view).records == [], "nothing is left to do"
+
+
+def test_the_preferred_leader_does_not_come_back_before_its_maintenance_ends() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2, 3])
+    want(cluster, 1, MAINTENANCE)
+    cluster.apply(broker_duties.step(cluster.view))
+    cluster.apply(balance_leaders(cluster.view))
+    assert leaders(cluster, "t") == [2]
+    want(cluster, 1, "active")
+    cluster.apply(balance_leaders(cluster.view))
+    assert leaders(cluster, "t") == [1]
+
+
+def test_a_broker_in_maintenance_leads_what_nobody_else_can() -> None:
+    cluster = PureCluster(1, 2)
+    cluster.topic("t", [1, 2])
+    want(cluster, 1, MAINTENANCE)
+    cluster.apply(broker_duties.step(cluster.view))
+    cluster.fence(2)
+    assert leaders(cluster, "t") == [1]
+    cluster.topic("alone", [1])
+    assert leaders(cluster, "alone") == [1]
+
+
+def test_new_partitions_are_led_by_others_and_decommissioned_brokers_get_none() -> None:
+    cluster = PureCluster(1, 2, 3)
+    want(cluster, 1, MAINTENANCE)
+    cluster.topic("t", [1, 2])
+    assert leaders(cluster, "t") == [2]
+    want(cluster, 3, DECOMMISSION)
+    assert [broker.id for broker in usable_brokers(cluster.view)] == [1, 2]
+
+
+def test_replicas_move_to_the_least_loaded_brokers_in_their_old_places() -> None:
+    cluster = PureCluster(1, 2, 3, 4)
+    cluster.topic("t", [1, 2], [2, 1], [3, 2])
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    first, second, third = (cluster.partition("t", index) for index in range(3))
+    assert (first.replicas, first.adding_replicas, first.removing_replicas) == ((4, 2, 1), (4,), (1,))
+    assert (second.replicas, second.adding_replicas) == ((2, 3, 1), (3,)) or second.adding_replicas == (4,)
+    assert third.replicas == (3, 2), "what is not on the broker stays where it is"
+    assert first.leader == 2
+    replicate(cluster, "t")
+    assert broker_duties.draining(cluster.image, 1) == (0, 0, 0, ())
+
+
+def test_an_emptied_broker_is_unregistered_when_it_has_stopped_and_not_before() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2])
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    replicate(cluster, "t")
+    cluster.apply(broker_duties.step(cluster.view))
+    assert 1 in cluster.image.cluster.brokers, "it still runs"
+    cluster.fence(1)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert 1 not in cluster.image.cluster.brokers
+    assert not cluster.image.configs.broker(1), "a broker that registers with this number later is not decommissioned at once"
+    assert cluster.view.avoided == frozenset()
+
+
+def test_a_dead_broker_is_decommissioned_too() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2])
+    cluster.fence(1)
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert cluster.partition("t").replicas == (3, 2, 1)
+    replicate(cluster, "t")
+    cluster.apply(broker_duties.step(cluster.view))
+    assert 1 not in cluster.image.cluster.brokers
+
+
+def test_what_has_nowhere_to_go_is_told_and_stays() -> None:
+    cluster = PureCluster(1, 2)
+    topic_id = cluster.topic("t", [1, 2])
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert cluster.partition("t").replicas == (1, 2)
+    assert broker_duties.draining(cluster.image, 1) == (0, 1, 0, ((topic_id, 0),))
+
+
+def test_a_replica_on_a_broker_that_is_down_but_wanted_stays_there() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2])
+    cluster.fence(2)
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert cluster.partition("t").replicas == (3, 2, 1)
+
+
+def test_only_so_many_partitions_move_at_a_time() -> None:
+    cluster = PureCluster(1, 2)
+    cluster.topic("t", *[[1] for _ in range(broker_duties.MOVES_AT_ONCE + 10)])
+    want(cluster, 1, DECOMMISSION)
+    for _ in range(3):
+        cluster.apply(broker_duties.step(cluster.view))
+    found = broker_duties.draining(cluster.image, 1)
+    assert (found.replicas, found.moving) == (broker_duties.MOVES_AT_ONCE + 10, broker_duties.MOVES_AT_ONCE)
+    replicate(cluster, "t")
+    cluster.apply(broker_duties.step(cluster.view))
+    assert broker_duties.draining(cluster.image, 1).moving == 10
+
+
+def test_taking_it_back_ends_the_moves_that_have_not_begun() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2])
+    want(cluster, 1, DECOMMISSION)
+    want(cluster, 1, "active")
+    assert broker_duties.step(cluster.view).records == []
