@@ -8,7 +8,7 @@ whatever fails ends the start with its reason and leaves directories as they wer
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 import trio
@@ -16,16 +16,16 @@ import trio
 from kraft.client.connection import Disconnected, connect
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.errors import ConfigurationError, StorageError
+from kraft.common.errors import ConfigurationError
 from kraft.common.logging import Loggers
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
 from kraft.server.event_journal import EventJournal
+from kraft.server.farewell import close_logs, leave
 from kraft.server.formatting import (
     format_empty_directories,
     open_metadata_directory,
@@ -38,7 +38,6 @@ from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.storage.log_manager import LogManager
 from kraft.storage.meta_properties import read_meta_properties
-from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import Listener, World
 
 if TYPE_CHECKING:
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 CLUSTER_ID_RETRY_SECONDS = 0.2
 CONTROLLER_ENDPOINTS = 2
-LOGS_CLOSED_AT_ONCE = 32
 DIRECTORIES_SYNCED_AT_ONCE = 64
 CAUGHT_UP_SECONDS_MAX = 30.0
 
@@ -214,29 +212,32 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     counts = ConnectionCounts()
     timeout = config.seconds("request.timeout.ms")
     channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout)
-    async with trio.open_nursery() as node_nursery:
-        async with trio.open_nursery() as broker_nursery:
-            if config.is_controller:
-                bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
-                node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
-                shared.loader.add_publisher(node.controller.publisher)
-                node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
-            first = _FirstImage()
-            shared.loader.add_publisher(first)
-            shared.loader.add_publisher(MetadataEvents(node.events, lambda: shared.raft.leader_and_epoch))
-            await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
-            if config.is_broker:
-                features = shared.finalized_features
-                node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
-                await _start_broker(node.broker, parts, first, broker_nursery)
-            task_status.started(node)
-            await stop.wait()
-            await _leave(node, parts)
-            broker_nursery.cancel_scope.cancel()
-        await _close_logs(node, parts)  # Outside the broker's nursery: what was cancelled with it could not close anything.
-        channel.close()
-        await shared.raft.shutdown()
-        node_nursery.cancel_scope.cancel()
+    with closing(channel):
+        async with trio.open_nursery() as node_nursery:
+            async with trio.open_nursery() as broker_nursery:
+                if config.is_controller:
+                    bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
+                    node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
+                    shared.loader.add_publisher(node.controller.publisher)
+                    node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
+                first = _FirstImage()
+                shared.loader.add_publisher(first)
+                shared.loader.add_publisher(MetadataEvents(node.events, lambda: shared.raft.leader_and_epoch))
+                await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
+                if config.is_broker:
+                    features = shared.finalized_features
+                    node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
+                    await _start_broker(node.broker, parts, first, broker_nursery)
+                task_status.started(node)
+                await stop.wait()
+                if node.broker is not None:
+                    deadline = world.clock.now() + config.seconds("kraft.shutdown.timeout.ms") / 2
+                    await leave(node.broker, world, deadline, shared.raft.voter_endpoints, config.node_id)
+                broker_nursery.cancel_scope.cancel()
+            if node.broker is not None:
+                await close_logs(node.broker.replicas, world)  # Outside the broker's nursery: what was cancelled with it could not close anything.
+            await shared.raft.shutdown()
+            node_nursery.cancel_scope.cancel()
     if node.broker is not None:
         parts.logs.finish_shutdown(node.broker.lifecycle.epoch)  # Last of all: it lets go of the locks, under which the metadata log lives as well.
     parts.loggers.get("node").info("stopped")
@@ -267,34 +268,3 @@ async def _sync_directory(path: str, logs: LogManager, world: World) -> None:
         await world.threads.run(world.files.sync_directory, path)
     except OSError as problem:
         logs.directory_failed(path.rpartition("/")[0], str(problem))
-
-
-async def _leave(node: Node, parts: _Parts) -> None:
-    """Leaderships away, listeners closed."""
-    if node.broker is not None:
-        deadline = parts.world.clock.now() + parts.config.seconds("kraft.shutdown.timeout.ms") / 2
-        await node.broker.leave(deadline)
-
-
-async def _close_logs(node: Node, parts: _Parts) -> None:
-    """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a time."""
-    if node.broker is None:
-        return
-    logs = parts.logs.logs()
-    for start in range(0, len(logs), LOGS_CLOSED_AT_ONCE):
-        async with trio.open_nursery() as closing_nursery:
-            for log in logs[start : start + LOGS_CLOSED_AT_ONCE]:
-                closing_nursery.start_soon(_close_log, log, node.broker.replicas, parts.world)
-
-
-async def _close_log(log: UnifiedLog, replicas: ReplicaManager, world: World) -> None:
-    if replicas.logs.get(log.topic_partition) is not log:
-        return  # Deleted, or gone with its directory, meanwhile.
-    directory = replicas.logs.directory_of(log)
-    try:
-        job = log.prepare_close()
-        if job is not None:
-            await world.threads.run(job.run)
-        log.finish_close(job)
-    except (OSError, StorageError) as problem:
-        replicas.directory_failed(directory.path, str(problem))
