@@ -1,0 +1,70 @@
+"""One run, judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from jepsen.checkers.allowances import allow
+from jepsen.checkers.validity import invalid
+from jepsen.history import RunHistory, load
+from kraft.testing.checker import check
+from kraft.testing.checker.operations import OK, Commit, Committed, FinalRead, ListOffset, Poll, ReplicaContent, Send, TopicChange
+
+FINDINGS_MAX = 20
+EXIT_CODES = {"ok": 0, "violation": 1, "invalid": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """`lost` counts acknowledged records that are not there in the end, allowed or not; `unseen` those that no reader got although they are there."""
+
+    word: str
+    acknowledged: int
+    checked: int
+    lost: int
+    lost_allowed: int
+    unseen: int
+    findings: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_CODES[self.word]
+
+    def __str__(self) -> str:
+        return f"verdict: {self.word} acked={self.acknowledged} checked={self.checked} lost={self.lost} unseen={self.unseen}"
+
+
+def judge(run: RunHistory) -> Verdict:
+    """Changes the run's operations where loss is allowed (`allowances`)."""
+    history = run.operations
+    acknowledged = {send.values[0]: send for send in history.of(Send) if send.outcome == OK}
+    _place_duplicates(run)
+    allowed = allow(run)
+    final = {value for read in history.of(FinalRead) for _, value, _ in read.records}
+    read_places = {read.place for read in history.of(FinalRead)}
+    polled = {value for poll in history.of(Poll) for _, value, _ in poll.records}
+    lost = [value for value, send in acknowledged.items() if send.place in read_places and value not in final]
+    nowhere = set(lost) - set(allowed.lost)
+    findings = tuple(map(str, check(history))) + tuple(f"lost: {value} was acknowledged and is nowhere in the end" for value in sorted(nowhere)[:FINDINGS_MAX])
+    reasons = tuple(invalid(run))
+    checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
+    checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))
+    return Verdict(
+        word="violation" if findings else "invalid" if reasons else "ok", acknowledged=len(acknowledged), checked=checked, lost=len(lost),
+        lost_allowed=len(allowed.lost), unseen=len((set(acknowledged) & final) - polled), findings=findings, reasons=reasons,
+    )  # fmt: skip
+
+
+def _place_duplicates(run: RunHistory) -> None:
+    """An acknowledgement without an offset (of a batch sent again that the broker had) is held to where its value was found in the end."""
+    places = {value: (read.place, offset) for read in run.operations.of(FinalRead) for offset, value, _ in read.records}
+    for send in run.operations.of(Send):
+        if send.outcome == OK and send.offset < 0 and send.values[0] in places and places[send.values[0]][0] == send.place:
+            send.offset = places[send.values[0]][1]
+
+
+def judge_file(path: Path) -> Verdict:
+    """Raises ValueError, OSError."""
+    return judge(load(path))

@@ -1,0 +1,120 @@
+"""`python -m jepsen run | check | plans`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen import sandbox
+from jepsen.checkers.verdict import EXIT_CODES, Verdict, judge_file
+
+RUNS = "KRAFT_JEPSEN_RUNS"
+
+
+def parser() -> argparse.ArgumentParser:
+    top = argparse.ArgumentParser(prog="python -m jepsen", description="Tear a real cluster apart and judge what its clients saw.")
+    commands = top.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="run and judge; exit code 0 ok, 1 violation, 2 invalid")
+    run.add_argument("--target", default=os.environ.get("TARGET", "kraft"), choices=("kraft", "kafka"))
+    run.add_argument("--source", help="a checkout of kraft to run instead of this one")
+    run.add_argument("--workload", default="queue", help="see `plans`; several, separated by commas, are run in turn")
+    run.add_argument("--plan", default="swarm", help="see `plans`; likewise")
+    run.add_argument("--seed", type=int, default=None, help="default: from the clock, and printed")
+    run.add_argument("--seconds", type=float, default=30.0, help="of faults, per run")
+    run.add_argument("--minutes", type=float, default=None, help="run after run until so much time has passed")
+    run.add_argument("--rate", type=float, default=150.0, help="records per second of each main producer")
+    run.add_argument("--no-flush", action="store_true", help="default flush settings instead of flush.messages=1")
+    run.add_argument("--disk", default="ext4", choices=("ext4", "xfs"))
+    run.add_argument("--directory", default=None, help="where histories, logs and reports go")
+    check = commands.add_parser("check", help="judge a history alone")
+    check.add_argument("history", type=Path)
+    commands.add_parser("plans", help="list workloads, plans and faults")
+    return top
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    options = parser().parse_args(given)
+    if options.command == "check":
+        return tell(judge_file(options.history))
+    if options.command == "plans":
+        return list_plans()
+    if sandbox.inside():
+        return run(options)
+    try:
+        return sandbox.enter(given)
+    except sandbox.Unsupported as problem:
+        print(f"jepsen: this machine lacks {problem}", file=sys.stderr)
+        return EXIT_CODES["invalid"]
+
+
+def list_plans() -> int:
+    from jepsen.nemesis.plans import FAULTS, NAMED
+    from jepsen.workloads.workload import WORKLOADS
+
+    print("workloads:", *WORKLOADS)
+    print("plans: swarm", *NAMED)
+    print("faults (each is a plan, too):", *FAULTS)
+    return 0
+
+
+def tell(verdict: Verdict) -> int:
+    for finding in verdict.findings:
+        print(f"  {finding}")
+    for reason in verdict.reasons:
+        print(f"  invalid: {reason}")
+    if verdict.lost_allowed:
+        print(f"  {verdict.lost_allowed} acknowledged records were lost as the promise allows (docs/safety.md)")
+    print(verdict)
+    return verdict.exit_code
+
+
+def run(options: argparse.Namespace) -> int:
+    """Inside the sandbox: one run, or as many as there is time for. The worst verdict counts."""
+    sandbox.prepare()
+    began = time.monotonic()
+    first = options.seed if options.seed is not None else int(time.time())
+    top = Path(options.directory or os.environ.get(RUNS) or tempfile.mkdtemp(prefix="kraft-jepsen-"))
+    total: list[Verdict] = []
+    while not total or (options.minutes is not None and time.monotonic() - began < options.minutes * 60):
+        workloads, plans, turn = options.workload.split(","), options.plan.split(","), len(total)
+        total.append(run_one(options, workloads[turn % len(workloads)], plans[turn % len(plans)], first + turn, top / f"{turn:03d}"))
+    if len(total) > 1:
+        print(summary(total))
+    return summary(total).exit_code
+
+
+def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, directory: Path) -> Verdict:
+    from jepsen.report import write_report
+    from jepsen.run import HISTORY, Options, Run
+    from jepsen.targets import target_named
+
+    chosen = Options(
+        workload=workload, plan=plan, seed=seed, seconds=options.seconds, rate=options.rate, flush=not options.no_flush, disk=options.disk
+    )
+    print(f"run {directory.name}: {options.target} {workload} under {plan}, seed {seed}, {options.seconds:g} s, history {directory / HISTORY}", flush=True)
+    scratch = sandbox.scratch() / directory.name
+    with sandbox.fresh_namespaces():
+        verdict = Run(chosen, target_named(options.target, options.source), directory, scratch).execute()
+    shutil.rmtree(scratch, ignore_errors=True)
+    write_report(directory / HISTORY, directory / "report.html", verdict)
+    tell(verdict)
+    sys.stdout.flush()
+    return verdict
+
+
+def summary(verdicts: Sequence[Verdict]) -> Verdict:
+    """All runs as one."""
+    words = [verdict.word for verdict in verdicts]
+    return Verdict(
+        word=next((word for word in ("violation", "invalid") if word in words), "ok"),
+        acknowledged=sum(each.acknowledged for each in verdicts), checked=sum(each.checked for each in verdicts), lost=sum(each.lost for each in verdicts),
+        lost_allowed=sum(each.lost_allowed for each in verdicts), unseen=sum(each.unseen for each in verdicts),
+        findings=tuple(finding for each in verdicts for finding in each.findings), reasons=tuple(reason for each in verdicts for reason in each.reasons),
+    )  # fmt: skip

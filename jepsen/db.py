@@ -1,0 +1,114 @@
+"""Five nodes as a cluster: made, started, asked, and looked into."""
+
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from jepsen.disk import Disk
+from jepsen.network import Network
+from jepsen.node import CLIENT_PORT, CONTROLLER_PORT, Node
+from jepsen.targets import Target
+from kraft.client.connection import connect
+from kraft.world.real import RealWorld
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+NODES = (1, 2, 3, 4, 5)
+SETTINGS = {
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    "controller.quorum.election.timeout.ms": "600",
+    "controller.quorum.fetch.timeout.ms": "1500",
+    "replica.lag.time.max.ms": "4000",
+    "group.initial.rebalance.delay.ms": "100",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "auto.create.topics.enable": "false",
+}
+
+
+class Cluster:
+    """Every node is broker, controller and voter (dynamic, KIP-853) in the beginning."""
+
+    def __init__(
+        self, target: Target, scratch: Path, logs: Path, *, settings: Mapping[str, str], nodes: Sequence[int] = NODES, disk: str = "ext4", seed: int = 0
+    ) -> None:
+        self.target = target
+        self.network = Network(nodes)
+        chance = random.Random(seed)
+        self.directory_ids = {node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes}
+        self.nodes = {node: Node(node, target, self.network, Disk(scratch / f"n{node}", disk), logs) for node in nodes}
+        self.settings = {**SETTINGS, **settings}
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes.values())
+
+    def start(self) -> None:
+        """Format every disk, start every node, wait until all serve. Raises NodeFailed."""
+        voters = [f"{node.number}@{node.host}:{CONTROLLER_PORT}:{self.directory_ids[node.number]}" for node in self.nodes.values()]
+
+        def first_start(node: Node) -> None:
+            node.properties_path.write_text("".join(f"{key}={value}\n" for key, value in self._properties(node).items()))
+            node.format(CLUSTER_ID, voters)
+            node.launch()
+
+        with ThreadPoolExecutor(2) as starters:
+            list(starters.map(first_start, self.nodes.values()))
+        for node in self.nodes.values():
+            node.await_ready()
+
+    def _properties(self, node: Node) -> dict[str, str]:
+        listeners = f"PLAINTEXT://{node.host}:{CLIENT_PORT},CONTROLLER://{node.host}:{CONTROLLER_PORT}"
+        return {
+            **self.settings,
+            "node.id": str(node.number),
+            "log.dirs": str(node.data),
+            "listeners": listeners,
+            "advertised.listeners": listeners,
+            "controller.quorum.bootstrap.servers": ",".join(f"{each.host}:{CONTROLLER_PORT}" for each in self.nodes.values()),
+        }
+
+    def heal(self) -> list[int]:
+        """Whatever was done to it is taken back, and every node runs; returns those that had to be started."""
+        self.network.heal_all()
+        started = []
+        for node in self.nodes.values():
+            node.disk.empty()
+            node.resume()
+            if not node.alive:
+                node.launch()
+                started.append(node.number)
+        return started
+
+    def kill(self) -> None:
+        for node in self.nodes.values():
+            node.kill()
+
+    def ask(self, node: int, request: Any, timeout: float = 5.0) -> Any:
+        """What one node answers to a request in the newest version both know. Raises TimeoutError, OSError, KraftError."""
+
+        async def call() -> Any:
+            with trio.fail_after(timeout):
+                async with connect(RealWorld(log_sink=lambda event: None), self.nodes[node].host, CLIENT_PORT) as connection:
+                    return await connection.call(request)
+
+        try:
+            return trio.run(call)
+        except trio.TooSlowError:
+            raise TimeoutError(f"node {node} does not answer within {timeout:g} s") from None

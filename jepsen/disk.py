@@ -1,0 +1,113 @@
+"""The disk of one node: ext4 (or XFS) in a file that is mounted by loop, so that power can fail on it.
+
+Power loss is the file system's own shutdown ioctl with "do not flush": from then on nothing reaches the disk; unmounted and mounted again it holds
+what was synced, and of the rest whatever the journal had by chance. Metadata is committed to the journal only every five minutes (`commit=300`), so
+that forgetting a sync shows. The file lies on a tmpfs of its own, whose size is the disk below the disk: shrink it to what it holds, and the kernel's
+writes to the loop device fail, which is how a sync fails with EIO once and then succeeds without having written (`break_writes`).
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+import time
+from pathlib import Path
+
+from jepsen.sandbox import run
+
+SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN
+WITHOUT_FLUSH = 2  # EXT4_GOING_FLAGS_NOLOGFLUSH, XFS_FSOP_GOING_FLAGS_NOLOGFLUSH
+SIZE_MB = 512
+UNMOUNT_SECONDS_MAX = 20.0
+FILLER = ".jepsen-filler"
+
+
+class Disk:
+    """`mount_point` is where the node's data goes."""
+
+    def __init__(self, directory: Path, kind: str = "ext4", size_mb: int = SIZE_MB) -> None:
+        self.kind = kind
+        self.size_mb = size_mb
+        self.backing = directory / "backing"
+        self.image = self.backing / "image"
+        self.mount_point = directory / "disk"
+        for each in (self.backing, self.mount_point):
+            each.mkdir(parents=True)
+        run("mount", "-t", "tmpfs", "-o", f"size={size_mb + 64}m", "tmpfs", str(self.backing))
+        self.image.touch()
+        os.truncate(self.image, size_mb << 20)
+        run(*(("mkfs.ext4", "-q", "-F") if kind == "ext4" else ("mkfs.xfs", "-q")), str(self.image))
+        self.mount()
+
+    def mount(self) -> None:
+        run("mount", "-t", self.kind, "-o", "loop,commit=300" if self.kind == "ext4" else "loop", str(self.image), str(self.mount_point))
+
+    def unmount(self) -> None:
+        """Every process that had files there is gone, or nearly: the kernel is given a while."""
+        deadline = time.monotonic() + UNMOUNT_SECONDS_MAX
+        while True:
+            try:
+                run("umount", str(self.mount_point))
+                return
+            except RuntimeError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def lose_power(self) -> None:
+        """From now on nothing is written. The node has to be killed, and the disk mounted again."""
+        descriptor = os.open(self.mount_point, os.O_RDONLY)
+        try:
+            fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", WITHOUT_FLUSH))
+        finally:
+            os.close(descriptor)
+
+    def remount(self) -> None:
+        self.unmount()
+        self.mount()
+
+    def fill(self) -> None:
+        """Leave no block free."""
+        descriptor = os.open(self.mount_point / FILLER, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            for size in (1 << 20, 4096):
+                self._fill_with(descriptor, bytes(size))
+        finally:
+            os.close(descriptor)
+
+    @staticmethod
+    def _fill_with(descriptor: int, chunk: bytes) -> None:
+        while True:
+            try:
+                if os.write(descriptor, chunk) < len(chunk):
+                    return
+            except OSError as error:
+                if error.errno != errno.ENOSPC:
+                    raise
+                return
+
+    def free_bytes(self) -> int:
+        found = os.statvfs(self.mount_point)
+        return found.f_bavail * found.f_frsize
+
+    def empty(self) -> None:
+        (self.mount_point / FILLER).unlink(missing_ok=True)
+
+    def break_writes(self) -> None:
+        """What the kernel writes to a part of the device that was never written fails: syncs see EIO, once."""
+        used = os.statvfs(self.backing)
+        held = (used.f_blocks - used.f_bfree) * used.f_frsize
+        run("mount", "-o", f"remount,size={held}", str(self.backing))
+
+    def mend_writes(self) -> None:
+        run("mount", "-o", f"remount,size={self.size_mb + 64}m", str(self.backing))
+
+    def failed(self) -> bool:
+        """Whether the device has refused a write since it was last made (the kernel counts them for ext4)."""
+        device = run("findmnt", "-n", "-o", "SOURCE", str(self.mount_point)).strip()
+        counter = Path("/sys/fs/ext4") / Path(device).name / "errors_count"
+        if counter.exists() and int(counter.read_text()) > 0:
+            return True
+        return not os.access(self.mount_point, os.W_OK)

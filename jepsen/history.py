@@ -1,0 +1,133 @@
+"""One file a run: what clients did and saw, what was done to the cluster, and what the cluster said of itself.
+
+The lines of clients and faults are those of the shared checker (`kraft/testing/checker/history.py`), so that simulated and real runs are judged
+alike. Three kinds of line are added here: `run` (first: what was run and how), `sample` (who led what, at a moment) and `power_loss` (which disks
+lost what was not synced, and when). Times are seconds since the run's beginning.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+from kraft.testing.checker.history import History, from_line, to_line
+from kraft.testing.checker.operations import Operation
+
+SomeOperation = TypeVar("SomeOperation", bound=Operation)
+
+
+@dataclass(slots=True, kw_only=True)
+class RunFacts:
+    """How a run was made; enough to make it again."""
+
+    target: str
+    workload: str
+    plan: str
+    seed: int
+    seconds: float
+    flush: bool
+    unclean: bool = False
+    machine: str = "namespaces"
+    version: str = ""
+
+
+@dataclass(slots=True, kw_only=True)
+class Sample:
+    """What the cluster said at one moment: the quorum's leader and epoch; of each partition leader, leader epoch, in-sync set, replicas."""
+
+    at: float
+    controller: int = -1
+    controller_epoch: int = -1
+    partitions: dict[str, tuple[int, int, list[int], list[int]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True, kw_only=True)
+class PowerLoss:
+    """From `at` on these nodes have only what they had synced."""
+
+    at: float
+    nodes: list[int]
+
+
+@dataclass(slots=True)
+class RunHistory:
+    """A file, read."""
+
+    facts: RunFacts
+    operations: History
+    samples: list[Sample]
+    power_losses: list[PowerLoss]
+
+
+class Recorder:
+    """Writes the file while the run goes on. Used by many threads."""
+
+    def __init__(self, path: Path, facts: RunFacts) -> None:
+        self._started = time.monotonic()
+        self._lock = threading.Lock()
+        self._file: TextIO = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by close().
+        self._open: dict[int, Operation] = {}
+        self.acknowledged: dict[str, float] = {}
+        self.polled: set[str] = set()
+        self._write("run", asdict(facts))
+
+    def now(self) -> float:
+        return time.monotonic() - self._started
+
+    def begin(self, operation: SomeOperation) -> SomeOperation:
+        """An operation that is under way; it is written when it is done, or at the end."""
+        with self._lock:
+            self._open[id(operation)] = operation
+        return operation
+
+    def done(self, operation: Operation) -> None:
+        """It ended, well or badly, or needed no time."""
+        with self._lock:
+            self._open.pop(id(operation), None)
+            self._file.write(to_line(operation) + "\n")
+
+    def sample(self, sample: Sample) -> None:
+        with self._lock:
+            self._write("sample", asdict(sample))
+
+    def power_loss(self, nodes: list[int]) -> None:
+        with self._lock:
+            self._write("power_loss", asdict(PowerLoss(at=self.now(), nodes=nodes)))
+
+    def close(self) -> None:
+        """What is still open is written as it is: nobody answered."""
+        with self._lock:
+            for operation in self._open.values():
+                self._file.write(to_line(operation) + "\n")
+            self._open.clear()
+            self._file.close()
+
+    def _write(self, kind: str, fields: dict[str, Any]) -> None:
+        self._file.write(json.dumps({"op": kind, **fields}, separators=(",", ":")) + "\n")
+
+
+def load(path: Path) -> RunHistory:
+    """Raises ValueError for a file that is no history, OSError for one that cannot be read."""
+    facts: RunFacts | None = None
+    found = RunHistory(RunFacts(target="", workload="", plan="", seed=0, seconds=0, flush=True), History(), [], [])
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            fields = json.loads(line)
+            kind = fields.pop("op", "")
+            if kind == "run":
+                facts = RunFacts(**fields)
+            elif kind == "sample":
+                found.samples.append(Sample(**{**fields, "partitions": {name: tuple(value) for name, value in fields["partitions"].items()}}))
+            elif kind == "power_loss":
+                found.power_losses.append(PowerLoss(**fields))
+            else:
+                found.operations.add(from_line(line))
+    if facts is None:
+        raise ValueError(f"{path} has no line that says what was run")
+    found.facts = facts
+    found.operations.operations.sort(key=lambda operation: operation.began)
+    return RunHistory(facts, History(found.operations.operations), found.samples, found.power_losses)

@@ -1,0 +1,66 @@
+"""A fault under way, and what faults are made from: the cluster, who has which role in it, and chance."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jepsen.db import Cluster
+from jepsen.history import Recorder
+from jepsen.observer import Observer
+
+NETWORK = 0  # Stands for the network among the busy.
+
+
+@dataclass(slots=True, kw_only=True)
+class Injection:
+    """`end` takes the fault back and says whether it bit. `busy` are nodes (or NETWORK) that no other fault may touch meanwhile."""
+
+    kind: str
+    role: str
+    busy: frozenset[int]
+    end: Callable[[], bool]
+
+
+class NotNow(Exception):
+    """The fault has nobody to be done to at the moment."""
+
+
+@dataclass(slots=True)
+class Context:
+    cluster: Cluster
+    observer: Observer
+    recorder: Recorder
+    chance: random.Random
+    group: str = ""
+    busy: set[int] = field(default_factory=set)
+
+    def free(self) -> list[int]:
+        """Nodes that run and that no fault is at."""
+        return [number for number, node in self.cluster.nodes.items() if node.alive and not node.paused and number not in self.busy]
+
+    def pick(self, role: str) -> int:
+        """A node with a role: leader, follower, controller, voter, coordinator, any. Raises NotNow."""
+        free = self.free()
+        sample = self.observer.latest
+        partitions = [sample.partitions[name] for name in sorted(sample.partitions)]
+        candidates: list[int] = free
+        if role == "leader":
+            candidates = sorted({leader for leader, _, _, _ in partitions})
+        elif role == "follower":
+            candidates = sorted({node for leader, _, isr, _ in partitions for node in isr if node != leader})
+        elif role == "controller":
+            candidates = [sample.controller]
+        elif role == "voter":
+            candidates = [node for node in free if node != sample.controller]
+        elif role == "coordinator":
+            candidates = [self.observer.coordinator(self.group)]
+        candidates = [node for node in candidates if node in free]
+        if not candidates:
+            raise NotNow(f"no {role} is free")
+        return self.chance.choice(candidates)
+
+    def need_network(self) -> None:
+        if NETWORK in self.busy:
+            raise NotNow("the network has a fault already")

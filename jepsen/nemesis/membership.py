@@ -1,0 +1,77 @@
+"""What administrators do: leaders move, replicas move, voters come and go. It bit if the cluster said yes."""
+
+from __future__ import annotations
+
+from jepsen.nemesis.injection import Context, Injection, NotNow
+from jepsen.node import CONTROLLER_PORT
+from jepsen.observer import FAILURES
+from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
+from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+
+ASK_SECONDS_MAX = 8.0
+
+
+def ask(context: Context, request: object) -> object:
+    """Of any node that is free. Raises NotNow when it does not answer: nothing is known, and nothing depends on it."""
+    try:
+        return context.cluster.ask(context.pick("any"), request, ASK_SECONDS_MAX)
+    except FAILURES as problem:
+        raise NotNow(f"nobody answers: {problem}") from problem
+
+
+def transfer(context: Context) -> Injection:
+    """Every partition goes to its preferred leader."""
+    ask(context, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
+    return Injection(kind="preferred-leaders", role="", busy=frozenset(), end=lambda: True)
+
+
+def reassign(context: Context) -> Injection:
+    """One partition gets another set of replicas, while clients use it."""
+    sample = context.observer.latest
+    if not sample.partitions:
+        raise NotNow("no partition is known")
+    name = context.chance.choice(sorted(sample.partitions))
+    topic, _, index = name.rpartition("-")
+    replicas = context.chance.sample(sorted(context.cluster.nodes), len(sample.partitions[name][3]))
+    partition = ReassignablePartition(partition_index=int(index), replicas=replicas)
+    request = AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[ReassignableTopic(name=topic, partitions=[partition])])
+    answer = ask(context, request)
+    code = answer.error_code or answer.responses[0].partitions[0].error_code  # type: ignore[attr-defined]
+    return Injection(kind="reassign", role=f"{name} to {replicas}", busy=frozenset(), end=lambda: code == 0)
+
+
+def voter_leaves(context: Context) -> Injection:
+    """One voter less (the active controller, at times); at the end it is one again."""
+    quorum = context.observer.quorum()
+    if quorum is None or len(quorum.current_voters) < len(context.cluster.nodes):
+        raise NotNow("not every node is a voter")
+    voter = context.chance.choice([each for each in quorum.current_voters if each.replica_id in context.free()] or [None])
+    if voter is None:
+        raise NotNow("no voter is free")
+    number, directory = voter.replica_id, voter.replica_directory_id
+    answer = ask(context, RemoveRaftVoterRequest(voter_id=number, voter_directory_id=directory))
+    if answer.error_code:  # type: ignore[attr-defined]
+        raise NotNow(f"the voter is not let go: {answer.error_message}")  # type: ignore[attr-defined]
+
+    def end() -> bool:
+        rejoin(context, number, directory)
+        return True
+
+    return Injection(kind="voter-leaves", role=f"n{number}", busy=frozenset(), end=end)
+
+
+def rejoin(context: Context, number: int, directory: bytes) -> bool:
+    """Whether the voter was taken back; a quorum without it goes on all the same."""
+    listeners = [Listener(name="CONTROLLER", host=context.cluster.nodes[number].host, port=CONTROLLER_PORT)]
+    request = AddRaftVoterRequest(timeout_ms=5000, voter_id=number, voter_directory_id=directory, listeners=listeners)
+    try:
+        answer = ask(context, request)
+    except NotNow:
+        return False
+    return bool(answer.error_code == 0)  # type: ignore[attr-defined]

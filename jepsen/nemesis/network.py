@@ -1,0 +1,117 @@
+"""Partitions of every shape, lost frames, a slow network. A cut bit if the switch dropped frames for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from jepsen.nemesis.injection import NETWORK, Context, Injection
+from jepsen.network import CLIENTS, Pair
+
+
+def between(some: Sequence[int], others: Sequence[int]) -> list[Pair]:
+    """Both ways."""
+    return [pair for a in some for b in others if a != b for pair in ((a, b), (b, a))]
+
+
+def cut(context: Context, kind: str, role: str, pairs: Sequence[Pair]) -> Injection:
+    network = context.cluster.network
+    chosen = sorted(set(pairs))
+    network.cut(chosen)
+
+    def end() -> bool:
+        dropped = network.dropped(chosen)
+        network.heal(chosen)
+        return dropped > 0
+
+    return Injection(kind=kind, role=role, busy=frozenset({NETWORK}), end=end)
+
+
+def isolate(role: str, clients: bool = False) -> Callable[[Context], Injection]:
+    """One node from all others; with `clients` from them, too."""
+
+    def begin(context: Context) -> Injection:
+        context.need_network()
+        node = context.pick(role)
+        others = [each for each in context.cluster.nodes if each != node] + ([CLIENTS] if clients else [])
+        return cut(context, "isolate", f"{role} n{node}", between([node], others))
+
+    return begin
+
+
+def halves(context: Context) -> Injection:
+    """Two and three; the clients see all."""
+    context.need_network()
+    nodes = sorted(context.cluster.nodes)
+    context.chance.shuffle(nodes)
+    some, others = nodes[: len(nodes) // 2], nodes[len(nodes) // 2 :]
+    return cut(context, "halves", f"{sorted(some)} from {sorted(others)}", between(some, others))
+
+
+def bridge(context: Context) -> Injection:
+    """Two groups that only one node in the middle reaches both of."""
+    context.need_network()
+    nodes = sorted(context.cluster.nodes)
+    context.chance.shuffle(nodes)
+    middle, rest = nodes[0], nodes[1:]
+    some, others = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+    return cut(context, "bridge", f"{sorted(some)} from {sorted(others)}, n{middle} between", between(some, others))
+
+
+def ring(context: Context) -> Injection:
+    """Everybody sees a majority, and no two the same one: each node reaches its neighbours on a ring."""
+    context.need_network()
+    nodes = sorted(context.cluster.nodes)
+    context.chance.shuffle(nodes)
+    count = len(nodes)
+    pairs = [(a, b) for i, a in enumerate(nodes) for j, b in enumerate(nodes) if a != b and min((i - j) % count, (j - i) % count) > 1]
+    return cut(context, "ring", f"{nodes}", pairs)
+
+
+def one_way(role: str, outgoing: bool) -> Callable[[Context], Injection]:
+    """What a node says is heard by no other node, or what they say not by it. Clients are not concerned."""
+
+    def begin(context: Context) -> Injection:
+        context.need_network()
+        node = context.pick(role)
+        others = [each for each in context.cluster.nodes if each != node]
+        pairs = [(node, each) if outgoing else (each, node) for each in others]
+        return cut(context, "mute" if outgoing else "deaf", f"{role} n{node}", pairs)
+
+    return begin
+
+
+def link(context: Context) -> Injection:
+    """One direction of one link, from the active controller to a leader if they are two."""
+    context.need_network()
+    source, target = context.chance.sample(sorted(context.cluster.nodes), 2)
+    return cut(context, "link", f"n{source} to n{target}", [(source, target)])
+
+
+def clients_only(context: Context) -> Injection:
+    """The clients lose a leader that the cluster has no reason to depose."""
+    context.need_network()
+    node = context.pick("leader")
+    return cut(context, "clients", f"leader n{node}", between([node], [CLIENTS]))
+
+
+def loss(context: Context) -> Injection:
+    """A share of the frames between two nodes and all others is lost."""
+    context.need_network()
+    network = context.cluster.network
+    chosen = sorted(set(between(context.chance.sample(sorted(context.cluster.nodes), 2), [*context.cluster.nodes, CLIENTS])))
+    before = network.lost()
+    network.lose(chosen)
+
+    def end() -> bool:
+        network.lose_no_more(chosen)
+        return network.lost() > before
+
+    return Injection(kind="loss", role="", busy=frozenset({NETWORK}), end=end)
+
+
+def slow(context: Context) -> Injection:
+    """What leaves one node passes a narrow place: queues form and answers are late."""
+    node = context.pick("leader")
+    network = context.cluster.network
+    network.throttle(node, 256)
+    return Injection(kind="slow-network", role=f"leader n{node}", busy=frozenset({node}), end=lambda: network.throttle_no_more(node) > 0)

@@ -1,0 +1,106 @@
+"""Which faults come when. A plan is a list of steps or a mixture drawn from a seed; every fault has a name to be called by."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from jepsen.nemesis import disk, membership, network, process
+from jepsen.nemesis.injection import Context, Injection
+
+Begin = Callable[[Context], Injection]
+
+FAULTS: dict[str, Begin] = {
+    "isolate-leader": network.isolate("leader"),
+    "isolate-leader-and-clients": network.isolate("leader", clients=True),
+    "isolate-controller": network.isolate("controller"),
+    "isolate-coordinator": network.isolate("coordinator"),
+    "halves": network.halves,
+    "bridge": network.bridge,
+    "ring": network.ring,
+    "mute-leader": network.one_way("leader", outgoing=True),
+    "deaf-leader": network.one_way("leader", outgoing=False),
+    "mute-controller": network.one_way("controller", outgoing=True),
+    "deaf-controller": network.one_way("controller", outgoing=False),
+    "mute-follower": network.one_way("follower", outgoing=True),
+    "clients": network.clients_only,
+    "loss": network.loss,
+    "slow-network": network.slow,
+    "kill-leader": process.kill("leader"),
+    "kill-controller": process.kill("controller"),
+    "kill-coordinator": process.kill("coordinator"),
+    "kill-follower": process.kill("follower"),
+    "kill-majority": process.kill_many(lambda count: count // 2 + 1),
+    "kill-all": process.kill_many(lambda count: count),
+    "pause-leader": process.pause("leader"),
+    "pause-controller": process.pause("controller"),
+    "pause-follower": process.pause("follower"),
+    "slow-processor": process.slow_processor,
+    "leave": process.leave,
+    "power-one": disk.power(lambda count: 1, "leader"),
+    "power-controller": disk.power(lambda count: 1, "controller"),
+    "power-majority": disk.power(lambda count: count // 2 + 1),
+    "power-all": disk.power(lambda count: count),
+    "disk-full": disk.full,
+    "disk-broken": disk.broken,
+    "preferred-leaders": membership.transfer,
+    "reassign": membership.reassign,
+    "voter-leaves": membership.voter_leaves,
+}
+NEED_FLUSH = frozenset({"power-majority", "power-all"})
+"""Without flush.messages=1 these may take acknowledged records, as Kafka's promise says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Begin a fault, hold it, end it, and wait."""
+
+    fault: str
+    hold: float
+    rest: float
+
+
+NAMED: dict[str, tuple[Step, ...]] = {
+    "calm": (),
+    "power-all": (Step(fault="power-all", hold=0.2, rest=7.0), Step(fault="kill-leader", hold=1.0, rest=2.0)),
+    "power": (
+        Step(fault="power-one", hold=0.5, rest=3.0), Step(fault="power-majority", hold=0.5, rest=5.0), Step(fault="power-controller", hold=0.5, rest=3.0),
+        Step(fault="power-all", hold=0.5, rest=6.0),
+    ),
+    "first": (
+        Step(fault="isolate-leader", hold=4.0, rest=1.0), Step(fault="kill-leader", hold=1.0, rest=1.0), Step(fault="power-all", hold=0.2, rest=6.0),
+        Step(fault="mute-leader", hold=4.0, rest=1.0), Step(fault="pause-controller", hold=4.0, rest=1.0),
+    ),
+    "partitions": tuple(
+        Step(fault=name, hold=5.0, rest=1.5)
+        for name in ("isolate-leader", "halves", "mute-leader", "bridge", "deaf-leader", "ring", "isolate-controller", "clients", "mute-controller", "loss")
+    ),
+    "zombie": tuple(Step(fault=name, hold=6.0, rest=1.5) for name in ("isolate-leader", "pause-leader", "mute-leader", "deaf-leader")),
+    "broken-disk": (Step(fault="disk-broken", hold=3.0, rest=4.0),),
+    "full-disk": (Step(fault="disk-full", hold=3.0, rest=3.0),),
+    "membership": tuple(
+        Step(fault=name, hold=2.0, rest=1.0)
+        for name in ("reassign", "voter-leaves", "kill-controller", "leave", "preferred-leaders", "reassign", "kill-leader")
+    ),
+    "kills": tuple(
+        Step(fault=name, hold=1.0, rest=2.0) for name in ("kill-leader", "kill-controller", "kill-coordinator", "kill-majority", "kill-follower", "kill-all")
+    ),
+}  # fmt: skip
+
+
+def swarm(chance: random.Random, flush: bool) -> Iterator[Step]:
+    """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a while."""
+    names = sorted(set(FAULTS) - (frozenset() if flush else NEED_FLUSH))
+    chosen = chance.sample(names, chance.randint(3, 8))
+    while True:
+        yield Step(fault=chance.choice(chosen), hold=chance.uniform(0.3, 6.0), rest=chance.choice((0.0, 0.3, 1.0, 3.0)))
+
+
+def steps(plan: str, chance: random.Random, flush: bool) -> Iterator[Step]:
+    """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan too."""
+    if plan == "swarm":
+        yield from swarm(chance, flush)
+    fixed = NAMED[plan] if plan in NAMED else (Step(fault=plan, hold=4.0, rest=2.0),) if FAULTS[plan] else ()
+    while fixed:
+        yield from fixed

@@ -1,0 +1,76 @@
+"""Carries a plan out: begins faults, holds them, ends them, and writes down whether each bit."""
+
+from __future__ import annotations
+
+import threading
+import traceback
+
+from jepsen.nemesis.injection import Context, Injection, NotNow
+from jepsen.nemesis.plans import FAULTS, Step, steps
+from kraft.testing.checker.operations import INFO, OK, FaultInjected, Unexpected
+
+OVERLAP_CHANCE = 0.35
+
+
+class Nemesis:
+    """A thread. At most two faults at once, never two at the same node."""
+
+    def __init__(self, context: Context, plan: str, flush: bool) -> None:
+        self._context = context
+        self._steps = steps(plan, context.chance, flush)
+        self._overlap = plan == "swarm"
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="nemesis")
+        self._under_way: list[tuple[float, Injection, FaultInjected]] = []
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends what is under way; returns when the cluster is whole as far as the nemesis is concerned."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for step in self._steps:
+                if self._stopped.is_set():
+                    break
+                self._step(step)
+            self._stopped.wait()
+            self._end_until(float("inf"))
+        except Exception:  # noqa: BLE001 - a nemesis that dies leaves a calm run that proves nothing: say so.
+            now = self._context.recorder.now()
+            self._context.recorder.done(Unexpected(process="nemesis", began=now, ended=now, outcome=OK, what=traceback.format_exc()))
+
+    def _step(self, step: Step) -> None:
+        self._begin(step)
+        alone = not self._overlap or len(self._under_way) > 1 or self._context.chance.random() > OVERLAP_CHANCE
+        if alone:
+            while self._under_way and not self._stopped.wait(0.05):
+                self._end_until(self._context.recorder.now())
+        else:
+            self._stopped.wait(min(step.hold, 1.0))
+            self._end_until(self._context.recorder.now())
+        self._stopped.wait(step.rest)
+
+    def _begin(self, step: Step) -> None:
+        recorder = self._context.recorder
+        fault = FaultInjected(process="nemesis", began=recorder.now(), kind=step.fault, bit=False)
+        try:
+            injection = FAULTS[step.fault](self._context)
+        except NotNow:
+            self._stopped.wait(0.2)
+            return
+        fault.role = injection.role
+        self._context.busy |= injection.busy
+        self._under_way.append((recorder.now() + step.hold, injection, recorder.begin(fault)))
+
+    def _end_until(self, now: float) -> None:
+        for entry in [each for each in self._under_way if each[0] <= now]:
+            self._under_way.remove(entry)
+            _, injection, fault = entry
+            fault.bit = injection.end()
+            self._context.busy -= injection.busy
+            fault.outcome, fault.ended = (OK if fault.bit else INFO), self._context.recorder.now()
+            self._context.recorder.done(fault)

@@ -1,0 +1,123 @@
+"""The network of a cluster: one namespace per node and one for the switch that joins them, whose firewall cuts any ordered pair of hosts.
+
+A cut is a pair (from, to) in a set of the bridge family's firewall: frames from the one to the other are dropped, nothing else is. So every shape of
+partition is a set of pairs, one-way cuts included, and it is set in one command. The switch counts the frames it dropped for each pair; a cut that
+dropped none did not bite. Loss works alike, with a chance. Addresses: node n has 10.77.0.n, clients (the harness's own namespace) have 10.77.0.100.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from jepsen.sandbox import run
+
+CLIENTS = 100
+PREFIX = "10.77.0."
+SWITCH = "switch"
+RULES = """
+table bridge jepsen {
+  set cut { type ipv4_addr . ipv4_addr; counter; }
+  set lossy { type ipv4_addr . ipv4_addr; counter; }
+  counter lost { }
+  chain forward {
+    type filter hook forward priority 0; policy accept;
+    ip saddr . ip daddr @cut drop
+    ip saddr . ip daddr @lossy numgen random mod 100 < PERCENT counter name lost drop
+  }
+}
+"""
+
+Pair = tuple[int, int]
+
+
+def address(host: int) -> str:
+    """Of a node, or of CLIENTS."""
+    return f"{PREFIX}{host}"
+
+
+class Network:
+    """Made inside the sandbox; goes with it."""
+
+    def __init__(self, nodes: Iterable[int], loss_percent: int = 20) -> None:
+        self.nodes = tuple(nodes)
+        run("ip", "netns", "add", SWITCH)
+        run("ip", "-n", SWITCH, "link", "add", "br0", "type", "bridge")
+        run("ip", "-n", SWITCH, "link", "set", "br0", "up")
+        for node in self.nodes:
+            self._attach(node)
+        run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "clients", "netns", SWITCH)
+        run("ip", "-n", SWITCH, "link", "set", "clients", "master", "br0", "up")
+        run("ip", "addr", "add", f"{address(CLIENTS)}/24", "dev", "eth0")
+        run("ip", "link", "set", "eth0", "up")
+        self._nft(RULES.replace("PERCENT", str(loss_percent)))
+
+    def _attach(self, node: int) -> None:
+        name = f"n{node}"
+        run("ip", "netns", "add", name)
+        run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"v{node}", "netns", SWITCH)
+        run("ip", "-n", SWITCH, "link", "set", f"v{node}", "master", "br0", "up")
+        run("ip", "-n", name, "addr", "add", f"{address(node)}/24", "dev", "eth0")
+        for device in ("eth0", "lo"):
+            run("ip", "-n", name, "link", "set", device, "up")
+
+    def enter(self, node: int) -> list[str]:
+        """The head of a command line that runs in the node's namespace, as the same process."""
+        return ["nsenter", f"--net=/run/netns/n{node}"]
+
+    def cut(self, pairs: Iterable[Pair]) -> None:
+        """Drop what goes from the first to the second host of each pair, in addition to what is cut already."""
+        self._change("add", "cut", pairs)
+
+    def heal(self, pairs: Iterable[Pair]) -> None:
+        self._change("delete", "cut", pairs)
+
+    def lose(self, pairs: Iterable[Pair]) -> None:
+        """Drop a share of the frames between each pair."""
+        self._change("add", "lossy", pairs)
+
+    def lose_no_more(self, pairs: Iterable[Pair]) -> None:
+        self._change("delete", "lossy", pairs)
+
+    def heal_all(self) -> None:
+        self._nft("flush set bridge jepsen cut\nflush set bridge jepsen lossy\n")
+
+    def dropped(self, pairs: Iterable[Pair]) -> int:
+        """Frames dropped since each pair was cut."""
+        wanted = {(address(source), address(target)) for source, target in pairs}
+        listing = json.loads(self._nft_output("-j", "list", "set", "bridge", "jepsen", "cut"))
+        elements = next(entry["set"] for entry in listing["nftables"] if "set" in entry).get("elem", [])
+        return sum(each["elem"]["counter"]["packets"] for each in elements if tuple(each["elem"]["val"]["concat"]) in wanted)
+
+    def lost(self) -> int:
+        """Frames lost by chance since the beginning."""
+        listing = json.loads(self._nft_output("-j", "list", "counter", "bridge", "jepsen", "lost"))
+        return int(next(entry["counter"]["packets"] for entry in listing["nftables"] if "counter" in entry))
+
+    def throttle(self, node: int, kbit: int) -> None:
+        """Limit what leaves a node to `kbit` per second: queues form, and answers are late."""
+        run("tc", "-n", f"n{node}", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{kbit}kbit", "burst", "16k", "latency", "400ms")
+
+    def throttle_no_more(self, node: int) -> int:
+        """Returns how many frames were delayed or dropped."""
+        counted = json.loads(run("tc", "-s", "-j", "-n", f"n{node}", "qdisc", "show", "dev", "eth0"))
+        run("tc", "-n", f"n{node}", "qdisc", "del", "dev", "eth0", "root")
+        return sum(int(each.get("overlimits", 0)) + int(each.get("drops", 0)) for each in counted)
+
+    def _change(self, verb: str, name: str, pairs: Iterable[Pair]) -> None:
+        elements = ", ".join(f"{address(source)} . {address(target)}" for source, target in sorted(set(pairs)))
+        if elements:
+            self._nft(f"{verb} element bridge jepsen {name} {{ {elements} }}\n")
+
+    def _nft(self, script: str) -> None:
+        run("nsenter", f"--net=/run/netns/{SWITCH}", "nft", "-f", "-", stdin=script)
+
+    def _nft_output(self, *arguments: str) -> str:
+        return run("nsenter", f"--net=/run/netns/{SWITCH}", "nft", *arguments)
+
+
+def namespaces() -> list[str]:
+    """Names of network namespaces that this mount namespace knows."""
+    folder = Path("/run/netns")
+    return sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []

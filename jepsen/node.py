@@ -1,0 +1,146 @@
+"""One node: a process over a disk in a network namespace. It can be started, stopped, killed, paused, and lose its power."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from jepsen.disk import Disk
+from jepsen.network import Network, address
+from jepsen.sandbox import run
+from jepsen.targets import Target
+
+CLIENT_PORT = 9092
+CONTROLLER_PORT = 9093
+STOP_SECONDS_MAX = 40.0
+
+
+class NodeFailed(Exception):
+    """It ended, or did not serve in time. Carries the end of its log."""
+
+
+class Node:
+    """Made stopped. Not for use by several threads at once: the nemesis is one."""
+
+    def __init__(self, number: int, target: Target, network: Network, disk: Disk, logs: Path) -> None:
+        self.number = number
+        self.target = target
+        self.network = network
+        self.disk = disk
+        self.log_path = logs / f"node-{number}.log"
+        self.properties_path = logs / f"node-{number}.properties"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.paused = False
+        self.preload: Mapping[str, str] = {}
+
+    @property
+    def host(self) -> str:
+        return address(self.number)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.host}:{CLIENT_PORT}"
+
+    @property
+    def data(self) -> Path:
+        return self.disk.mount_point / "data"
+
+    @property
+    def alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def format(self, cluster_id: str, voters: list[str]) -> None:
+        done = subprocess.run(
+            self.target.format(self.properties_path, cluster_id, voters),
+            cwd=self.target.directory(), env={**os.environ, **self.target.environment()}, capture_output=True, text=True, timeout=120, check=False,
+        )
+        if done.returncode != 0:
+            raise NodeFailed(f"node {self.number} cannot be formatted: {done.stdout}{done.stderr}")
+        if not self.target.format_is_durable:
+            run("sync", "--file-system", str(self.disk.mount_point))
+
+    def launch(self) -> None:
+        """Start the process, and do not wait for it."""
+        assert not self.alive, f"node {self.number} runs already"
+        command = [*self.network.enter(self.number), *self.target.serve(self.properties_path)]
+        environment = {**os.environ, **self.target.environment(), **self.preload}
+        with open(self.log_path, "ab") as log:
+            log.write(f"--- start at {time.strftime('%H:%M:%S')}\n".encode())
+            log.flush()
+            self.process = subprocess.Popen(command, cwd=self.target.directory(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.paused = False
+
+    def await_ready(self) -> None:
+        """Wait until it accepts clients. Raises NodeFailed."""
+        deadline = time.monotonic() + self.target.ready_seconds_max
+        while time.monotonic() < deadline:
+            if not self.alive:
+                raise NodeFailed(f"node {self.number} ended with {self.process and self.process.returncode}:\n{self.log_tail()}")
+            try:
+                socket.create_connection((self.host, CLIENT_PORT), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise NodeFailed(f"node {self.number} does not serve within {self.target.ready_seconds_max:g} s:\n{self.log_tail()}")
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash of the process. Nothing happens when it is dead."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(STOP_SECONDS_MAX)
+        self.paused = False
+
+    def stop(self) -> int:
+        """SIGTERM, and SIGKILL if it does not end in time; returns the exit code."""
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise NodeFailed(f"node {self.number} did not stop within {STOP_SECONDS_MAX:g} s:\n{self.log_tail()}") from None
+
+    def pause(self) -> None:
+        if self.alive:
+            assert self.process is not None
+            self.process.send_signal(signal.SIGSTOP)
+            self.paused = True
+
+    def resume(self) -> None:
+        if self.alive:
+            assert self.process is not None
+            self.process.send_signal(signal.SIGCONT)
+        self.paused = False
+
+    def processor_ticks(self) -> int:
+        """Processor time used so far, in ticks of the kernel."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    def log_tail(self, lines: int = 30) -> str:
+        return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+
+
+def lose_power(nodes: list[Node]) -> None:
+    """Of all of them at one moment: they stand still, their disks take nothing more, they are dead, and their disks are mounted again.
+
+    Standing still first is what makes it a moment: a node that saw its disk fail would say so to others, which a machine without power cannot.
+    """
+    for node in nodes:
+        node.pause()
+    for node in nodes:
+        node.disk.lose_power()
+    for node in nodes:
+        node.kill()
+    for node in nodes:
+        node.disk.remount()

@@ -1,0 +1,165 @@
+"""One run: a cluster is made, used, torn apart, healed, read, and judged."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from jepsen.checkers.verdict import Verdict, judge_file
+from jepsen.db import Cluster
+from jepsen.history import Recorder, RunFacts
+from jepsen.nemesis.injection import Context
+from jepsen.nemesis.runner import Nemesis
+from jepsen.node import NodeFailed
+from jepsen.observer import Observer
+from jepsen.targets import ROOT, Target
+from jepsen.workloads.client import SERVERS_COMMON, Client
+from jepsen.workloads.final import METADATA, compare_replicas, read_all, stuck
+from jepsen.workloads.workload import GROUP, PARTITIONS, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
+from kraft.testing.checker.operations import OK, Partition, Phase, Unexpected
+
+WARM_UP_ACKNOWLEDGED = 100
+WARM_UP_SECONDS_MAX = 60.0
+HEALED_LOAD_SECONDS = 2.0
+UNSEEN_SECONDS_MAX = 60.0
+JOIN_SECONDS_MAX = 60.0
+HISTORY = "history.jsonl"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """`rate` is records per second of each of the main producers; `flush` is flush.messages=1 for every log."""
+
+    workload: str = "queue"
+    plan: str = "swarm"
+    seed: int = 1
+    seconds: float = 30.0
+    rate: float = 150.0
+    flush: bool = True
+    disk: str = "ext4"
+
+
+def settings(options: Options) -> Mapping[str, str]:
+    """What a run sets beside what all share."""
+    return {"log.flush.interval.messages": "1"} if options.flush else {}
+
+
+class Run:
+    """`directory` gets the history, the nodes' logs and the report."""
+
+    def __init__(self, options: Options, target: Target, directory: Path, scratch: Path) -> None:
+        self.options = options
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self.cluster = Cluster(target, scratch, directory, settings=settings(options), disk=options.disk, seed=options.seed)
+        facts = RunFacts(
+            target=target.name, workload=options.workload, plan=options.plan, seed=options.seed, seconds=options.seconds, flush=options.flush,
+            unclean=options.workload in UNCLEAN, version=version(),
+        )  # fmt: skip
+        self._facts = facts
+
+    def execute(self) -> Verdict:
+        """Returns the verdict on what happened. Raises NodeFailed when the cluster does not even start."""
+        try:
+            self.cluster.start()
+            self._create_topic()
+            self.recorder = Recorder(self.directory / HISTORY, self._facts)
+            self.observer = Observer(self.cluster, self.recorder, [TOPIC])
+            self.observer.start()
+            self._use()
+            self.observer.stop()
+        finally:
+            self.cluster.kill()
+        self.recorder.close()
+        return judge_file(self.directory / HISTORY)
+
+    def _create_topic(self) -> None:
+        admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.cluster.bootstrap})
+        config = {"min.insync.replicas": "1" if self._facts.unclean else "2", "segment.bytes": str(1 << 20)}
+        if self._facts.unclean:
+            config["unclean.leader.election.enable"] = "true"
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(60)
+
+    def _use(self) -> None:
+        options, recorder = self.options, self.recorder
+        setting = Setting(cluster=self.cluster, recorder=recorder, observer=self.observer, seed=options.seed, rate=options.rate)
+        clients = WORKLOADS[options.workload](setting)
+        for client in clients.all():
+            client.start()
+        self._warm_up()
+        self._phase("chaos")
+        context = Context(cluster=self.cluster, observer=self.observer, recorder=recorder, chance=random.Random(options.seed), group=GROUP)
+        nemesis = Nemesis(context, options.plan, options.flush)
+        nemesis.start()
+        time.sleep(options.seconds)
+        nemesis.stop()
+        self._heal()
+        self._drain(clients)
+        self._look(clients, setting.places)
+
+    def _warm_up(self) -> None:
+        deadline = time.monotonic() + WARM_UP_SECONDS_MAX
+        while len(self.recorder.acknowledged) < WARM_UP_ACKNOWLEDGED and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+    def _phase(self, name: str) -> None:
+        now = self.recorder.now()
+        self.recorder.done(Phase(process="harness", began=now, ended=now, outcome=OK, name=name))
+
+    def _heal(self) -> None:
+        for number in self.cluster.heal():
+            node = self.cluster.nodes[number]
+            now = self.recorder.now()
+            self.recorder.done(Unexpected(process=str(number), began=now, ended=now, outcome=OK, what=f"the node ended by itself:\n{node.log_tail(12)}"))
+        for node in self.cluster.nodes.values():
+            try:
+                node.await_ready()
+            except NodeFailed as problem:
+                stuck(self.recorder, f"after healing {problem}")
+        self._phase("healed")
+        self.healed_at = time.monotonic()
+
+    def _drain(self, clients: Clients) -> None:
+        """A little more load, then what was acknowledged has to be seen by somebody."""
+        deadline = self.healed_at + WARM_UP_SECONDS_MAX / 2
+        before = len(self.recorder.acknowledged)
+        while time.monotonic() < deadline and (
+            len(self.recorder.acknowledged) < before + WARM_UP_ACKNOWLEDGED or time.monotonic() < self.healed_at + HEALED_LOAD_SECONDS
+        ):
+            time.sleep(0.1)
+        self._end([*clients.producers, *clients.makers])
+        while time.monotonic() < self.healed_at + UNSEEN_SECONDS_MAX and self._unseen():
+            time.sleep(0.2)
+        self._phase("drained")
+        self._end(clients.readers)
+
+    def _unseen(self) -> set[str]:
+        return set(self.recorder.acknowledged) - self.recorder.polled
+
+    def _end(self, clients: Sequence[Client]) -> None:
+        for client in clients:
+            client.stop()
+        for client in clients:
+            client.join(JOIN_SECONDS_MAX)
+
+    def _look(self, clients: Clients, places: list[Partition]) -> None:
+        final = read_all(self.recorder, self.cluster.bootstrap, places)
+        there = {value for read in final.values() for _, value, _ in read.records}
+        missed = sorted(self._unseen() & there)
+        if missed:
+            stuck(self.recorder, f"{len(missed)} acknowledged records were seen by no reader within {UNSEEN_SECONDS_MAX:g} s, among them {missed[:5]}")
+        for maker in clients.makers:
+            maker.look()
+        replicas = {(TOPIC, int(name.rpartition("-")[2])): isr for name, (_, _, isr, _) in self.observer.look().partitions.items()}
+        compare_replicas(self.cluster, self.recorder, {**replicas, METADATA: sorted(self.cluster.nodes)})
+
+
+def version() -> str:
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()

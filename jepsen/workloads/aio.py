@@ -1,0 +1,154 @@
+"""aiokafka's producer and reader: a second client that shares no code with librdkafka."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import TopicPartition as AioPartition
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from jepsen.history import Recorder
+from jepsen.workloads.client import KEY, Client
+from jepsen.workloads.rdkafka import UNKNOWN_ATTEMPTS, Polls
+from kraft.testing.checker.operations import Partition, Send
+
+STOP_SECONDS_MAX = 20.0
+IN_FLIGHT_MAX = 300
+BEYOND_MAX = 50
+
+
+class AioClient(Client):
+    """Its loop lives in its thread."""
+
+    def _run(self) -> None:
+        logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+        try:
+            asyncio.run(self._live())
+        except Exception as problem:  # noqa: BLE001 - as in Client: what kills a client belongs into the history.
+            self.unexpected(f"{type(problem).__name__}: {problem}")
+
+    async def _live(self) -> None:
+        raise NotImplementedError
+
+
+async def started(make: Any, stopping: Any) -> Any:
+    """A client that is connected, or None when the run ended first."""
+    while not stopping.is_set():
+        client = make()
+        try:
+            await client.start()
+            return client
+        except KafkaError:
+            await client.stop()
+            await asyncio.sleep(0.2)
+    return None
+
+
+class AioProducer(AioClient):
+    """Idempotent, acks=all."""
+
+    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float) -> None:
+        super().__init__(name, recorder, bootstrap, seed)
+        self.places = list(places)
+        self.period = 1.0 / per_second
+        self.number = 0
+
+    async def _live(self) -> None:
+        producer = await started(
+            lambda: AIOKafkaProducer(
+                bootstrap_servers=self.bootstrap, enable_idempotence=True, request_timeout_ms=60_000, retry_backoff_ms=100, metadata_max_age_ms=3000
+            ),
+            self.stopping,
+        )
+        if producer is None:
+            return
+        waiting: set[asyncio.Task[None]] = set()
+        while not self.stopping.is_set():
+            if len(waiting) < IN_FLIGHT_MAX:
+                task = asyncio.ensure_future(self._send(producer))
+                waiting.add(task)
+                task.add_done_callback(waiting.discard)
+            await asyncio.sleep(self.period)
+        if waiting:
+            await asyncio.wait(waiting, timeout=STOP_SECONDS_MAX)
+        for task in list(waiting):
+            task.cancel()
+        try:
+            await asyncio.wait_for(producer.stop(), STOP_SECONDS_MAX)
+        except (TimeoutError, KafkaError):
+            return  # What was not acknowledged stays unknown in the history.
+
+    async def _send(self, producer: AIOKafkaProducer) -> None:
+        topic, partition = self.chance.choice(self.places)
+        value = f"{self.name}.{self.number}"
+        self.number += 1
+        send = Send(process=self.name, began=self.recorder.now(), topic=topic, partition=partition, values=[value], attempts=UNKNOWN_ATTEMPTS)
+        self.recorder.begin(send)
+        try:
+            found = await producer.send_and_wait(topic, value.encode(), key=KEY, partition=partition)
+        except KafkaError as problem:
+            send.failed(self.recorder.now(), type(problem).__name__, definite=False)
+        else:
+            send.offset = found.offset
+            send.ok(self.recorder.now())
+            self.recorder.acknowledged[value] = self.recorder.now()
+        self.recorder.done(send)
+
+
+class AioReader(AioClient):
+    """Reads given partitions from the beginning, without a group.
+
+    It asks without a leader epoch (KIP-320), so a deposed leader that does not know it yet may tell it that its position is beyond the end. Then it goes on
+    from where it was; only if that lasts, because what it read is gone, does it start over.
+    """
+
+    beyond = 0
+
+    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition]) -> None:
+        super().__init__(name, recorder, bootstrap, seed)
+        self.places = list(places)
+
+    async def _live(self) -> None:
+        consumer = await started(
+            lambda: AIOKafkaConsumer(
+                bootstrap_servers=self.bootstrap, enable_auto_commit=False, auto_offset_reset="none", fetch_max_wait_ms=100,
+                request_timeout_ms=4000, retry_backoff_ms=100, metadata_max_age_ms=3000,
+            ),
+            self.stopping,
+        )  # fmt: skip
+        if consumer is None:
+            return
+        consumer.assign([AioPartition(*place) for place in self.places])
+        polls = Polls(self)
+        try:
+            for topic, partition in self.places:
+                consumer.seek(AioPartition(topic, partition), 0)
+            while not self.stopping.is_set():
+                try:
+                    await self._read(consumer, polls)
+                except OffsetOutOfRangeError as problem:
+                    await self._seek(consumer, polls, [AioPartition(place.topic, place.partition) for place in problem.args[0]])
+        finally:
+            await consumer.stop()
+
+    async def _read(self, consumer: AIOKafkaConsumer, polls: Polls) -> None:
+        began = self.recorder.now()
+        for place, messages in (await consumer.getmany(timeout_ms=200, max_records=500)).items():
+            if messages:
+                self.beyond = 0
+                records = [(message.offset, (message.value or b"").decode(), -1) for message in messages]
+                polls.record_one(began, (place.topic, place.partition), records)
+
+    async def _seek(self, consumer: AIOKafkaConsumer, polls: Polls, places: Sequence[AioPartition]) -> None:
+        self.beyond += 1
+        again = self.beyond > BEYOND_MAX
+        for place in places:
+            position = 0 if again else polls.position((place.topic, place.partition))
+            if again:
+                polls.forget_one((place.topic, place.partition))
+            consumer.seek(place, position)
+        await asyncio.sleep(0.2)

@@ -1,0 +1,64 @@
+"""A client: a thread that goes on until it is told to stop, and what it needs to write down what it does."""
+
+from __future__ import annotations
+
+import random
+import threading
+import traceback
+from typing import Any
+
+from jepsen.history import Recorder
+from kraft.testing.checker.operations import OK, Unexpected
+
+KEY = b"k" * 180  # Records get some weight, so that segments roll.
+SERVERS_COMMON: dict[str, Any] = {
+    "log_level": 0, "socket.timeout.ms": 4000, "socket.connection.setup.timeout.ms": 2000, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
+    "metadata.max.age.ms": 3000, "topic.metadata.refresh.fast.interval.ms": 100,
+}  # fmt: skip
+
+
+class Client:
+    """`name` is unique in a run. A subclass says in `work` what it does once; it must return within a second or so."""
+
+    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int) -> None:
+        self.name = name
+        self.recorder = recorder
+        self.bootstrap = bootstrap
+        self.chance = random.Random(f"{seed} {name}")
+        self.stopping = threading.Event()
+        self.thread = threading.Thread(target=self._run, name=name)
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        """Ask it to end; `join` waits."""
+        self.stopping.set()
+
+    def join(self, seconds: float) -> None:
+        """An end that does not come is a finding, not a hang."""
+        self.thread.join(seconds)
+        if self.thread.is_alive():
+            self.unexpected(f"the client did not end within {seconds:g} s")
+
+    def unexpected(self, what: str) -> None:
+        now = self.recorder.now()
+        self.recorder.done(Unexpected(process=self.name, began=now, ended=now, outcome=OK, what=what))
+
+    def _run(self) -> None:
+        try:
+            self.open()
+            while not self.stopping.is_set():
+                self.work()
+            self.close()
+        except Exception:  # noqa: BLE001 - a client that dies of an error of its own makes a run worthless: it must be in the history.
+            self.unexpected(traceback.format_exc())
+
+    def open(self) -> None:
+        """Once, in its thread."""
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Once, in its thread, after the last work."""

@@ -1,0 +1,117 @@
+"""After healing: a fresh client reads every partition from its start to its end, and the replicas' files are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from jepsen.db import Cluster
+from jepsen.history import Recorder
+from jepsen.workloads.client import SERVERS_COMMON
+from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck
+
+READ_SECONDS_MAX = 40.0
+ALIKE_SECONDS_MAX = 30.0
+METADATA: Partition = ("__cluster_metadata", 0)
+
+
+def stuck(recorder: Recorder, what: str) -> None:
+    now = recorder.now()
+    recorder.done(Stuck(process="harness", began=now, ended=now, outcome=OK, what=what))
+
+
+def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) -> dict[Partition, FinalRead]:
+    """What there is in the end. A partition that cannot be read in time is written down as stuck."""
+    settings = {**SERVERS_COMMON, "bootstrap.servers": bootstrap, "group.id": "final", "enable.auto.commit": False, "auto.offset.reset": "error"}
+    consumer = Consumer(settings)
+    deadline = time.monotonic() + READ_SECONDS_MAX
+    found: dict[Partition, FinalRead] = {}
+    try:
+        for place in places:
+            start, end = _ends(consumer, place, deadline)
+            if start is None or end is None:
+                stuck(recorder, f"{place[0]}-{place[1]} does not tell its end after healing")
+                continue
+            read = FinalRead(process="final", began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end)
+            if not _read(consumer, place, read, deadline):
+                stuck(recorder, f"{place[0]}-{place[1]} cannot be read up to {end} after healing")
+                continue
+            read.ok(recorder.now())
+            recorder.done(read)
+            found[place] = read
+    finally:
+        consumer.close()
+    return found
+
+
+def _ends(consumer: Consumer, place: Partition, deadline: float) -> tuple[int | None, int | None]:
+    while time.monotonic() < deadline:
+        try:
+            ends = consumer.get_watermark_offsets(TopicPartition(*place), timeout=3)
+        except KafkaException:
+            continue
+        if ends is not None:
+            return ends
+    return None, None
+
+
+def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float) -> bool:
+    consumer.assign([TopicPartition(*place, read.start)])
+    position = read.start
+    while position < read.end and time.monotonic() < deadline:
+        for message in consumer.consume(1000, 0.2):
+            if message.error() is None:
+                offset = int(message.offset() or 0)
+                epoch = message.leader_epoch()
+                read.records.append((offset, (message.value() or b"").decode(), -1 if epoch is None else int(epoch)))
+                position = offset + 1
+    return position >= read.end
+
+
+def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:
+    """(base offset, offset after the last, bytes) of each batch in a replica's segments."""
+    for path in sorted(directory.glob("*.log")):
+        content, at = path.read_bytes(), 0
+        while at + 61 <= len(content):
+            base, length = struct.unpack_from(">qi", content, at)
+            end = at + 12 + length
+            if length < 49 or end > len(content):
+                break
+            yield base, base + struct.unpack_from(">i", content, at + 23)[0] + 1, content[at:end]
+            at = end
+
+
+def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[tuple[int, int, int, str]]:
+    """(node, start, end, digest) of each replica, over the offsets that all of them have."""
+    held = {node: list(batches(cluster.nodes[node].data / f"{place[0]}-{place[1]}")) for node in nodes}
+    if not all(held.values()):
+        return [(node, 0, len(found), "nothing" if not found else "something") for node, found in held.items()]
+    start = max(found[0][0] for found in held.values())
+    end = min(found[-1][1] for found in held.values()) if place == METADATA else max(found[-1][1] for found in held.values())
+    result = []
+    for node, found in held.items():
+        digest = hashlib.sha256()
+        for base, after, content in found:
+            if base >= start and after <= end:
+                digest.update(content)
+        result.append((node, start, end if place == METADATA else found[-1][1], digest.hexdigest()[:16]))
+    return result
+
+
+def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partition, Sequence[int]]) -> None:
+    """Wait a while until the replicas of each partition have the same bytes, and write down what they have."""
+    for place, nodes in sorted(replicas.items()):
+        deadline = time.monotonic() + ALIKE_SECONDS_MAX
+        found = contents(cluster, place, nodes)
+        while len({each[1:] for each in found}) > 1 and time.monotonic() < deadline:
+            time.sleep(0.3)
+            found = contents(cluster, place, nodes)
+        for node, start, end, digest in found:
+            content = ReplicaContent(process=str(node), began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end, batches=digest)
+            content.ok(recorder.now())
+            recorder.done(content)

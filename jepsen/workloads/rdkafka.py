@@ -1,0 +1,215 @@
+"""librdkafka's producers, readers and group members."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from jepsen.history import Recorder
+from jepsen.workloads.client import KEY, SERVERS_COMMON, Client
+from kraft.testing.checker.operations import Commit, Committed, Partition, Poll, Send
+
+FLUSH_SECONDS_MAX = 45.0
+UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
+
+
+class RdProducer(Client):
+    """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another `acks` make weaker ones."""
+
+    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, **settings: Any) -> None:
+        super().__init__(name, recorder, bootstrap, seed)
+        self.places = list(places)
+        self.period = 1.0 / per_second
+        self.settings = settings
+        self.number = 0
+        self.life = 0
+
+    def open(self) -> None:
+        self.producer = Producer({
+            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 120_000,
+            "retry.backoff.ms": 50, "retry.backoff.max.ms": 300, "request.timeout.ms": 3000, **self.settings,
+        })  # fmt: skip
+        self.fatal = False
+
+    def work(self) -> None:
+        if len(self.producer) < 2000:
+            self._send()
+        self.producer.poll(self.period)
+        if self.fatal:
+            self.producer.purge()
+            self.producer.flush(1.0)
+            self.life += 1
+            self.open()
+
+    def _send(self) -> None:
+        topic, partition = self.chance.choice(self.places)
+        value = f"{self.name}.{self.number}"
+        self.number += 1
+        send = Send(
+            process=f"{self.name}/{self.life}", began=self.recorder.now(), topic=topic, partition=partition, values=[value], attempts=UNKNOWN_ATTEMPTS
+        )
+        self.recorder.begin(send)
+
+        def told(error: KafkaError | None, message: Message) -> None:
+            now = self.recorder.now()
+            if error is None:
+                offset = message.offset()  # None: a batch sent again was acknowledged as a duplicate, and the broker no longer knows where it is.
+                send.offset = -1 if offset is None else int(offset)
+                send.ok(now)
+                self.recorder.acknowledged[value] = now
+            else:
+                send.failed(now, error.name(), definite=False)
+                self.fatal = self.fatal or error.fatal()
+            self.recorder.done(send)
+
+        self.producer.produce(topic, value.encode(), KEY, partition=partition, on_delivery=told)
+
+    def close(self) -> None:
+        self.producer.flush(FLUSH_SECONDS_MAX)
+
+
+class Polls:
+    """Messages of a consumer, made into operations: one for each partition of each batch that it hands out."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._next: dict[Partition, int] = {}
+
+    def forget(self) -> None:
+        """The consumer was positioned anew."""
+        self._next.clear()
+
+    def forget_one(self, place: Partition) -> None:
+        self._next.pop(place, None)
+
+    def position(self, place: Partition) -> int:
+        """Where the next record is expected."""
+        return self._next.get(place, 0)
+
+    def record(self, began: float, messages: Sequence[Message]) -> dict[Partition, int]:
+        """Returns the position after each partition that brought something."""
+        found: dict[Partition, list[tuple[int, str, int]]] = {}
+        for message in messages:
+            if message.error() is None:
+                epoch = message.leader_epoch()
+                record = (int(message.offset() or 0), (message.value() or b"").decode(), -1 if epoch is None else int(epoch))
+                found.setdefault((str(message.topic()), int(message.partition() or 0)), []).append(record)
+        return {place: self.record_one(began, place, records) for place, records in found.items()}
+
+    def record_one(self, began: float, place: Partition, records: list[tuple[int, str, int]]) -> int:
+        known = self._next.get(place)
+        first = records[0][0]
+        recorder = self._client.recorder
+        poll = Poll(
+            process=self._client.name, began=began, topic=place[0], partition=place[1], position=first if known is None else known, records=records,
+            repositioned=known is None,
+        )  # fmt: skip
+        poll.ok(recorder.now())
+        recorder.polled.update(value for _, value, _ in records)
+        recorder.done(poll)
+        self._next[place] = records[-1][0] + 1
+        return self._next[place]
+
+
+class RdReader(Client):
+    """Reads given partitions from the beginning, without a group; starts over at times."""
+
+    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], again: float = 0.002) -> None:
+        super().__init__(name, recorder, bootstrap, seed)
+        self.places = list(places)
+        self.again = again
+
+    def open(self) -> None:
+        self.consumer = Consumer({
+            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "group.id": f"none-{self.name}", "enable.auto.commit": False,
+            "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "isolation.level": "read_uncommitted",
+        })  # fmt: skip
+        self.polls = Polls(self)
+        self._assign()
+
+    def _assign(self) -> None:
+        self.polls.forget()
+        self.consumer.assign([TopicPartition(topic, partition, 0) for topic, partition in self.places])
+
+    def work(self) -> None:
+        began = self.recorder.now()
+        self.polls.record(began, self.consumer.consume(500, 0.2))
+        if self.chance.random() < self.again:
+            self._assign()
+
+    def close(self) -> None:
+        self.consumer.close()
+
+
+class RdMember(Client):
+    """A member of a group: subscribes, reads, commits what it read, now and then leaves and comes back."""
+
+    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, topics: Sequence[str], group: str, leave: float = 0.01) -> None:
+        super().__init__(name, recorder, bootstrap, seed)
+        self.topics = list(topics)
+        self.group = group
+        self.leave = leave
+
+    def open(self) -> None:
+        self.consumer = Consumer({
+            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "group.id": self.group, "enable.auto.commit": False, "auto.offset.reset": "earliest",
+            "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 100,
+        })  # fmt: skip
+        self.polls = Polls(self)
+        self.consumer.subscribe(self.topics, on_assign=self._assigned)
+        self.positions: dict[Partition, int] = {}
+        self.commit_at = 0.0
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.polls.forget()
+        self.positions.clear()
+        began = self.recorder.now()
+        try:
+            found = consumer.committed(partitions, timeout=3)
+        except KafkaException:
+            return
+        for each in found:
+            if each.error is None:
+                asked = Committed(process=self.name, began=began, topic=each.topic, partition=each.partition, group=self.group, offset=max(each.offset, -1))
+                asked.ok(self.recorder.now())
+                self.recorder.done(asked)
+
+    def work(self) -> None:
+        began = self.recorder.now()
+        self.positions.update(self.polls.record(began, self.consumer.consume(200, 0.1)))
+        if self.positions and time.monotonic() > self.commit_at:
+            self._commit()
+            self.commit_at = time.monotonic() + self.chance.uniform(0.1, 0.6)
+            if self.chance.random() < self.leave:
+                self.consumer.close()
+                self.open()
+
+    def _commit(self) -> None:
+        commits = [
+            self.recorder.begin(Commit(process=self.name, began=self.recorder.now(), topic=topic, partition=partition, group=self.group, offset=offset))
+            for (topic, partition), offset in sorted(self.positions.items())
+        ]
+        self.positions.clear()
+        wanted = [TopicPartition(each.topic, each.partition, each.offset) for each in commits]
+        errors: dict[Partition, KafkaError | None] = {}
+        failure: KafkaError | None = None
+        try:
+            for each in self.consumer.commit(offsets=wanted, asynchronous=False) or []:
+                errors[(each.topic, each.partition)] = each.error
+        except KafkaException as problem:
+            failure = problem.args[0]
+        for commit in commits:
+            error = failure or errors.get(commit.place)
+            if error is None:
+                commit.ok(self.recorder.now())
+            else:
+                commit.failed(self.recorder.now(), error.name(), definite=False)
+            self.recorder.done(commit)
+
+    def close(self) -> None:
+        self.consumer.close()
+
+

@@ -1,0 +1,114 @@
+"""Which clients take part. A workload is a list of them and the topics they need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jepsen.db import Cluster
+from jepsen.history import Recorder
+from jepsen.observer import Observer
+from jepsen.workloads.aio import AioProducer, AioReader
+from jepsen.workloads.client import Client
+from jepsen.workloads.rdkafka import RdMember, RdProducer, RdReader
+from jepsen.workloads.topics import TopicMaker
+from jepsen.workloads.watermarks import Watermarks
+from kraft.testing.checker.operations import Partition
+
+GROUP = "readers"
+TOPIC = "events"
+PARTITIONS = 4
+
+
+@dataclass(slots=True, kw_only=True)
+class Setting:
+    """What a workload is built from."""
+
+    cluster: Cluster
+    recorder: Recorder
+    observer: Observer
+    seed: int
+    rate: float
+
+    @property
+    def places(self) -> list[Partition]:
+        return [(TOPIC, partition) for partition in range(PARTITIONS)]
+
+
+@dataclass(slots=True, kw_only=True)
+class Clients:
+    """Producers are stopped first, then what reads."""
+
+    producers: list[Client] = field(default_factory=list)
+    readers: list[Client] = field(default_factory=list)
+    makers: list[TopicMaker] = field(default_factory=list)
+
+    def all(self) -> list[Client]:
+        return [*self.producers, *self.makers, *self.readers]
+
+
+def queue(setting: Setting) -> Clients:
+    """Everything at once: two kinds of producers, readers, a group, ends, topics."""
+    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    return Clients(
+        producers=[
+            RdProducer("rd-a", *common, setting.places, setting.rate),
+            RdProducer("rd-b", *common, setting.places, setting.rate),
+            AioProducer("aio-a", *common, setting.places, setting.rate / 4),
+        ],
+        readers=[
+            RdReader("reader-rd", *common, setting.places),
+            AioReader("reader-aio", *common, setting.places),
+            *(RdMember(f"member-{name}", *common, [TOPIC], GROUP) for name in ("a", "b")),
+            Watermarks("ends", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places),
+        ],
+        makers=[TopicMaker("maker", *common)],
+    )
+
+
+def producers(setting: Setting) -> Clients:
+    """Idempotent producers alone, faster, and one reader."""
+    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    return Clients(
+        producers=[
+            *(RdProducer(f"rd-{name}", *common, setting.places, setting.rate * 1.5) for name in "abc"),
+            AioProducer("aio-a", *common, setting.places, 20),
+        ],
+        readers=[RdReader("reader-rd", *common, setting.places, again=0.0)],
+    )
+
+
+def groups(setting: Setting) -> Clients:
+    """A group whose members come and go and commit."""
+    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    return Clients(
+        producers=[RdProducer("rd-a", *common, setting.places, setting.rate)],
+        readers=[*(RdMember(f"member-{name}", *common, [TOPIC], GROUP, leave=0.08) for name in "abc"), AioReader("reader-aio", *common, setting.places)],
+    )
+
+
+def topics(setting: Setting) -> Clients:
+    """Topics made, grown and deleted by two administrators, beside a little traffic."""
+    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    return Clients(
+        producers=[RdProducer("rd-a", *common, setting.places, 50)],
+        readers=[RdReader("reader-rd", *common, setting.places)],
+        makers=[TopicMaker(f"maker-{name}", *common, period=0.15) for name in "ab"],
+    )
+
+
+def offsets(setting: Setting) -> Clients:
+    """Ends of partitions, watched closely by several."""
+    common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
+    watchers = [Watermarks(f"ends-{name}", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places) for name in "abc"]
+    return Clients(
+        producers=[RdProducer("rd-a", *common, setting.places, setting.rate), AioProducer("aio-a", *common, setting.places, 20)],
+        readers=[RdReader("reader-rd", *common, setting.places), *watchers],
+    )
+
+
+WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
+    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "unclean": producers,
+}  # fmt: skip
+UNCLEAN = frozenset({"unclean"})
+"""Workloads whose topic allows unclean elections, and with them loss."""
