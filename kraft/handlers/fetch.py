@@ -23,6 +23,7 @@ from kraft.replication.fetch_session import INVALID_SESSION_ID, CachedPartition,
 from kraft.replication.follower_session import FollowerSession
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
+from kraft.replication.replica_selector import preferred_replica
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.FETCH, between(4, 18), listeners=(BROKER,))
 
+RACK_VERSION = 11
 _NOT_THERE = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 
 
@@ -72,6 +74,7 @@ class Fetching:
         "_context",
         "_incremental",
         "_isolation",
+        "_rack",
         "_replica_epoch",
         "_replica_id",
         "_request",
@@ -90,6 +93,7 @@ class Fetching:
         state = request.replica_state
         self._replica_id = state.replica_id if context.api_version >= 15 and state is not None else request.replica_id
         self._replica_epoch = state.replica_epoch if context.api_version >= 15 and state is not None else -1
+        self._rack = request.rack_id if self._replica_id < 0 and context.api_version >= RACK_VERSION else None
         self._isolation = request.isolation_level
         limit = request.max_bytes if self._replica_id >= 0 else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
         self.bytes_max = limit
@@ -156,10 +160,14 @@ class Fetching:
         result = FetchedPartition(wanted.key)
         try:
             partition = self.partition(wanted.key)
-            partition.check_leader(wanted.current_leader_epoch)
+            if self._rack is None:
+                partition.check_leader(wanted.current_leader_epoch)
+            else:  # KIP-392: a consumer that can be told of another replica may also read from one.
+                partition.check_epoch(wanted.current_leader_epoch)
+                result.preferred_read_replica = self._preferred(partition, wanted.fetch_offset)
             if wanted.last_fetched_epoch >= 0:
                 result.diverging = _divergence(partition, wanted)
-            if result.diverging is None:
+            if result.diverging is None and result.preferred_read_replica < 0:
                 data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
                 if self._replica_id >= 0 and not self.waited:
                     self._acknowledge(partition, wanted)
@@ -182,6 +190,14 @@ class Fetching:
                 self._broker.replicas.met(problem, self._topic_name(wanted.key), wanted.key.partition, "read")
         return result
 
+    def _preferred(self, partition: Partition, offset: int) -> int:
+        """The follower that the consumer had better read from, -1 for none."""
+        broker, followers = self._broker, partition.followers
+        if not self._rack or followers is None or not broker.replicas.followers_serve_consumers:
+            return -1
+        racks = {node.id: node.rack for node in broker.metadata.live_brokers(self._context.peer.listener)}
+        return preferred_replica(self._rack, partition.node_id, racks, followers, offset)
+
     def _acknowledge(self, partition: Partition, wanted: CachedPartition) -> None:
         """A follower asks for what comes next: it has all before. Told once, when the request arrives; by the time it was parked for that is old."""
         self._broker.replicas.follower_fetched(
@@ -200,7 +216,7 @@ class Fetching:
             return True
         size = 0
         for result in results:
-            if result.error_code or result.diverging is not None:
+            if result.error_code or result.diverging is not None or result.preferred_read_replica >= 0:
                 return True
             size += result.size
         return size >= self._bytes_min

@@ -111,13 +111,17 @@ class Partition(PartitionWaiters):
         self.advance_high_watermark()
 
     def check_leader(self, current_leader_epoch: int = -1) -> None:
-        """Raises NotLeader when another broker leads; ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the caller's epoch differs (KIP-320)."""
+        """Raises NotLeader when another broker leads; ApiError as `check_epoch`."""
+        self.check_epoch(current_leader_epoch)
+        if not self.is_leader:
+            raise NotLeader(f"{self}: broker {self.leader_id} leads in epoch {self.leader_epoch}", self.leader_id, self.leader_epoch)
+
+    def check_epoch(self, current_leader_epoch: int) -> None:
+        """Raises ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the caller names an epoch, and another one (KIP-320)."""
         if current_leader_epoch != -1 and current_leader_epoch != self.leader_epoch:
             if current_leader_epoch < self.leader_epoch:
                 raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"{self}: leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}")
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self}: leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}")
-        if not self.is_leader:
-            raise NotLeader(f"{self}: broker {self.leader_id} leads in epoch {self.leader_epoch}", self.leader_id, self.leader_epoch)
 
     # --- writing -----------------------------------------------------------------------------------------------------------------------------------------
 

@@ -67,14 +67,16 @@ class ReplicaFetchSession:
             forgotten_topics_data=[ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in leaving.items()],
         )
 
-    def answered(self, session_id: int) -> None:
-        """A request was answered. Without a session (the leader has no room for one) every request tells everything."""
+    def answered(self, session_id: int) -> bool:
+        """A request was answered. False without a session (the leader has no room for one): every request tells everything then."""
         if session_id == INVALID_SESSION_ID:
             self.broken()
-        elif session_id != self._id:
+            return False
+        if session_id != self._id:
             self._id, self._epoch = session_id, INITIAL_EPOCH + 1
         else:
             self._epoch = self._epoch % EPOCH_MAX + 1
+        return True
 
 
 def _partition(index: int, want: Wanted, limits: FetchLimits) -> FetchPartition:

@@ -6,18 +6,18 @@ that differs from the leader's is cut by leader epochs, never to the high waterm
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
-from kraft.common.errors import ApiError, KraftError, ProtocolError
+from kraft.common.errors import KraftError, ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
-from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.replication.following import FetcherSettings, Following, truncation_offset
+from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
 
@@ -35,9 +35,6 @@ FETCH_VERSION_MAX: Final = 17
 FAILURES_TO_TELL: Final = 6
 """In a row; fewer happen whenever leaders move."""
 
-LATEST: Final = -1
-EARLIEST: Final = -2
-
 
 class ReplicaFetcher:
     """Owned by the broker's loop; `run` is its one task."""
@@ -49,6 +46,10 @@ class ReplicaFetcher:
         self._log = log
         self._clock = replicas.world.clock
         self._following: dict[Key, Following] = {}
+        self._due: dict[Key, None] = {}
+        """What the leader may have to be told of."""
+        self._put_aside: dict[Key, Following] = {}
+        """What waits for an error to pass."""
         self._left: dict[Key, None] = {}
         self._session = ReplicaFetchSession()
         self._woken = trio.Event()
@@ -68,17 +69,21 @@ class ReplicaFetcher:
         if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
             return
         self._following[key] = Following(partition)
+        self._put_aside.pop(key, None)
         self._left.pop(key, None)
+        self._due[key] = None
         self._wake()
 
     def leave(self, key: Key) -> None:
         if self._following.pop(key, None) is not None:
+            self._put_aside.pop(key, None)
+            self._due.pop(key, None)
             self._left[key] = None
 
     def lag(self) -> int:
         """Partitions that wait for an error to pass."""
         now = self._clock.now()
-        return sum(1 for following in self._following.values() if following.not_before > now)
+        return sum(1 for following in self._put_aside.values() if following.not_before > now)
 
     def _wake(self) -> None:
         self._woken.set()
@@ -112,7 +117,7 @@ class ReplicaFetcher:
             raise Disconnected(f"no endpoint of broker {self.leader_id} is known")
         client_id = f"broker-{self._replicas.node_id}-fetcher"
         connection = await open_connection(self._replicas.world, *endpoint, client_id=client_id, timeout=CONNECT_SECONDS_MAX)
-        self._session.broken()
+        self._session_broken()
         try:
             while True:
                 await self._wait_for_something_to_ask()
@@ -120,16 +125,21 @@ class ReplicaFetcher:
                     return
         finally:
             connection.close()
-            self._session.broken()
+            self._session_broken()
+
+    def _session_broken(self) -> None:
+        """The leader has to be told of everything."""
+        self._session.broken()
+        self._due = dict.fromkeys(self._following)
 
     async def _wait_for_something_to_ask(self) -> None:
         """There may be nothing to follow for now, or only what must wait."""
-        while True:
+        while len(self._following) == len(self._put_aside):
             now = self._clock.now()
-            pauses = [following.not_before - now for following in self._following.values()]
-            if any(pause <= 0 for pause in pauses):
+            pause = min((following.not_before - now for following in self._put_aside.values()), default=1.0)
+            if pause <= 0:
                 return
-            await self._pause(min(pauses, default=1.0))
+            await self._pause(pause)
 
     async def _fetch(self, connection: ClientConnection) -> bool:
         """One request and what comes of it. False when it was given up because there is more to ask for now."""
@@ -148,32 +158,43 @@ class ReplicaFetcher:
             return False
         self._unreachable = False
         if response.error_code:
-            self._session.broken()
+            self._session_broken()
             return True
-        self._session.answered(response.session_id)
+        if not self._session.answered(response.session_id):
+            self._session_broken()
         for topic in response.responses:
             for data in topic.partitions:
-                following = self._following.get((bytes(topic.topic_id), data.partition_index))
+                key = (bytes(topic.topic_id), data.partition_index)
+                following = self._following.get(key)
                 if following is not None:
+                    self._due[key] = None
                     await self._take(following, data, connection)
         return True
 
     def _ask(self) -> dict[Key, Wanted]:
-        """What to ask for: everything followed that need not wait. What must wait is taken out of the session meanwhile."""
+        """What to ask for anew: everything that has moved and need not wait. What must wait is taken out of the session meanwhile."""
         now = self._clock.now()
-        asked = {}
-        for key, following in self._following.items():
-            following.is_asked = following.not_before <= now
-            if following.is_asked:
-                asked[key] = following.wanted()
-            else:
+        for key, following in list(self._put_aside.items()):
+            if following.not_before <= now:
+                del self._put_aside[key]
+                self._due[key] = None
+            elif following.is_asked:
+                following.is_asked = False
                 self._left[key] = None
+        due, self._due = self._due, {}
+        asked = {}
+        for key in due:
+            following = self._following[key]
+            if key not in self._put_aside:
+                following.is_asked = True
+                asked[key] = following.wanted()
+                self._left.pop(key, None)
         return asked
 
     def _wait_ms(self) -> int:
         """How long the leader may wait for records: not beyond the time when a partition that was put off is due again."""
         now = self._clock.now()
-        due = min((following.not_before for following in self._following.values() if following.not_before > now), default=now + 3600)
+        due = min((following.not_before for following in self._put_aside.values()), default=now + 3600)
         return min(self._settings.limits.wait_ms_max, max(1, int((due - now) * 1000)))
 
     # Taking over.
@@ -223,6 +244,7 @@ class ReplicaFetcher:
         following.not_before = self._clock.now() + min(self._settings.backoff_seconds, FIRST_BACKOFF_SECONDS * 2 ** min(following.failures, 10))
         following.failures += 1
         partition = following.partition
+        self._put_aside[partition.topic_id, partition.index] = following
         report = self._log.info if following.failures == FAILURES_TO_TELL else self._log.debug
         report("fetch put off", topic=partition.topic, partition=partition.index, leader=self.leader_id, epoch=following.leader_epoch, reason=reason)
 
@@ -240,13 +262,13 @@ class ReplicaFetcher:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention, or we are new)."""
         partition = following.partition
         log = partition.log
-        leader_end = await self._offset(following, LATEST, connection)
+        leader_end = await leader_offset(connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds)
         if not self._is_current(following):
             return
         if leader_end < log.log_end_offset:
             self._cut(partition, leader_end, "the leader's log ends there")
             return
-        leader_start = await self._offset(following, EARLIEST, connection)
+        leader_start = await leader_offset(connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds)
         if not self._is_current(following):
             return
         if leader_start > log.log_end_offset:
@@ -254,15 +276,3 @@ class ReplicaFetcher:
             self._replicas.logs.truncate_fully_and_start_at(log, leader_start, now_ms=self._clock.wall_ms())
         else:
             self._put_off(following, f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}")
-
-    async def _offset(self, following: Following, timestamp: int, connection: ClientConnection) -> int:
-        """Raises ApiError, Disconnected, TimeoutError."""
-        partition = following.partition
-        wanted = ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp)
-        topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
-        request = ListOffsetsRequest(replica_id=self._replicas.node_id, isolation_level=0, topics=topics)
-        response: Any = await connection.call(request, timeout=self._settings.socket_timeout_seconds)
-        told = response.topics[0].partitions[0]
-        if told.error_code:
-            raise ApiError(told.error_code, f"the leader's offsets: {name_of(told.error_code)}")
-        return int(told.offset)

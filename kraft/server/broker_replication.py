@@ -13,6 +13,7 @@ from kraft.replication.isr_policy import IsrRules
 from kraft.replication.replica_fetch_session import FetchLimits
 from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.replica_selector import RACK_AWARE
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.world.ports import World
@@ -39,6 +40,7 @@ class BrokerReplication:
         self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
         replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
+        replicas.followers_serve_consumers = config.optional_text("replica.selector.class") == RACK_AWARE
         replicas.reconsider_isr = self.isr.reconsider
         replicas.on_role_change(self.fetchers.role_changed)
 

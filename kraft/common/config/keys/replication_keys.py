@@ -22,7 +22,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
     key("replica.socket.timeout.ms", INT, "30000", HIGH, READ_ONLY, ENFORCED, ANYTHING, "How long a follower waits for an answer of its leader."),
     key("replica.socket.receive.buffer.bytes", INT, "65536", HIGH, READ_ONLY, ACCEPTED, ANYTHING,
         "The socket receive buffer of followers. The kernel sizes it here."),
-    key("replica.selector.class", STRING, None, MEDIUM, READ_ONLY, ACCEPTED, ANYTHING,
+    key("replica.selector.class", STRING, None, MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
         "How a consumer is told from which replica to read. The rack-aware and the leader selector are built in; other classes cannot be loaded."),
     key("num.replica.fetchers", INT, "1", HIGH, CLUSTER_WIDE, ACCEPTED, at_least(1), "How many connections a follower opens to each leader."),
     key("leader.replication.throttled.rate", LONG, "9223372036854775807", MEDIUM, CLUSTER_WIDE, REFUSED, at_least(0),

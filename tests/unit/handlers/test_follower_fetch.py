@@ -1,0 +1,245 @@
+"""Followers that fetch in sessions: a Fetch looks at what may have moved, and the leader knows of the rest what it would have known."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from kraft.network.reply import Reply
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic, ReplicaState
+from kraft.replication.follower_session import SWEEP_SECONDS
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
+
+VERSION = 17
+PARTITIONS = 20
+
+
+class Follower:
+    """Broker 2, which follows every partition of a topic here, as far as it is told."""
+
+    def __init__(self, made: Broker) -> None:
+        made.publish(made.register(2))
+        self.made = made
+        self.topic_id = made.topic("t", PARTITIONS, replicas=(NODE, 2))
+        self.session_id = self.epoch = 0
+        self.looked_at: list[int] = []
+        for index in range(PARTITIONS):
+            self._count(index)
+
+    def _count(self, index: int) -> None:
+        """Notes each acknowledgement that reaches the partition."""
+        partition = self.made.partition("t", index)
+        state = partition.followers[2]  # type: ignore[index]
+        original = state.fetched
+
+        class Counted(type(state)):  # type: ignore[misc]
+            __slots__ = ()
+
+            def fetched(state: Any, *arguments: Any) -> None:
+                self.looked_at.append(index)
+                super().fetched(*arguments)
+
+        del original
+        state.__class__ = Counted
+
+    def request(self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = ()) -> FetchRequest:
+        partitions = [
+            FetchPartition(partition=index, fetch_offset=offset, current_leader_epoch=0, last_fetched_epoch=0 if offset else -1, partition_max_bytes=1 << 20)
+            for index, offset in offsets.items()
+        ]
+        return FetchRequest(
+            max_wait_ms=wait_ms, min_bytes=1, max_bytes=10 << 20, session_id=self.session_id, session_epoch=self.epoch,
+            replica_state=ReplicaState(replica_id=2, replica_epoch=1),
+            topics=[FetchTopic(topic_id=self.topic_id, partitions=partitions)] if partitions else [],
+            forgotten_topics_data=[ForgottenTopic(topic_id=self.topic_id, partitions=list(forget))] if forget else [],
+        )  # fmt: skip
+
+    async def fetch(self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = ()) -> dict[int, Any]:
+        """What is answered, by partition."""
+        self.looked_at.clear()
+        return self.take(await self.made.ask(self.request(offsets, wait_ms, forget), VERSION))
+
+    def take(self, response: Any) -> dict[int, Any]:
+        assert not response.error_code
+        self.session_id = response.session_id
+        self.epoch += 1
+        return {data.partition_index: data for topic in response.responses for data in topic.partitions}
+
+    def append(self, index: int) -> None:
+        now = self.made.world.clock.wall_ms()
+        self.made.partition("t", index).append(memoryview(batch(b"v", timestamp_ms=now)), 1, now, 0)
+
+
+@asynccontextmanager
+async def follower(universe: Universe) -> AsyncIterator[Follower]:
+    async with broker(universe) as made:
+        yield Follower(made)
+
+
+def everything() -> dict[int, int]:
+    return dict.fromkeys(range(PARTITIONS), 0)
+
+
+def test_only_what_moved_is_looked_at() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            assert len(await it.fetch(everything())) == PARTITIONS
+            assert it.looked_at == list(range(PARTITIONS))
+            assert await it.fetch({}) == {}
+            assert it.looked_at == []
+            it.append(3)
+            assert list(await it.fetch({})) == [3]
+            assert it.looked_at == [3]
+            told = await it.fetch({3: 1})
+            assert told[3].high_watermark == 1
+            assert it.looked_at == [3]
+            await it.fetch({})
+            assert it.looked_at == []
+
+    simulate(play)
+
+
+def test_what_was_not_taken_is_sent_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(3)
+            assert (await it.fetch({}))[3].records
+            assert (await it.fetch({}))[3].records
+
+    simulate(play)
+
+
+def test_a_fetch_that_waits_is_answered_by_an_append_and_not_by_a_high_watermark() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(5)
+            await it.fetch({})
+            waiting = it.made.dispatch(it.request({5: 1}, wait_ms=60_000), VERSION)
+            assert not isinstance(waiting, Reply)
+            found: list[Reply] = []
+
+            async def wait() -> None:
+                found.append(await waiting)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(1.0)
+                assert it.made.partition("t", 5).log.high_watermark == 1
+                assert not found
+                it.append(7)
+            told = it.take(decoded(1, VERSION, found[0]))
+            assert told[7].records
+            assert (told[5].high_watermark, bool(told[5].records)) == (1, False)
+
+    simulate(play)
+
+
+def test_a_follower_that_was_quiet_counts_as_caught_up_until_its_last_fetch() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            await universe.sleep(20.0)
+            await it.fetch({})
+            last = it.made.world.clock.now()
+            await universe.sleep(20.0)
+            it.append(0)
+            partition = it.made.partition("t", 0)
+            assert partition.followers is not None
+            assert partition.followers[2].caught_up_at == last
+            assert partition.isr_to_propose(it.made.world.clock.now()) is None
+            await universe.sleep(11.0)
+            assert partition.isr_to_propose(it.made.world.clock.now()) == (NODE,)
+
+    simulate(play)
+
+
+def test_a_new_term_knows_nothing_of_quiet_followers() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.made.change(it.topic_id, 2, leader=NODE)
+            partition = it.made.partition("t", 2)
+            assert partition.followers is not None
+            assert partition.followers[2].log_end_offset == -1
+            told = await it.fetch({})
+            assert list(told) == [2]
+            assert told[2].error_code, "the follower's epoch is of before"
+
+    simulate(play)
+
+
+def test_who_left_the_in_sync_set_is_looked_at_each_time_until_it_is_back() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.made.change(it.topic_id, 4, isr=[NODE])
+            for _ in range(3):
+                await it.fetch({})
+                assert it.looked_at == [4]
+            it.made.change(it.topic_id, 4, isr=[NODE, 2])
+            await it.fetch({})
+            await it.fetch({})
+            assert it.looked_at == []
+
+    simulate(play)
+
+
+def test_partitions_that_are_forgotten_or_gone() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(1)
+            assert await it.fetch({}, forget=(1,)) == {}
+            it.append(1)
+            assert await it.fetch({}) == {}
+            it.made.delete_topic(it.topic_id)
+            told = await it.fetch({})
+            assert len(told) == PARTITIONS - 1
+            assert all(data.error_code for data in told.values())
+
+    simulate(play)
+
+
+def test_deleted_records_are_told_of() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(6)
+            await it.fetch({})
+            await it.fetch({6: 1})
+            it.made.partition("t", 6).delete_records_before(1)
+            assert (await it.fetch({}))[6].log_start_offset == 1
+
+    simulate(play)
+
+
+def test_everything_has_its_turn_now_and_then() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            seen: set[int] = set()
+            for _ in range(5):
+                await universe.sleep(SWEEP_SECONDS / 2)
+                await it.fetch({})
+                seen.update(it.looked_at)
+            assert seen == set(range(PARTITIONS))
+
+    simulate(play)
+
+
+def test_another_session_of_the_same_follower_takes_over() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.session_id = it.epoch = 0
+            await it.fetch(everything())
+            it.append(9)
+            assert list(await it.fetch({})) == [9]
+
+    simulate(play)
