@@ -3,7 +3,8 @@
 Planning is pure: `plan_format` takes what was asked and what is on disk, and returns a `FormatPlan` or raises ConfigurationError with every problem.
 `carry_out` writes the plan:
 
-- `bootstrap.checkpoint` in the metadata directory, with the records that the first leader shall append (the finalized features);
+- `bootstrap.checkpoint` in every directory, as Kafka does, with the records that the first leader shall append (the finalized features, credentials that were
+  named); only that of the metadata directory is read;
 - `__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` (mode 0400 in Kafka) with kraft.version and voters, if voters are named at format;
 - `meta.properties` in every directory, last of all: a directory that has it is formatted, whatever crash came in between.
 
@@ -236,20 +237,24 @@ def find_formatted(files: FileSystem, directories: Sequence[str]) -> dict[str, M
     return {directory: read_meta_properties(files, directory) if files.exists(directory) else None for directory in directories}
 
 
-def carry_out(files: FileSystem, plan: FormatPlan, serde: RecordSerde, feature_record: Callable[[str, int], Any], now_ms: int) -> None:
-    """Write the plan, durably. `feature_record(name, level)` makes the metadata record that finalizes a feature. Blocking; raises OSError."""
+def carry_out(
+    files: FileSystem, plan: FormatPlan, serde: RecordSerde, feature_record: Callable[[str, int], Any], now_ms: int, credentials: Sequence[Any] = ()
+) -> None:
+    """Write the plan, durably. Blocking; raises OSError.
+
+    `feature_record(name, level)` makes the metadata record that finalizes a feature; `credentials` are further records for the first leader.
+    """
+    records = [*(feature_record(name, level) for name, level in plan.features), *credentials]
     for directory, directory_id in plan.directory_ids:
         if not files.exists(directory):
             files.make_directories(directory)
             files.sync_directory(directory.rpartition("/")[0] or "/")
-        if directory == plan.metadata_directory:
-            records = [feature_record(name, level) for name, level in plan.features]
-            write_checkpoint(files, directory, BOOTSTRAP_FILE, serde, records, None, 0, 0, now_ms)
-            if plan.voters is not None:
-                metadata = f"{directory}/{METADATA_DIRECTORY}"
-                files.make_directories(metadata)
-                write_checkpoint(files, metadata, snapshot_name(BOOTSTRAP_ID), serde, (), plan.voters, plan.kraft_version, now_ms, now_ms)
-                files.sync_directory(directory)
+        write_checkpoint(files, directory, BOOTSTRAP_FILE, serde, records, None, 0, 0, now_ms)
+        if directory == plan.metadata_directory and plan.voters is not None:
+            metadata = f"{directory}/{METADATA_DIRECTORY}"
+            files.make_directories(metadata)
+            write_checkpoint(files, metadata, snapshot_name(BOOTSTRAP_ID), serde, (), plan.voters, plan.kraft_version, now_ms, now_ms)
+            files.sync_directory(directory)
         write_meta_properties(files, directory, MetaProperties(cluster_id=plan.cluster_id, node_id=plan.node_id, directory_id=directory_id))
 
 
@@ -259,7 +264,7 @@ def write_checkpoint(
 ) -> None:  # fmt: skip
     writer = SnapshotWriter(
         files, directory, name, OffsetAndEpoch(0, 0), serde,
-        voters=voters, kraft_version=kraft_version, last_contained_timestamp_ms=last_contained_timestamp_ms, now_ms=now_ms,
+        voters=voters, kraft_version=kraft_version, last_contained_timestamp_ms=last_contained_timestamp_ms, now_ms=now_ms, read_only=name != BOOTSTRAP_FILE,
     )  # fmt: skip
     writer.append(records)
     writer.freeze_blocking()

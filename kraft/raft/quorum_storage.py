@@ -172,6 +172,7 @@ class QuorumStorage:
         except CorruptData:
             self.files.remove(part)
             raise
+        self.files.set_read_only(part)
         self.files.rename(part, self.path(snapshot))
         self.files.sync_directory(self.directory)
         return reader.voters, reader.kraft_version

@@ -6,6 +6,7 @@ committed records.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -18,7 +19,8 @@ from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.protocol.schema import Message
 from kraft.raft.core.voter_set import Endpoint
 from kraft.raft.formatter import FormatRequest, carry_out, find_formatted, plan_format
-from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE
+from kraft.raft.quorum_storage import METADATA_DIRECTORY
+from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE, BOOTSTRAP_ID, part_of, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import LOCK, META_PROPERTIES
@@ -50,11 +52,20 @@ def refuse_foreign_directories(files: FileSystem, config: NodeConfig) -> None:
             names = [name for name in files.list_directory(path) if name not in HARMLESS]
         except OSError:
             continue
-        if names and META_PROPERTIES not in names:
+        if names and META_PROPERTIES not in names and not is_unfinished_format(files, path, names):
             shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
             problems.append(f"{option}: {path} is not empty ({shown}) and has no meta.properties: not a node's directory; choose another")
     if problems:
         raise ConfigurationError(problems)
+
+
+def is_unfinished_format(files: FileSystem, path: str, names: Sequence[str]) -> bool:
+    """Whether `names` are only what formatting writes before meta.properties: it was killed, nothing has been in use, and it may be done again."""
+    metadata = f"{path}/{METADATA_DIRECTORY}"
+    within = files.list_directory(metadata) if METADATA_DIRECTORY in names else []
+    at_top = (BOOTSTRAP_FILE, part_of(BOOTSTRAP_FILE), f"{META_PROPERTIES}.tmp", METADATA_DIRECTORY)
+    voters = snapshot_name(BOOTSTRAP_ID)
+    return all(name in at_top for name in names) and all(name in (voters, part_of(voters)) for name in within)
 
 
 def open_metadata_directory(files: FileSystem, config: NodeConfig, stack: ExitStack) -> MetaProperties | None:

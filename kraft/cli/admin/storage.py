@@ -12,6 +12,7 @@ import typer
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import say, show
 from kraft.cli.admin.running import FAILED, complain
+from kraft.cli.admin.scram_arguments import parse_scram_credentials
 from kraft.common.config.layers import ConfigFile
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import Surroundings, load_node_config
@@ -19,6 +20,7 @@ from kraft.common.errors import ConfigurationError, KraftError
 from kraft.common.ids import uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 from kraft.raft.core.voter_set import Endpoint
 from kraft.raft.formatter import FormatPlan, FormatRequest, carry_out, find_formatted, parse_features, parse_initial_controllers, plan_format, random_uuid
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties
@@ -71,15 +73,15 @@ def format_directories(
     ignore_formatted: Annotated[bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted already.")] = False,
     release: Annotated[str | None, typer.Option("--release-version", "-r", metavar="VERSION", help="The release whose features to begin with.")] = None,
     feature: Annotated[list[str], typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="May be given again.")] = [],  # noqa: B006 - as above.
-    add_scram: Annotated[list[str], typer.Option("--add-scram", "-S", metavar="..", help="Not served yet: refused.")] = [],  # noqa: B006 - as above.
+    add_scram: Annotated[
+        list[str], typer.Option("--add-scram", "-S", metavar="MECHANISM=[name=..,password=..]", help="A SCRAM credential that the cluster begins with.")
+    ] = [],  # noqa: B006 - as above.
     output: Output = None,
 ) -> None:
     """Give log directories their identity, before a node first starts.
 
     `kraft-node` formats the empty directory of a quorum of one by itself; members of a quorum of several are formatted with this, never by accident.
     """
-    if add_scram:
-        raise typer.BadParameter("SCRAM is not served yet, so its credentials cannot be stored", param_hint="--add-scram")
     node = read_config(config, sets)
     try:
         request = FormatRequest(
@@ -97,7 +99,7 @@ def format_directories(
             release_version=release,
             features=parse_features(feature),
         )
-        plan = _format(request, node)
+        plan = _format(request, node, parse_scram_credentials(add_scram, RealWorld().random))
     except KraftError as problem:
         raise typer.Exit(complain(problem)) from problem
     except OSError as problem:
@@ -105,13 +107,13 @@ def format_directories(
     say(_formatted(plan), "\n".join(plan.lines()), output)
 
 
-def _format(request: FormatRequest, node: NodeConfig) -> FormatPlan:
+def _format(request: FormatRequest, node: NodeConfig, credentials: list[UserScramCredentialRecord]) -> FormatPlan:
     """Plan it, do it, and return the plan. Raises ConfigurationError, CorruptData, OSError."""
     world = RealWorld()
     listener = node.controller_listener_names[0] if node.controller_listener_names else "CONTROLLER"
     plan = plan_format(request, find_formatted(world.files, request.directories), world.random, listener)
     now_ms = time.time_ns() // 1_000_000
-    carry_out(world.files, plan, MetadataRecordSerde(), lambda name, level: FeatureLevelRecord(name=name, feature_level=level), now_ms)
+    carry_out(world.files, plan, MetadataRecordSerde(), lambda name, level: FeatureLevelRecord(name=name, feature_level=level), now_ms, credentials)
     return plan
 
 

@@ -20,6 +20,11 @@ def snapshot_name(snapshot: OffsetAndEpoch) -> str:
     return f"{snapshot.offset:020d}-{snapshot.epoch:010d}{SUFFIX}"
 
 
+def part_of(name: str) -> str:
+    """The file in which a snapshot made here is written until it is finished."""
+    return f"{name.removesuffix(SUFFIX)}-local{PART_SUFFIX}"
+
+
 def parse_name(name: str) -> OffsetAndEpoch | None:
     """The snapshot that a finished file of this name holds; None for any other file."""
     match = _NAME.fullmatch(name)

@@ -11,7 +11,7 @@ from kraft.protocol.records.record import Record
 from kraft.raft.control_batches import snapshot_footer, snapshot_header
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.ports import RecordSerde
-from kraft.raft.snapshot.snapshot_path import PART_SUFFIX, SUFFIX
+from kraft.raft.snapshot.snapshot_path import part_of
 from kraft.storage.storage_failure import refuse_if_passing
 from kraft.world.ports import Buffer, FileSystem, Threads
 
@@ -24,9 +24,11 @@ class SnapshotWriter:
     def __init__(
         self, files: FileSystem, directory: str, name: str, snapshot: OffsetAndEpoch, serde: RecordSerde, *,
         voters: VoterSet | None, kraft_version: int, last_contained_timestamp_ms: int, now_ms: int,
-        threads: Threads | None = None, on_frozen: Callable[[OffsetAndEpoch], None] | None = None,
+        threads: Threads | None = None, on_frozen: Callable[[OffsetAndEpoch], None] | None = None, read_only: bool = True,
     ) -> None:  # fmt: skip
+        """Frozen snapshots are `read_only`, as Kafka's are."""
         self.snapshot = snapshot
+        self._read_only = read_only
         self._files = files
         self._directory = directory
         self._name = name
@@ -34,7 +36,7 @@ class SnapshotWriter:
         self._now_ms = now_ms
         self._threads = threads
         self._on_frozen = on_frozen
-        self._part = f"{directory}/{name.removesuffix(SUFFIX)}-local{PART_SUFFIX}"
+        self._part = f"{directory}/{part_of(name)}"
         self._open = True
         try:
             self._file = files.open(self._part, create=True, truncate=True)
@@ -75,6 +77,8 @@ class SnapshotWriter:
         self._write([snapshot_footer(self._next_offset, epoch=self.snapshot.epoch, timestamp_ms=self._now_ms)])
         self._file.sync()
         self._file.close()
+        if self._read_only:
+            self._files.set_read_only(self._part)
         self._files.rename(self._part, f"{self._directory}/{self._name}")
         self._files.sync_directory(self._directory)
 

@@ -170,3 +170,6 @@ class RealFileSystem:
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+    def set_read_only(self, path: str) -> None:
+        os.chmod(path, 0o400)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
 
@@ -54,9 +55,9 @@ def test_an_empty_directory_of_a_quorum_of_one_is_formatted_unasked() -> None:
         found = [read_meta_properties(world.files, path) for path in directories_of(config)]
         assert [properties is not None and properties.cluster_id for properties in found] == [cluster] * 3
         assert len({properties.directory_id for properties in found if properties is not None}) == 3
-        records = read_bootstrap_records(world.files, "/meta")
-        assert [record for record in records if isinstance(record, FeatureLevelRecord)]
-        assert read_bootstrap_records(world.files, "/a") == []
+        for path in directories_of(config):
+            records = read_bootstrap_records(world.files, path)
+            assert [record for record in records if isinstance(record, FeatureLevelRecord)]
 
     with_world(play)
 
@@ -73,6 +74,46 @@ def test_whoever_crashes_while_formatting_can_start_again() -> None:
             found = open_metadata_directory(world.files, config, stack)
             assert found is not None
             require_metadata_directory(config, found.cluster_id, found)
+
+    with_world(play)
+
+
+def test_formatting_that_is_killed_anywhere_can_be_done_again() -> None:
+    config = configuration("log.dirs=/a,/b", "metadata.log.dir=/meta")
+    died = list[bool]()
+
+    async def body(world: SimulatedWorld) -> None:
+        format_empty_directories(world, config, CONTROLLERS)
+
+    async def main(universe: Universe, calls: int, power_lost: bool) -> None:
+        world = universe.world_for("a")
+        universe.kill_after_calls("a", calls, power_lost=power_lost)
+        died.append(not await universe.live(world, body))
+        universe.kill("a")
+        again = universe.world_for("a")
+        refuse_foreign_directories(again.files, config)
+        if read_meta_properties(again.files, "/meta") is None:
+            format_empty_directories(again, config, CONTROLLERS)
+            assert [record for record in read_bootstrap_records(again.files, "/meta") if isinstance(record, FeatureLevelRecord)]
+
+    for calls in range(1, 120):
+        for power_lost in (False, True):
+            simulate(partial(main, calls=calls, power_lost=power_lost), seed=calls)
+    assert died[0]
+    assert not died[-1], "the whole of it was walked through"
+
+
+def test_a_metadata_log_whose_directory_lost_its_identity_is_refused() -> None:
+    def play(world: SimulatedWorld, universe: Universe) -> None:
+        config = configuration()
+        format_empty_directories(world, config, CONTROLLERS)
+        put(world, "/data/__cluster_metadata-0/00000000000000000000.log")
+        refuse_foreign_directories(world.files, config)
+        world.files.remove("/data/meta.properties")
+        with pytest.raises(ConfigurationError, match=r"has no meta\.properties"):
+            refuse_foreign_directories(world.files, config)
+        world.files.remove("/data/__cluster_metadata-0/00000000000000000000.log")
+        refuse_foreign_directories(world.files, config)
 
     with_world(play)
 

@@ -199,6 +199,18 @@ class FilesContract:
         status = files.status(f"{harness.root}/a")
         assert (status.size, status.modified_ms, status.is_directory) == (5, 1_234_567_890_123, False)
 
+    def test_a_read_only_file_can_be_read_renamed_and_removed(self, harness: Harness) -> None:
+        files = harness.files()
+        fill(files.open(f"{harness.root}/a", create=True), b"12345").close()
+        files.set_read_only(f"{harness.root}/a")
+        files.rename(f"{harness.root}/a", f"{harness.root}/b")
+        file = files.open(f"{harness.root}/b", writable=False)
+        assert file.pread(5, 0) == b"12345"
+        file.close()
+        files.remove(f"{harness.root}/b")
+        with pytest.raises(FileNotFoundError):
+            files.set_read_only(f"{harness.root}/b")
+
     def test_one_holder_at_a_time_has_the_lock(self, harness: Harness) -> None:
         files = harness.files()
         with files.lock(f"{harness.root}/.lock"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from kraft.cli.admin.app import main
 from kraft.common.ids import OffsetAndEpoch, uuid_from_text
 from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.server.formatting import read_bootstrap_records
 from kraft.world.real import RealWorld
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
@@ -35,7 +38,7 @@ def test_formatting_writes_what_a_controller_begins_with(properties: Path, tmp_p
     ]
     found = sorted(str(path.relative_to(tmp_path)) for directory in "ab" for path in (tmp_path / directory).rglob("*") if path.is_file())
     checkpoint = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-    assert found == [f"a/{checkpoint}", "a/bootstrap.checkpoint", "a/meta.properties", "b/meta.properties"]
+    assert found == [f"a/{checkpoint}", "a/bootstrap.checkpoint", "a/meta.properties", "b/bootstrap.checkpoint", "b/meta.properties"]
     reader = SnapshotReader(RealWorld().files, str(tmp_path / "a" / checkpoint), OffsetAndEpoch(0, 0), MetadataRecordSerde())
     try:
         [voter] = reader.voters.voters if reader.voters is not None else []
@@ -90,7 +93,20 @@ def test_what_is_wrong_with_directories_is_told(properties: Path, tmp_path: Path
         (("-s", "-f", "group.version=1"), 1, "Unsupported feature: group.version"),
         (("-s", "-f", "nonsense"), 1, "is not name=level"),
         (("-I", "nonsense"), 1, "is not id@host:port:directory-id"),
-        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b]"), 2, "SCRAM is not served yet"),
+        (("-s", "-S", "SCRAM-SHA-1=[name=a,password=b]"), 1, "mechanism SCRAM-SHA-1 is not supported"),
+        (("-s", "-S", "SCRAM-SHA-256"), 1, "Failed to find equals sign"),
+        (("-s", "-S", "SCRAM-SHA-256=name=a"), 1, "to start with [ and to end with ]"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,secret]"), 1, "No equals sign found in a SCRAM component"),
+        (("-s", "-S", "SCRAM-SHA-256=[password=b]"), 1, "You must supply 'name' to add-scram"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a]"), 1, "You must supply one of 'password' or 'saltedpassword'"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,saltedpassword=YCE=]"), 1, "You must supply 'salt' with 'saltedpassword'"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,salt=MQ==,saltedpassword=!]"), 1, "Failed to decode given saltedpassword"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,salt=1,password=b]"), 1, "Failed to decode given salt"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,saltedpassword=YCE=]"), 1, "Unknown SCRAM configurations: saltedpassword"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,color=red]"), 1, "Unknown SCRAM configurations: color"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,iterations=many]"), 1, "Failed to parse iterations count: many"),
+        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,iterations=4095]"), 1, "must be >= 4096"),
+        (("-s", "-S", "SCRAM-SHA-512=[name=a,password=b,iterations=16385]"), 1, "<= 16384"),
         (("-s", "--set", "nonsense=1"), 2, "unknown key nonsense"),
         (("-s", "-c", "/nowhere.properties"), 2, "/nowhere.properties"),
     ],
@@ -102,6 +118,21 @@ def test_refusals_touch_nothing(
     assert main(["storage", "format", "-t", CLUSTER, "-c", str(properties), *arguments]) == code
     assert sentence in capsys.readouterr().err
     assert not (tmp_path / "a").exists()
+
+
+def test_credentials_are_written_for_the_first_controller(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    secret = 'salt="MWx2NHBkbnc0ZndxN25vdGN4bTB5NTFmNw==",saltedpassword="mT0yyUUxnlJaC99HXgRTSYlbuqa4FSGtJCJfTMvjYCE="'
+    salted = f"SCRAM-SHA-512=[name=bob,iterations=8192,{secret}]"
+    plain = ["SCRAM-SHA-256=[name=alice,password=alice-secret,salt=MnQ2dHZibGhycWZsdXg1anc4cTN3cmM5NA==]", "SCRAM-SHA-256=[name=carol,password=x]"]
+    command = ["storage", "format", "-t", CLUSTER, "-c", str(properties), "-s"]
+    assert main([*command, "-S", plain[0], "--add-scram", salted, "-S", plain[1]]) == 0
+    for path in (tmp_path / "a", tmp_path / "b"):
+        records = read_bootstrap_records(RealWorld().files, str(path))
+        alice, bob, carol = [record for record in records if isinstance(record, UserScramCredentialRecord)]
+        assert (alice.name, alice.mechanism, alice.iterations) == ("alice", 1, 4096)
+        assert bytes(alice.stored_key) == base64.b64decode("5oxr8rW84AfoIJMzennQtT+kcD1UKybwdcgSrMEgKC8=")
+        assert (bob.name, bob.mechanism, bob.iterations, bytes(bob.salt)) == ("bob", 2, 8192, b"1lv4pdnw4fwq7notcxm0y51f7")
+        assert (len(carol.salt), len(carol.stored_key), len(carol.server_key)) == (24, 32, 32)
 
 
 def test_the_first_voters_of_a_quorum_of_several_are_written_down(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
