@@ -5,13 +5,29 @@ Only what is served is advertised: transactions, share groups and the rest join 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
+ELIGIBLE_LEADER_REPLICAS_VERSION: Final = "eligible.leader.replicas.version"
 
 METADATA_VERSION_LEVEL: Final = 30
 """4.3-IV0: the record formats that this release writes."""
 
-SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {METADATA_VERSION: (METADATA_VERSION_LEVEL, METADATA_VERSION_LEVEL), KRAFT_VERSION: (0, 1)}
+SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
+    METADATA_VERSION: (METADATA_VERSION_LEVEL, METADATA_VERSION_LEVEL),
+    KRAFT_VERSION: (0, 1),
+    ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
+}
 """Name to the lowest and highest level that a node of this release can run."""
+
+
+def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """What a new cluster finalizes: every feature at its highest level unless another was asked for, metadata.version first, the others by name.
+
+    kraft.version is the Raft layer's own, and level 0 is the same as not finalized.
+    """
+    levels = {name: asked.get(name, highest) for name, (_, highest) in SUPPORTED_FEATURES.items() if name not in (METADATA_VERSION, KRAFT_VERSION)}
+    others = tuple((name, level) for name, level in sorted(levels.items()) if level > 0)
+    return ((METADATA_VERSION, asked.get(METADATA_VERSION, METADATA_VERSION_LEVEL)), *others)

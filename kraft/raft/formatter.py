@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kraft.common.errors import ConfigurationError
-from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES
+from kraft.common.features import KRAFT_VERSION, METADATA_VERSION, SUPPORTED_FEATURES, finalized_at_format
 from kraft.common.ids import OffsetAndEpoch, Uuid, uuid_from_text, uuid_to_text
 from kraft.raft.core.voter_set import Endpoint, Endpoints, ReplicaKey, Voter, VoterSet
 from kraft.raft.ports import RecordSerde
@@ -134,7 +134,7 @@ def plan_format(request: FormatRequest, found: Mapping[str, MetaProperties | Non
         node_id=request.node_id,
         directory_ids=tuple(ids),
         metadata_directory=request.metadata_directory,
-        features=((METADATA_VERSION, metadata_level(request)),),
+        features=finalized_at_format({**request.features, METADATA_VERSION: metadata_level(request)}),
         kraft_version=1 if is_dynamic(request) else 0,
         voters=initial_voters(request, dict(ids), listener_name),
     )

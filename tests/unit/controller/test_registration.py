@@ -142,7 +142,7 @@ def supporting(cluster: PureCluster) -> PureCluster:
 def test_features_that_cannot_be_finalized() -> None:
     cluster = PureCluster(1)
     assert refusal(update(cluster, "nonsense", 1)) == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
-    assert refusal(update(cluster, ELR, 1)).endswith("Local controller 1 does not support this feature.")
+    assert refusal(update(cluster, ELR, 2)).endswith("Local controller 1 only supports versions 0-1")
     assert refusal(update(cluster, "metadata.version", 31)).endswith("Local controller 1 only supports versions 30")
     assert refusal(update(cluster, "kraft.version", -1)).endswith("A feature version cannot be less than 0.")
     assert refusal(update(cluster, "kraft.version", 1, upgrade=9)).endswith("The controller does not support the given upgrade type.")

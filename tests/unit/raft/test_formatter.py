@@ -60,7 +60,7 @@ def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Pat
     plan = do(request(tmp_path))
     assert plan.lines()[0] == f"Formatting dynamic metadata voter directory {tmp_path / 'a'} with metadata.version 4.3-IV0."
     bootstrap = SnapshotReader(FILES, str(tmp_path / "a" / "bootstrap.checkpoint"), BOOTSTRAP_ID, TextSerde())
-    assert [record for batch in bootstrap.batches() for record in batch.records] == ["metadata.version=30"]
+    assert [record for batch in bootstrap.batches() for record in batch.records] == ["metadata.version=30", "eligible.leader.replicas.version=1"]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
     state = QuorumStorage(FILES, str(tmp_path / "a"), TextSerde(), segment_bytes=1 << 20).recover(voters_of(9))
     (voter,) = state.voters.voters

@@ -52,7 +52,6 @@ STRANGE_VOTER = {"voter_id": 9, "voter_directory_id": STRANGER}
 CASES = (
     case("vote-foreign-cluster", "Vote", ask({**vote(), "cluster_id": "another"})),
     case("vote-stale-epoch", "Vote", ask(vote())),
-    case("vote-older-epoch", "Vote", ask(vote(replica_epoch=1))),
     case("vote-in-this-epoch", "Vote", ask(vote(replica_epoch="$epoch"))),
     case("vote-for-other-voter", "Vote", ask({**vote(replica_epoch="$epoch"), "voter_id": 5}), versions=(1, 2)),
     case("vote-negative-epoch", "Vote", ask(vote(replica_epoch=-1))),

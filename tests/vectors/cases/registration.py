@@ -9,11 +9,12 @@ CLUSTER = Ask({}, api="DescribeCluster", version=1, save={"cluster": "cluster_id
 GONE = Ask({"broker_id": 7}, api="UnregisterBroker", version=0, hidden=True)
 METADATA = {"name": "metadata.version", "min_supported_version": 7, "max_supported_version": 30}
 QUORUM = {"name": "kraft.version", "min_supported_version": 0, "max_supported_version": 1}
+ELIGIBLE = {"name": "eligible.leader.replicas.version", "min_supported_version": 0, "max_supported_version": 1}
 OTHER = b"fedcba9876543210"
 
 
 def register(**more: Any) -> Ask:
-    return Ask({**BROKER_7, "cluster_id": "$cluster", "features": [METADATA, QUORUM], **more}, listener=CONTROLLER)
+    return Ask({**BROKER_7, "cluster_id": "$cluster", "features": [METADATA, QUORUM, ELIGIBLE], **more}, listener=CONTROLLER)
 
 
 REGISTERED = (CLUSTER, Ask(register().body, api="BrokerRegistration", version=4, listener=CONTROLLER, save={"epoch": "broker_epoch"}, hidden=True))
@@ -39,10 +40,11 @@ CASES = (
     refused("register-with-rack", rack="somewhere"),
     refused("register-without-listeners", listeners=[]),
     refused("register-without-features", features=[]),
-    refused("register-only-older-metadata", features=[{**METADATA, "max_supported_version": 29}, QUORUM]),
-    refused("register-feature-backwards", features=[{**METADATA, "min_supported_version": 31, "max_supported_version": 30}, QUORUM]),
-    refused("register-without-quorum-feature", features=[METADATA]),
-    refused("register-unknown-feature", features=[METADATA, QUORUM, {"name": "no.such", "min_supported_version": 0, "max_supported_version": 1}]),
+    refused("register-only-older-metadata", features=[{**METADATA, "max_supported_version": 29}, QUORUM, ELIGIBLE]),
+    refused("register-feature-backwards", features=[{**METADATA, "min_supported_version": 31, "max_supported_version": 30}, QUORUM, ELIGIBLE]),
+    refused("register-without-eligible-replicas-feature", features=[METADATA, QUORUM]),
+    refused("register-without-quorum-feature", features=[METADATA, ELIGIBLE]),
+    refused("register-unknown-feature", features=[METADATA, QUORUM, ELIGIBLE, {"name": "no.such", "min_supported_version": 0, "max_supported_version": 1}]),
     refused("register-without-directories", versions=(2, 4), log_dirs=[]),
     refused("register-directory-twice", versions=(2, 4), log_dirs=[OTHER, OTHER]),
     refused("register-reserved-directory", versions=(2, 4), log_dirs=[bytes(15) + b"\x01"]),
