@@ -1,8 +1,16 @@
-"""`--part I/N`: only every Nth of the tests that were collected, beginning with the Ith. All parts together are all tests, each once (kraft/_tools/soak.py)."""
+"""Which of the collected tests run.
+
+Tests marked `soak` have no share for `make test`: without KRAFT_SOAK=1 they are deselected, which pytest counts and tells. `--part I/N` takes every Nth of the
+rest, beginning with the Ith: all parts together are all tests, each once (kraft/_tools/soak.py).
+"""
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+SOAK = os.environ.get("KRAFT_SOAK") == "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -19,7 +27,9 @@ def part_of(text: str) -> tuple[int, int]:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     part, parts = config.getoption("--part")
-    chosen, others = items[part - 1 :: parts], [item for index, item in enumerate(items) if index % parts != part - 1]
+    wanted = [item for item in items if SOAK or item.get_closest_marker("soak") is None][part - 1 :: parts]
+    kept = set(map(id, wanted))
+    others = [item for item in items if id(item) not in kept]
     if others:
         config.hook.pytest_deselected(items=others)
-        items[:] = chosen
+        items[:] = wanted

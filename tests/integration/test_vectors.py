@@ -8,13 +8,14 @@ import pytest
 
 from kraft.handlers.all_handlers import broker_registry, controller_registry
 from kraft.protocol import api_keys
+from tests.capabilities import require_capability
 from tests.vectors.case import BROKER, CONTROLLER, Ask
 from tests.vectors.cases import MODULES
-from tests.vectors.compare import RECORDED, compare, differing, from_text, to_text
+from tests.vectors.compare import RECORDED, ask_all, changed, compare, differing, from_text, to_text
 from tests.vectors.differences import reason_for
 from tests.vectors.masks import Masks
 from tests.vectors.plain import message_class
-from tests.vectors.targets import our_node
+from tests.vectors.targets import apache_kafka, our_node
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +77,29 @@ def test_a_field_that_differs_is_found_wherever_it_is() -> None:
 def test_a_deliberate_difference_covers_its_place_only() -> None:
     assert reason_for("produce/null-records/7/0/responses.0.name") is not None
     assert reason_for("produce/good/7/0/responses.0.name") is None
+
+
+def test_what_changed_between_two_recordings_is_told() -> None:
+    before = {"same": {0: [{"a": 1}]}, "gone": {0: [{"a": 1}]}, "other": {1: [{"a": 1}]}}
+    after = {"same": {0: [{"a": 1}]}, "new": {2: [{"a": 1}]}, "other": {1: [{"a": 2}]}}
+    assert [str(each) for each in changed("m", before, after)] == [
+        "m/gone/0/0/a: Kafka 1, here '<absent>'",
+        "m/new/2/0/a: Kafka '<absent>', here 1",
+        "m/other/1/0/a: Kafka 1, here 2",
+    ]
+
+
+@pytest.mark.soak
+@pytest.mark.java
+@pytest.mark.timeout(1800)
+def test_apache_kafka_still_answers_what_was_recorded(tmp_path: Path) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    found = []
+    with apache_kafka(tmp_path) as target:
+        for module, answered in ask_all(target):
+            found += [str(each) for each in changed(module, from_text((RECORDED / f"{module}.json").read_text()), answered)]
+    assert not found, "record-vectors, and explain:\n" + "\n".join(found[:40])
 
 
 def test_equal_outcomes_share_a_line_and_read_back_as_they_were() -> None:

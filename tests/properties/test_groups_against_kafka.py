@@ -1,4 +1,4 @@
-"""Our group coordinator and Apache Kafka's give the same answers to the same random lives of groups, sessions that end included."""
+"""Our group coordinator and Apache Kafka's give the same answers to the same random lives of groups, sessions that end included (those in a soak)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from tests.capabilities import require_capability
 from tests.java.kafka import ApacheKafka
 from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.service import PARTITIONS, Service
 
-pytestmark = [pytest.mark.soak, pytest.mark.java, pytest.mark.skipif(not os.environ.get("KRAFT_SOAK"), reason="a long comparison: make soak")]
+pytestmark = pytest.mark.java
+SOAK = os.environ.get("KRAFT_SOAK") == "1"
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    require_capability("java17")
+    require_capability("mvn")
     directory: Path = tmp_path_factory.mktemp("kafka")
     with ApacheKafka(directory, heap="-Xmx512M -Xms128m") as kafka:
         yield kafka.port
@@ -46,7 +50,13 @@ async def make_topics(port: int) -> dict[str, bytes]:
     return {topic.name: bytes(topic.topic_id) for topic in metadata.topics}
 
 
-@pytest.mark.parametrize(("seeds", "steps", "session_ms", "rebalance_ms"), [(range(25), 60, 30_000, 60_000), (range(25, 31), 50, 6_000, 8_000)])
+@pytest.mark.parametrize(
+    ("seeds", "steps", "session_ms", "rebalance_ms"),
+    [
+        pytest.param(range(25 if SOAK else 3), 60, 30_000, 60_000, id="sessions-that-last"),
+        pytest.param(range(25, 31), 50, 6_000, 8_000, id="sessions-that-end", marks=pytest.mark.soak),
+    ],
+)
 def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
     async def lives() -> int:
         topic_ids = await make_topics(port)

@@ -48,17 +48,32 @@ class Report:
 
 def record(target: Target, only: str = "") -> int:
     """Write what `target` answers in the modules whose name contains `only`. Answers the number of runs."""
-    advertised, count = target.advertised(), 0
+    count = 0
     RECORDED.mkdir(exist_ok=True)
+    for module, answered in ask_all(target, only):
+        count += sum(map(len, answered.values()))
+        (RECORDED / f"{module}.json").write_text(to_text(answered))
+    return count
+
+
+def ask_all(target: Target, only: str = "") -> Iterator[tuple[str, dict[str, dict[int, Answers]]]]:
+    """Each module and what `target` answers to its cases, by name and version. Raises RuntimeError where a script could not be run to its end."""
+    advertised = target.advertised()
     for module, cases in selected(only):
         answered = {case.name: {version: attempt(target, case, version) for version in versions_of(case, advertised)} for case in cases}
         failed = [f"{name} v{version}: {run[0]}" for name, runs in answered.items() for version, run in runs.items() if str(run[:1]).startswith("['failed:")]
         if failed:
             raise RuntimeError("\n".join(failed))
-        count += sum(map(len, answered.values()))
-        (RECORDED / f"{module}.json").write_text(to_text(answered))
+        yield module, answered
         prepare(target, module)
-    return count
+
+
+def changed(module: str, before: Mapping[str, Mapping[int, Answers]], after: Mapping[str, Mapping[int, Answers]]) -> Iterator[Mismatch]:
+    """What differs between two recordings of a module."""
+    for name in sorted(before.keys() | after.keys()):
+        earlier, later = before.get(name, {}), after.get(name, {})
+        for version in sorted(earlier.keys() | later.keys()):
+            yield from differing(f"{module}/{name}/{version}", earlier.get(version, []), later.get(version, []))
 
 
 def compare(target: Target, only: str = "") -> Report:
