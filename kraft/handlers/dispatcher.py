@@ -11,7 +11,7 @@ from kraft.common.errors import ProtocolError
 from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
-from kraft.network.reply import Peer, Reply
+from kraft.network.reply import Peer, Reply, Staged
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import RequestHeader, encode_response
@@ -80,7 +80,11 @@ class RequestDispatcher:
             raise
         except Exception as problem:  # The boundary of a request, as in `_serve`.
             raise self._broken(context, problem) from problem
-        return outcome if type(outcome) is Reply else self._finish_raw(outcome, context)  # type: ignore[arg-type]  # A Reply is excluded.
+        if type(outcome) is Reply:
+            return outcome
+        if type(outcome) is Staged:
+            return Staged(self._finish_raw(outcome.answer, context), outcome.first_stage)
+        return self._finish_raw(outcome, context)  # type: ignore[arg-type]  # A Reply is excluded.
 
     async def _finish_raw(self, outcome: Awaitable[Reply], context: RequestContext) -> Reply:
         try:

@@ -1,9 +1,8 @@
 """One client connection: receive, assemble, dispatch, send. One place reads, one place writes, one place closes.
 
-Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one has appended; every other request waits
-until all earlier ones are
-answered; responses leave in the order of their requests. A request that finishes at once is answered in the connection's own task: no other task, channel or
-thread is involved.
+Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one has appended, and is received meanwhile;
+every other request waits until all earlier ones are answered; responses leave in the order of their requests. A request that finishes at once is answered in
+the connection's own task: no other task, channel or thread is involved.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import trio
 
 from kraft.common.errors import ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
-from kraft.network.reply import FileRange, Peer, Reply
+from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged
 from kraft.world.ports import Buffer, File, Stream
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ class Connection:
     `parked` and `sending` tell that a task waits for the peer to send, or to take, something; a request at work is no idleness.
     """
 
-    __slots__ = ("_assembler", "_closed", "_drained", "_gap", "_server", "_stream", "_waiting", "last_active", "parked", "peer", "sending")
+    __slots__ = ("_assembler", "_closed", "_drained", "_first_stage", "_gap", "_server", "_stream", "_waiting", "last_active", "parked", "peer", "sending")
 
     def __init__(self, server: SocketServer, stream: Stream) -> None:
         self._server = server
@@ -44,6 +43,7 @@ class Connection:
         self._assembler = FrameAssembler(server.limits.request_bytes_max, server.pool.acquire, server.pool.release, server.pool.step)
         self._waiting: deque[Awaitable[Reply]] = deque()
         self._drained: trio.Event | None = None
+        self._first_stage: FirstStage | None = None
         self._closed = False
         self._gap = 1.0
         self.peer = Peer(stream.peer, server.name, stream.local)
@@ -100,12 +100,24 @@ class Connection:
                     try:
                         await self._handle(whole)
                     finally:
-                        pool.release(whole.obj)  # type: ignore[arg-type]  # The view's owner is the pool's bytearray.
-                        server.leave_room(self)
+                        self._release(whole.obj)  # type: ignore[arg-type]  # The view's owner is the pool's bytearray.
                     handled += 1
             if handled >= REQUESTS_PER_TURN:
                 handled = 0
                 await trio.lowlevel.checkpoint()
+
+    def _release(self, buffer: bytearray) -> None:
+        """Give a frame's buffer back, as soon as no request of ours may need it any more."""
+        pool, server = self._server.pool, self._server
+
+        def give_back() -> None:
+            pool.release(buffer)
+            server.leave_room(self)
+
+        if self._first_stage is None:
+            give_back()
+        else:
+            self._first_stage.when_over(give_back)
 
     async def _park(self) -> None:
         clock = self._server.clock
@@ -142,20 +154,34 @@ class Connection:
     async def _handle(self, frame: memoryview) -> None:
         dispatcher = self._server.dispatcher
         overtakes = dispatcher.may_overtake_wait(frame)
-        if self._waiting and not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX):
-            if frame.obj is self._server.scratch.obj:
-                frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
-            await self._until_drained()
+        if self._waiting:
+            frame = await self._wait_for_turn(frame, overtakes)
         outcome = dispatcher.dispatch(self.peer, frame)
         if type(outcome) is Reply:
             if self._waiting:
                 self._waiting.append(_ready(outcome))
             else:
                 await self._send(outcome)
+        elif type(outcome) is Staged:
+            self._first_stage = outcome.first_stage
+            self._enqueue(outcome.answer)
         elif overtakes:
             self._enqueue(outcome)  # type: ignore[arg-type]  # A Reply is excluded above.
         else:
             await self._send(await outcome)  # type: ignore[misc]  # Likewise.
+
+    async def _wait_for_turn(self, frame: memoryview, overtakes: bool) -> memoryview:
+        """Earlier requests wait for their answers: those whose first stage is over may be overtaken, by some. The frame, where it lasts."""
+        stage = self._first_stage
+        if not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX and (stage is None or stage.is_over)):
+            if frame.obj is self._server.scratch.obj:
+                frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
+            if stage is not None:
+                await stage.wait()
+            if not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX):
+                await self._until_drained()
+        self._first_stage = None
+        return frame
 
     def _enqueue(self, outcome: Awaitable[Reply]) -> None:
         self._waiting.append(outcome)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
+from typing import Any, Protocol
+
+import trio
 
 from kraft.world.ports import Buffer, File
 
@@ -36,6 +38,55 @@ class Reply:
 
 NO_REPLY = Reply(())
 
+SCRATCH_BYTES = 64 << 10
+"""The buffer in which small frames are handed over in place: a view of fewer bytes may lie in it. A larger frame has a buffer of its own."""
+
+
+class FirstStage:
+    """The part of a request that needs its frame, and that no other request of its connection may overtake: over when each of its steps has ended."""
+
+    __slots__ = ("_left", "_over", "_then")
+
+    def __init__(self, steps: int) -> None:
+        assert steps > 0
+        self._left = steps
+        self._over = trio.Event()
+        self._then: list[Callable[[], None]] = []
+
+    @property
+    def is_over(self) -> bool:
+        return not self._left
+
+    def step_ended(self) -> None:
+        self._left -= 1
+        if not self._left:
+            self._over.set()
+            for call in self._then:
+                call()
+
+    def when_over(self, call: Callable[[], None]) -> None:
+        """Have `call` called, at once if it is over."""
+        if self._left:
+            self._then.append(call)
+        else:
+            call()
+
+    async def wait(self) -> None:
+        await self._over.wait()
+
+
+class Staged:
+    """An answer whose request is still in its first stage. Awaiting it gives the reply."""
+
+    __slots__ = ("answer", "first_stage")
+
+    def __init__(self, answer: Coroutine[Any, Any, Reply], first_stage: FirstStage) -> None:
+        self.answer = answer
+        self.first_stage = first_stage
+
+    def __await__(self) -> Generator[Any, Any, Reply]:
+        return self.answer.__await__()
+
 
 class Peer:
     """What a request may know of its connection. `left` is called when the other side has ended it."""
@@ -55,8 +106,8 @@ class Dispatcher(Protocol):
     """Carries out one request.
 
     `dispatch` gets a frame (without its size prefix) that is valid only until it returns: what must last longer is copied. A `Reply` means finished; an
-    awaitable of one
-    means that the request's first stage is over (for Produce: appended) and that its answer waits. Raises ProtocolError to have the connection closed.
+    awaitable of one means that the request's first stage is over (for Produce: appended) and that its answer waits; a `Staged` one that not even the first
+    stage is over, until which parts of the frame of SCRATCH_BYTES or more stay valid. Raises ProtocolError to have the connection closed.
     """
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]: ...

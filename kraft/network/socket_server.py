@@ -12,13 +12,12 @@ from kraft.common.errors import ProtocolError
 from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
-from kraft.network.reply import Dispatcher, Peer
+from kraft.network.reply import SCRATCH_BYTES, Dispatcher, Peer
 from kraft.world.ports import Clock, Listener, Stream, Threads, World
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
-SCRATCH_BYTES = 128 * 1024
 ACCEPT_RETRY_SECONDS = 0.05
 COLD_READS_MAX = 2
 """Reads from a slow disk under way at once; the other worker threads are left to syncs."""

@@ -127,12 +127,21 @@ class Partition(PartitionWaiters):
 
     def append(self, batch: memoryview, required_acks: int, now_ms: int, origin: int) -> LogAppendInfo:
         """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation finds), StorageError."""
+        self.check_may_append(required_acks)
+        info = self.log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
+        self.appended(len(batch))
+        return info
+
+    def check_may_append(self, required_acks: int) -> None:
+        """Raises NotLeader, ApiError NOT_ENOUGH_REPLICAS."""
         if not self.is_leader:
             self.check_leader()
         if required_acks == -1 and not self.has_enough_in_sync:
             raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self}: {len(self.isr)} in sync, min.insync.replicas is {self.min_isr}")
+
+    def appended(self, size: int) -> None:
+        """This leader's log has grown by `size` bytes: the high watermark moves as far as it may, and those who wait are told."""
         log = self.log
-        info = log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
         if self.followers is None:
             end = self.durable_end()
             if end > log.high_watermark:
@@ -144,13 +153,11 @@ class Partition(PartitionWaiters):
         else:
             self.advance_high_watermark()
         if self.fetch_waiters:
-            size = len(batch)
             for waiter in self.fetch_waiters:
                 if waiter.is_follower or self.followers is None:
                     waiter.grew(size)
         if self.watches:
             self.end_watches()
-        return info
 
     @property
     def has_enough_in_sync(self) -> bool:
@@ -236,8 +243,13 @@ class Partition(PartitionWaiters):
 
     def append_as_follower(self, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int) -> LogAppendInfo | None:
         """Take over what the leader sent, and how far it is committed. Raises ApiError, StorageError."""
+        info = self.log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.leader_epoch) if records else None
+        self.followed(leader_high_watermark, leader_log_start)
+        return info
+
+    def followed(self, leader_high_watermark: int, leader_log_start: int) -> None:
+        """How far the leader's log is committed, and where it starts, as far as this one has got."""
         log = self.log
-        info = log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.leader_epoch) if records else None
         committed = min(leader_high_watermark, log.log_end_offset)
         if committed > log.high_watermark:
             log.update_high_watermark(committed)
@@ -245,7 +257,6 @@ class Partition(PartitionWaiters):
                 self._high_watermark_rose(committed)
         if leader_log_start > log.log_start_offset:
             log.follow_log_start(leader_log_start)
-        return info
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
 

@@ -216,6 +216,9 @@ class ReplicaFetcher:
                 self._refused(following, data.error_code)
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
+                await self._replicas.writer.until_free(partition.log)  # We may have led until just now.
+                if not self._is_current(following):
+                    return
                 self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
             else:
                 await self._append(partition, data)
@@ -228,11 +231,15 @@ class ReplicaFetcher:
 
     async def _append(self, partition: Partition, data: fetch_response.PartitionData) -> None:
         records = memoryview(data.records) if data.records else memoryview(b"")
-        info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, self._clock.wall_ms())
+        writer, now_ms = self._replicas.writer, self._clock.wall_ms()
+        if writer.takes(partition.log, len(records)):
+            info = await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
+        else:
+            info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
+            if info is not None and info.rolled:
+                self._replicas.flusher.flush_later(partition.log)
         if info is None:
             return
-        if info.rolled:
-            self._replicas.flusher.flush_later(partition.log)
         if partition.durable_end() < partition.log.log_end_offset:  # flush.messages: the next fetch acknowledges, so it has to be durable before.
             await self._replicas.flusher.flush(partition.log)
 
@@ -263,12 +270,14 @@ class ReplicaFetcher:
         partition = following.partition
         log = partition.log
         leader_end = await leader_offset(connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds)
+        await self._replicas.writer.until_free(log)
         if not self._is_current(following):
             return
         if leader_end < log.log_end_offset:
             self._cut(partition, leader_end, "the leader's log ends there")
             return
         leader_start = await leader_offset(connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds)
+        await self._replicas.writer.until_free(log)
         if not self._is_current(following):
             return
         if leader_start > log.log_end_offset:

@@ -11,6 +11,7 @@ from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
+from kraft.replication.log_writer import LogWriter
 from kraft.replication.partition import Partition
 from kraft.replication.topic_configs import ConfigView, TopicConfig
 from kraft.storage.storage_failure import upkeep_failure
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.storage.log_append import LogAppendInfo
     from kraft.storage.log_manager import LogManager
     from kraft.storage.unified_log import UnifiedLog
     from kraft.world.ports import World
@@ -37,6 +39,7 @@ class ReplicaManager:
     def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, world: World, log: Logger) -> None:
         paths = [directory.path for directory in logs.directories]
         self.flusher = LogFlusher(world, paths, self.directory_failed, lambda log: logs.get(log.topic_partition) is log, self._flushed)
+        self.writer = LogWriter(world, paths, self.flusher.flush_later, configs.static.integer("kraft.append.thread.min.bytes"))
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}
@@ -107,6 +110,19 @@ class ReplicaManager:
                 self.reconsider_isr(partition)
             if done % 500 == 499:
                 yield
+
+    async def append(
+        self, partition: Partition, batch: memoryview, required_acks: int, now_ms: int, origin: int, *, leader_epoch: int | None = None
+    ) -> LogAppendInfo:
+        """`Partition.append`, whatever the size and whoever else appends; with `leader_epoch` in that epoch only."""
+        if self.writer.takes(partition.log, len(batch)):
+            queued = self.writer.append_as_leader(partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch)
+            info = await queued.outcome()
+            assert info is not None, "a leader's append takes all or nothing"
+            return info
+        if leader_epoch not in (None, partition.leader_epoch):
+            raise NotLeader(f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}", partition.leader_id, partition.leader_epoch)
+        return partition.append(batch, required_acks, now_ms, origin)
 
     async def flush(self, partition: Partition) -> None:
         """Return once everything now in the partition is durable here. Raises StorageError."""

@@ -141,6 +141,7 @@ class BrokerServer:
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
             service_nursery.start_soon(self.replicas.flusher.run)
+            service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
             service_nursery.start_soon(self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch)
             await self.lifecycle.registered.wait()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kraft.common.errors import NotLeader
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import LogRecord
 from kraft.protocol.records.builder import Record, build_batch
@@ -26,10 +25,8 @@ class PartitionLog:
     async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
         """See the port. Raises NotLeader, ApiError, StorageError."""
         target = self._led(partition)
-        if target.leader_epoch != leader_epoch:
-            raise NotLeader(f"{partition}: led in epoch {target.leader_epoch}, not {leader_epoch}", target.leader_id, target.leader_epoch)
         batch = build_batch([Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)])
-        info = target.append(memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR)
+        info = await self._replicas.append(target, memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR, leader_epoch=leader_epoch)
         if target.durable_end() < target.log.log_end_offset:
             await self._replicas.flush(target)
         return info.last_offset

@@ -6,6 +6,7 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.log_segment import LogSegment
+from kraft.storage.segment_write import write_at_end
 from kraft.world.ports import Buffer
 
 WRITE_BYTES = 256 * 1024
@@ -31,7 +32,7 @@ class CleanedSegmentWriter:
     def flush(self) -> None:
         if self._batches:
             buffers: list[Buffer] = [batch.view for batch in self._batches]
-            self._segment.write(self._segment.open_log(), buffers)
+            write_at_end(self._segment.open_log(), self._segment.size, buffers)
             for batch in self._batches:
                 self._segment.appended(batch.size, batch.last_offset, batch.max_timestamp, self._interval)
             self._batches, self._bytes = [], 0

@@ -55,6 +55,11 @@ class FileCache:
         """Call before `path` is renamed or removed."""
         self._open.pop(path, None)
 
+    def forget_other(self, path: str, opened: OpenFile) -> None:
+        """Forget a handle for `path` that is not `opened`: one made while `opened` was written through took the size of a file in the making."""
+        if self._open.get(path) is not opened:
+            self._open.pop(path, None)
+
     def forget_directory(self, directory: str) -> None:
         """Forget every file below `directory`."""
         prefix = directory + "/"

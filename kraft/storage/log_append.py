@@ -10,6 +10,7 @@ from kraft.protocol.records.control_record import TransactionMarker
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_segment import LogSegment
+from kraft.storage.segment_write import cut_back, write_at_end
 from kraft.world.ports import Buffer
 
 NO_OFFSET = -1
@@ -82,4 +83,14 @@ class PendingAppend:
     def write(self) -> None:
         """Put the bytes at the end of the file, whole or not at all. Touches nothing else, so it may run in a thread. Raises OSError, StorageError."""
         if self.segment is not None and self.opened is not None:
-            self.segment.write(self.opened, self.buffers)
+            write_at_end(self.opened, self.segment.size, self.buffers)
+
+    def unwrite(self) -> None:
+        """Take back what `write` did; nobody has seen it, as the log's end has not moved. Raises StorageError."""
+        if self.segment is not None and self.opened is not None:
+            cut_back(self.opened, self.segment.size)
+
+    def settle(self) -> None:
+        """The thread that wrote is done with the file."""
+        if self.segment is not None and self.opened is not None:
+            self.segment.settle(self.opened)

@@ -6,9 +6,9 @@ a crash may leave behind (a torn batch, an index that lags) is `recover`'s busin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from kraft.common.errors import CorruptData, StorageError
+from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, RecordBatch
 from kraft.storage.batch_walk import BatchSpan, find_batch, read_batch, walk_headers
 from kraft.storage.file_cache import FileCache, OpenFile
@@ -16,7 +16,6 @@ from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SEGMENT_SUF
 from kraft.storage.offset_index import OffsetIndex
 from kraft.storage.time_index import NO_TIMESTAMP, TimeIndex
 from kraft.storage.transaction_index import TransactionIndex
-from kraft.world.ports import Buffer
 
 RELATIVE_OFFSET_MAX = 0x7FFFFFFF
 UNKNOWN = -2
@@ -94,19 +93,9 @@ class LogSegment:
     def open_log(self) -> OpenFile:
         return self._cache.get(self._log_path)
 
-    def write(self, opened: OpenFile, buffers: Sequence[Buffer]) -> None:
-        """Append bytes to the file, whole or not at all.
-
-        Touches nothing but the file, so it may run in a thread; `appended` follows for each batch. Raises OSError, StorageError.
-        """
-        try:
-            opened.file.append(buffers)
-        except OSError as problem:
-            try:
-                opened.file.truncate(self.size)
-            except OSError as again:
-                raise StorageError(f"{self._log_path}: a failed append could not be undone: {again}") from problem
-            raise
+    def settle(self, opened: OpenFile) -> None:
+        """A write through `opened`, in a thread, is over."""
+        self._cache.forget_other(self._log_path, opened)
 
     def appended(self, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """Take note of a batch of `size` bytes now at the end of the file."""

@@ -104,6 +104,11 @@ class LogState:
         return self.high_watermark if unstable is None else min(max(unstable, self.log_start_offset), self.high_watermark)
 
     @property
+    def is_appending(self) -> bool:
+        """Whether an append is between its first and last step: nothing else may append, truncate, roll or close until it is over."""
+        return self._pending is not None
+
+    @property
     def latest_epoch(self) -> int:
         return self.leader_epoch_cache.latest_epoch
 

@@ -154,12 +154,13 @@ def simulate(play: Callable[[Universe], Awaitable[None]], seed: int = 1, seconds
 
 @asynccontextmanager
 async def broker(universe: Universe, directories: Sequence[str] = ("/data",), sets: Sequence[str] = (), *, node: str = "broker") -> AsyncIterator[Broker]:
-    """A broker that knows itself, with its flusher at work."""
+    """A broker that knows itself, with its flusher and its writer at work."""
     async with trio.open_nursery() as nursery:
         made = Broker(universe.world_for(node), nursery, directories, sets)
         made.start()
         made.publish(made.register())
         nursery.start_soon(made.replicas.flusher.run)
+        nursery.start_soon(made.replicas.writer.run)
         try:
             yield made
         finally:

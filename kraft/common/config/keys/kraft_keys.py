@@ -18,7 +18,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, kraft brokers decommission), not in a file. "
         "In maintenance it keeps its replicas and leads only what no other broker can; being decommissioned, its replicas move to others too, "
         "and it is unregistered when it has none and has stopped."),
-    key("kraft.append.thread.min.bytes", LONG, "65536", LOW, READ_ONLY, ENFORCED, at_least(1),
+    key("kraft.append.thread.min.bytes", LONG, "131072", LOW, READ_ONLY, ENFORCED, at_least(1),
         "Batches of at least this size are written to their log by a thread; smaller ones at once, by the loop that serves all clients."),
     key("kraft.cluster.id", STRING, None, MEDIUM, READ_ONLY, ENFORCED, NON_EMPTY,
         "The id that a new data directory is formatted with, and that an existing one must have. Unset, a quorum of one draws one when it is formatted."),
