@@ -7,7 +7,21 @@ from fastapi import FastAPI
 from api import errors, openapi
 from api.middleware import EncodedSlashes
 from api.ports import AdminPort
-from api.routers import clusters, groups, lags, operations, partitions, records, topics
+from api.routers import (
+    broker_states,
+    clusters,
+    elections,
+    events,
+    groups,
+    lags,
+    operations,
+    partitions,
+    quorum,
+    reassignments,
+    records,
+    replicas,
+    topics,
+)
 from api.routers.configs import brokers as broker_configs
 from api.routers.configs import clusters as cluster_configs
 from api.routers.configs import groups as group_configs
@@ -21,6 +35,12 @@ ROUTERS = (
     cluster_configs.router,
     group_configs.router,
     clusters.router,
+    broker_states.router,
+    quorum.router,
+    reassignments.router,
+    replicas.router,
+    elections.router,
+    events.router,
     partitions.router,
     records.router,
     topics.router,
@@ -35,6 +55,7 @@ def create_app(port: AdminPort) -> FastAPI:
     """An ASGI application that speaks for the node behind `port`."""
     app = FastAPI(title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
     app.state.port = port
+    app.state.event_streams = []
     app.add_middleware(EncodedSlashes)
     errors.install(app)
     for router in ROUTERS:

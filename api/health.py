@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pydantic import BaseModel, Field
 
-from api.ports import ClusterFacts, PartitionFacts
+from api.ports import BrokerFacts, ClusterFacts, PartitionFacts
+from kraft.common.broker_state import ACTIVE
 
 LISTED_MAX = 100
 """How many partitions of a kind an answer names; the counts are always whole."""
 
 DISK_FREE_SHARE_MIN = 0.05
+
+VOTER_SILENT_MS_MAX = 5_000
+"""A voter that was not caught up for longer than this counts as lagging."""
 
 
 class PartitionRef(BaseModel):
@@ -26,6 +32,15 @@ class PartitionProblem(BaseModel):
     partitions: list[PartitionRef] = Field(description=f"At most {LISTED_MAX} of them.")
 
 
+class VoterFacts(BaseModel):
+    """A voter as the quorum's leader sees it."""
+
+    node_id: int
+    lag: int = Field(description="Records of the metadata log that it has yet to copy.")
+    behind_ms: int = Field(description="How long ago it last had everything; -1: not since this leader leads.")
+    is_current: bool
+
+
 class Reason(BaseModel):
     """One thing that is wrong."""
 
@@ -40,8 +55,11 @@ class ClusterHealth(BaseModel):
     controller_id: int = Field(description="The active controller; -1 when there is none.")
     controller_epoch: int
     quorum_voters: list[int]
+    voters: list[VoterFacts] = Field(description="Empty while the active controller cannot be asked.")
     brokers: list[int]
     nodes_down: list[int] = Field(description="Registered brokers that are fenced.")
+    out_of_duty: list[int] = Field(description="Brokers in maintenance or being decommissioned.")
+    reassignments_count: int
     topics_count: int
     partitions_count: int
     leaderless: PartitionProblem
@@ -53,15 +71,29 @@ class ClusterHealth(BaseModel):
     metadata_offset: int
 
 
-def judge(facts: ClusterFacts) -> ClusterHealth:
-    """The verdict. A broker that is shutting down on purpose is not down."""
-    leaderless = [partition for partition in facts.impaired if partition.leader < 0]
-    under_replicated = [partition for partition in facts.impaired if partition.leader >= 0 and len(partition.in_sync) < len(partition.replicas)]
-    under_min_isr = [partition for partition in facts.impaired if len(partition.in_sync) < partition.min_in_sync]
+def is_offline(partition: PartitionFacts) -> bool:
+    return partition.leader < 0
+
+
+def is_under_replicated(partition: PartitionFacts) -> bool:
+    return partition.leader >= 0 and len(partition.in_sync) < len(partition.replicas)
+
+
+def is_under_min_isr(partition: PartitionFacts) -> bool:
+    return len(partition.in_sync) < partition.min_in_sync
+
+
+def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_answers: bool = True) -> ClusterHealth:
+    """The verdict. A broker that is shutting down on purpose is not down. `voters`: as the active controller tells of them, if it answers."""
+    leaderless = [partition for partition in facts.impaired if is_offline(partition)]
+    under_replicated = [partition for partition in facts.impaired if is_under_replicated(partition)]
+    under_min_isr = [partition for partition in facts.impaired if is_under_min_isr(partition)]
     down = [broker.node_id for broker in facts.brokers if broker.fenced and not broker.shutting_down]
     reasons = [
-        *_controller_reasons(facts),
+        *_controller_reasons(facts, controller_answers),
+        *_voter_reasons(voters),
         *_broker_reasons(down),
+        *_drain_reasons(facts.brokers),
         *_partition_reasons(leaderless, under_min_isr, under_replicated),
         *_disk_reasons(facts),
     ]
@@ -71,8 +103,11 @@ def judge(facts: ClusterFacts) -> ClusterHealth:
         controller_id=facts.controller_id,
         controller_epoch=facts.controller_epoch,
         quorum_voters=list(facts.voters),
+        voters=list(voters),
         brokers=[broker.node_id for broker in facts.brokers],
         nodes_down=down,
+        out_of_duty=[broker.node_id for broker in facts.brokers if broker.desired_state != ACTIVE],
+        reassignments_count=len(facts.reassignments),
         topics_count=facts.topics_count,
         partitions_count=facts.partitions_count,
         leaderless=_listed(leaderless),
@@ -85,26 +120,58 @@ def judge(facts: ClusterFacts) -> ClusterHealth:
     )
 
 
-def _controller_reasons(facts: ClusterFacts) -> list[Reason]:
-    if facts.controller_id >= 0:
+def _controller_reasons(facts: ClusterFacts, answers: bool) -> list[Reason]:
+    if facts.controller_id >= 0 and answers:
         return []
     remedy = f"A majority of the controllers {_names(facts.voters)} must be up and reach one another: start those that are down, or look at the network."
-    return [Reason(code="no_controller", summary="There is no active controller: metadata cannot change and no leader can be elected.", remedy=remedy)]
+    summary = "There is no active controller: metadata cannot change and no leader can be elected."
+    if facts.controller_id >= 0:
+        summary = f"The active controller, node {facts.controller_id}, does not answer: metadata may not change and no leader be elected."
+    return [Reason(code="no_controller", summary=summary, remedy=remedy)]
+
+
+def _voter_reasons(voters: Sequence[VoterFacts]) -> list[Reason]:
+    lagging = [voter.node_id for voter in voters if not voter.is_current]
+    if not lagging:
+        return []
+    spare = len(voters) - len(lagging) - (len(voters) // 2 + 1)
+    left = "one more that fails, and there is no active controller" if spare <= 0 else f"{spare} more may fail before there is no active controller"
+    summary = f"{_nouns('Controller', lagging)} {'does' if len(lagging) == 1 else 'do'} not keep up with the quorum: {left}."
+    remedy = "Start it again if it is down; else look at its disk and its network. One that lost its disk has to be removed as a voter and added anew."
+    return [Reason(code="lagging_voters", summary=summary, remedy=remedy)]
+
+
+def _drain_reasons(brokers: Sequence[BrokerFacts]) -> list[Reason]:
+    """Decommissionings that cannot go on."""
+    reasons = []
+    for broker in brokers:
+        if broker.draining is not None and broker.draining.blocked:
+            blocked = broker.draining.blocked
+            summary = f"Broker {broker.node_id} cannot be emptied: for {len(blocked)} of its replicas no other broker is free ({_some(blocked)})."
+            remedy = "Add a broker, lower the replication factor of these topics, or end the decommissioning (DELETE /v1/brokers/ID/decommission)."
+            reasons.append(Reason(code="decommission_blocked", summary=summary, remedy=remedy))
+    return reasons
 
 
 def _broker_reasons(down: list[int]) -> list[Reason]:
     if not down:
         return []
-    remedy = "Start them again, or unregister those that will not come back. The last line of a node's log says why it ended."
-    summary = f"Broker {_names(down)} is down." if len(down) == 1 else f"Brokers {_names(down)} are down."
-    return [Reason(code="brokers_down", summary=summary, remedy=remedy)]
+    remedy = (
+        "Start them again: the last line of a node's log says why it ended. One that will not come back is decommissioned (kraft brokers decommission ID): "
+        "its replicas are made anew elsewhere."
+    )
+    return [Reason(code="brokers_down", summary=f"{_nouns('Broker', down)} {'is' if len(down) == 1 else 'are'} down.", remedy=remedy)]
 
 
 def _partition_reasons(leaderless: list[PartitionFacts], under_min_isr: list[PartitionFacts], under_replicated: list[PartitionFacts]) -> list[Reason]:
     reasons = []
     if leaderless:
-        remedy = "Start a broker that has them in sync. If all of those are lost for good, an unclean election brings them back and may lose records."
-        reasons.append(Reason(code="leaderless_partitions", summary=f"{_count(leaderless)} without a leader: nothing can be read or written.", remedy=remedy))
+        remedy = (
+            "Start a broker that has them in sync. If all of those are lost for good, an unclean election (kraft elections unclean) brings them back "
+            "and may lose records."
+        )
+        summary = f"{_count(leaderless)} without a leader: nothing can be read or written."
+        reasons.append(Reason(code="leaderless_partitions", summary=summary, remedy=remedy))
     if under_min_isr:
         remedy = "Start the brokers that are down. Lowering min.insync.replicas lets writes through and makes them less safe."
         summary = f"{_count(under_min_isr)} below min.insync.replicas: writes with acks=all are refused."
@@ -134,20 +201,28 @@ def _count(partitions: list[PartitionFacts]) -> str:
     return "1 partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
 
 
+def _nouns(noun: str, ids: Sequence[int]) -> str:
+    return f"{noun}{'s' if len(ids) > 1 else ''} {_names(tuple(ids))}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
 def _names(ids: tuple[int, ...] | list[int]) -> str:
     return ", ".join(map(str, ids))
 
 
+def partition_ref(partition: PartitionFacts) -> PartitionRef:
+    return PartitionRef(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        replicas=list(partition.replicas),
+        in_sync=list(partition.in_sync),
+        min_in_sync=partition.min_in_sync,
+    )
+
+
 def _listed(partitions: list[PartitionFacts]) -> PartitionProblem:
-    shown = [
-        PartitionRef(
-            topic=partition.topic,
-            partition=partition.partition,
-            leader=partition.leader,
-            replicas=list(partition.replicas),
-            in_sync=list(partition.in_sync),
-            min_in_sync=partition.min_in_sync,
-        )
-        for partition in partitions[:LISTED_MAX]
-    ]
-    return PartitionProblem(count=len(partitions), partitions=shown)
+    return PartitionProblem(count=len(partitions), partitions=[partition_ref(partition) for partition in partitions[:LISTED_MAX]])

@@ -57,7 +57,7 @@ def _errors(path: str, responses: dict[str, Any]) -> None:
     """Every operation may fail in these ways; FastAPI's 422 never happens here."""
     if responses.get("422", {}).get("description") == "Validation Error":
         del responses["422"]
-    if path.startswith("/v3"):
+    if path.startswith(("/v1", "/v3")):
         for status, description in _COMMON_ERRORS.items():
             responses.setdefault(status, {"description": description})
     reference = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}

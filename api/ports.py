@@ -7,10 +7,11 @@ asyncio thread of its own; an implementation bridges into the node's loop.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+from kraft.common.broker_state import ACTIVE
 from kraft.protocol.schema import Message
 
 
@@ -43,6 +44,55 @@ class BrokerFacts:
     rack: str | None = None
     fenced: bool = False
     shutting_down: bool = False
+    epoch: int = -1
+    desired_state: str = ACTIVE
+    leaders: int = 0
+    replicas: int = 0
+    draining: DrainFacts | None = None
+    """While it is being decommissioned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrainFacts:
+    """What is left of a decommissioning."""
+
+    moving: int
+    """Of the replicas that are left, those that are being copied elsewhere now."""
+    blocked: tuple[str, ...]
+    """Partitions (`topic-0`) for whose replica no other broker is free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReassignmentFacts:
+    """A partition that is being moved."""
+
+    topic: str
+    partition: int
+    leader: int
+    replicas: tuple[int, ...]
+    """Those that come and those that go included."""
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFacts:
+    """Something that happened."""
+
+    id: int
+    time_ms: int
+    kind: str
+    fields: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    events: tuple[EventFacts, ...]
+    missed: bool
+    """Whether events between the id asked for and the first of these are not known here."""
+    last_id: int
+    """Where to read on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +121,7 @@ class ClusterFacts:
     partitions_count: int
     impaired: tuple[PartitionFacts, ...]
     """Partitions without a leader, with fewer in-sync replicas than replicas, or at or below their minimum of several."""
+    reassignments: tuple[ReassignmentFacts, ...] = ()
     offline_log_dirs: tuple[str, ...] = ()
     disk_free_bytes: int | None = None
     disk_total_bytes: int | None = None
@@ -94,6 +145,9 @@ class AdminPort(Protocol):
         """The node's wall clock."""
 
     async def cluster_facts(self) -> ClusterFacts: ...
+
+    async def events(self, after_id: int, wait_seconds: float) -> EventPage:
+        """Events that this node saw after `after_id` (-1: all that it keeps), oldest first; waits so long for one if there is none."""
 
     async def liveness(self) -> Sequence[Check]:
         """Whether the process works at all: its loop answers, its fault handler has not fired."""

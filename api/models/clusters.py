@@ -9,7 +9,6 @@ from api.models.common import Collection, Relationship, Resource
 
 class ClusterData(Resource):
     controller: Relationship | None = Field(description="The broker that is the active controller, when it is a broker.")
-    acls: Relationship
     brokers: Relationship
     broker_configs: Relationship
     consumer_groups: Relationship
@@ -35,12 +34,21 @@ class BrokerDataList(Collection):
     data: list[BrokerData]
 
 
+class QuorumEndpoint(BaseModel):
+    name: str
+    host: str
+    port: int
+
+
 class QuorumReplica(BaseModel):
     node_id: int
+    directory_id: str | None = Field(description="Which of the node's disks it is; null in a quorum of static voters.")
+    is_leader: bool
     log_end_offset: int
     lag: int
     last_fetch_timestamp: int = Field(description="Milliseconds since the epoch; -1 when not known.")
     last_caught_up_timestamp: int
+    endpoints: list[QuorumEndpoint]
 
 
 class QuorumData(Resource):

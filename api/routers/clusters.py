@@ -10,12 +10,11 @@ from api.kafka.client import Kafka
 from api.kafka.cluster import describe_brokers, describe_quorum
 from api.kafka.topics import describe_topics
 from api.links import Links
-from api.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList, QuorumData, QuorumReplica
+from api.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
 from api.models.common import CollectionMetadata, Relationship, ResourceMetadata
 from api.models.topics import ReplicaData, ReplicaDataList
 from api.routers.partitions import replica_data
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
-from kraft.protocol.messages.describe_quorum_response import ReplicaState
 
 router = APIRouter(prefix="/v3/clusters")
 
@@ -40,7 +39,6 @@ async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
         metadata=ResourceMetadata(self=links.to(), resource_name=links.name()),
         cluster_id=links.cluster_id,
         controller=Relationship(related=links.to("brokers", quorum.leader_id)) if quorum.leader_id in brokers else None,
-        acls=Relationship(related=links.to("acls")),
         brokers=Relationship(related=links.to("brokers")),
         broker_configs=Relationship(related=links.to("broker-configs")),
         consumer_groups=Relationship(related=links.to("consumer-groups")),
@@ -94,29 +92,3 @@ async def list_broker_replicas(cluster: Cluster, broker_id: BrokerIdPath) -> Rep
         if broker_id in partition.replica_nodes
     ]
     return ReplicaDataList(kind="KafkaReplicaList", metadata=whole(cluster.url), data=replicas)
-
-
-@router.get("/{cluster_id}/quorum", tags=["Clusters"], summary="Describe the metadata quorum", responses=documented(404))
-async def get_quorum(cluster: Cluster) -> QuorumData:
-    quorum = await describe_quorum(cluster.kafka)
-    leader_end = max((replica.log_end_offset for replica in quorum.current_voters if replica.replica_id == quorum.leader_id), default=-1)
-
-    def shown(replica: ReplicaState) -> QuorumReplica:
-        return QuorumReplica(
-            node_id=replica.replica_id,
-            log_end_offset=replica.log_end_offset,
-            lag=max(0, leader_end - replica.log_end_offset),
-            last_fetch_timestamp=replica.last_fetch_timestamp,
-            last_caught_up_timestamp=replica.last_caught_up_timestamp,
-        )
-
-    return QuorumData(
-        kind="KafkaQuorum",
-        metadata=ResourceMetadata(self=cluster.links.to("quorum"), resource_name=cluster.links.name("quorum")),
-        cluster_id=cluster.cluster_id,
-        leader_id=quorum.leader_id,
-        leader_epoch=quorum.leader_epoch,
-        high_watermark=quorum.high_watermark,
-        voters=[shown(replica) for replica in quorum.current_voters],
-        observers=[shown(replica) for replica in quorum.observers],
-    )

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel
 
 from api.deps import Port
-from api.health import ClusterHealth, judge
-from api.ports import Check
+from api.health import VOTER_SILENT_MS_MAX, ClusterHealth, VoterFacts, judge
+from api.kafka.client import Kafka, KafkaProblem
+from api.kafka.cluster import describe_quorum
+from api.ports import AdminPort, Check
+from kraft.protocol.messages.describe_quorum_response import ReplicaState
 
 router = APIRouter(tags=["Operations"])
 
+QUORUM_SECONDS_MAX: Final = 2.0
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -39,7 +45,27 @@ class NodeData(BaseModel):
 @router.get("/v1/cluster/health", summary="Is the cluster healthy, and if not, why and what to do")
 async def cluster_health(port: Port) -> ClusterHealth:
     """Always 200: look at `is_healthy`. For a load balancer or an orchestrator there is /readyz."""
-    return judge(await port.cluster_facts())
+    facts = await port.cluster_facts()
+    voters = await _voters(port) if facts.controller_id >= 0 else None
+    return judge(facts, voters or (), controller_answers=voters is not None)
+
+
+async def _voters(port: AdminPort) -> list[VoterFacts] | None:
+    """As the active controller sees them, or None when it does not answer soon."""
+    try:
+        async with asyncio.timeout(QUORUM_SECONDS_MAX):
+            quorum = await describe_quorum(Kafka(port))
+    except (TimeoutError, KafkaProblem):
+        return None
+    now = port.now_ms()
+    end = max((voter.log_end_offset for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), default=-1)
+    return [_voter(voter, end, now, leads=voter.replica_id == quorum.leader_id) for voter in quorum.current_voters]
+
+
+def _voter(voter: ReplicaState, end: int, now_ms: int, *, leads: bool) -> VoterFacts:
+    behind = 0 if leads else -1 if voter.last_caught_up_timestamp < 0 else max(0, now_ms - voter.last_caught_up_timestamp)
+    lag = max(0, end - max(voter.log_end_offset, 0))
+    return VoterFacts(node_id=voter.replica_id, lag=lag, behind_ms=behind, is_current=leads or 0 <= behind <= VOTER_SILENT_MS_MAX)
 
 
 @router.get("/v1/node", summary="What this node is")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from api.ports import Check, ClusterFacts, NodeIdentity
+from api.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity
 from kraft.common.version import VERSION
 from kraft.server.admin_requests import LocalRequests, RemoteRequests
 from kraft.server.asyncio_bridge import AsyncioBridge
@@ -63,6 +63,19 @@ class AdminService:
 
     async def cluster_facts(self) -> ClusterFacts:
         return await self._run(gather_facts, self._node)
+
+    async def events(self, after_id: int, wait_seconds: float) -> EventPage:
+        return await self._run(self._events, after_id, wait_seconds)
+
+    async def _events(self, after_id: int, wait_seconds: float) -> EventPage:
+        journal, clock = self._node.events, self._node.world.clock
+        found = journal.since(after_id)
+        if not found.events and not found.missed and wait_seconds > 0:
+            with clock.move_on_at(clock.now() + wait_seconds):
+                await journal.wait(journal.last_id)
+            found = journal.since(after_id)
+        events = tuple(EventFacts(id=event.id, time_ms=event.time_ms, kind=event.kind, fields=event.fields) for event in found.events)
+        return EventPage(events=events, missed=found.missed, last_id=events[-1].id if events else journal.last_id)
 
     async def liveness(self) -> Sequence[Check]:
         return await self._run(self._liveness)

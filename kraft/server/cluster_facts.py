@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from api.ports import BrokerFacts, ClusterFacts, PartitionFacts
+from api.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts, ReassignmentFacts
+from kraft.common.broker_state import DECOMMISSION
+from kraft.controller.replication_control.broker_duties import draining
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.replication.topic_configs import ConfigView
 
 if TYPE_CHECKING:
+    from kraft.metadata.image.metadata_image import MetadataImage
     from kraft.server.node import Node
 
 SLICE_PARTITIONS: Final = 200
@@ -23,11 +26,17 @@ async def gather_facts(node: Node) -> ClusterFacts:
     image, offset = node.shared.loader.image, node.shared.loader.published_offset
     view = ConfigView(node.config)
     impaired: list[PartitionFacts] = []
+    leaders: dict[int, int] = {}
+    replicas: dict[int, int] = {}
     partitions = topics = seen = 0
     for topic in image.topics.topics_by_name():
         topics += 1
         partitions += len(topic.partitions)
         impaired += _impaired(topic, view.topic(image, topic.name).min_insync_replicas)
+        for partition in topic.partitions.values():
+            leaders[partition.leader] = leaders.get(partition.leader, 0) + 1
+            for broker_id in partition.replicas:
+                replicas[broker_id] = replicas.get(broker_id, 0) + 1
         seen += len(topic.partitions) + 1
         if seen >= SLICE_PARTITIONS:
             seen = 0
@@ -38,10 +47,11 @@ async def gather_facts(node: Node) -> ClusterFacts:
         controller_id=leader.leader_id,
         controller_epoch=leader.epoch,
         voters=tuple(sorted(node.shared.raft.voters.ids)),
-        brokers=tuple(_broker_facts(broker, node.config.inter_broker_listener_name) for broker in image.cluster.brokers.values()),
+        brokers=tuple(_broker_facts(image, broker, node.config.inter_broker_listener_name, leaders, replicas) for broker in image.cluster.brokers.values()),
         topics_count=topics,
         partitions_count=partitions,
         impaired=tuple(impaired),
+        reassignments=_reassignments(image),
         offline_log_dirs=offline_log_dirs(node),
         disk_free_bytes=free,
         disk_total_bytes=total,
@@ -49,8 +59,9 @@ async def gather_facts(node: Node) -> ClusterFacts:
     )
 
 
-def _broker_facts(broker: BrokerRegistration, listener: str) -> BrokerFacts:
+def _broker_facts(image: MetadataImage, broker: BrokerRegistration, listener: str, leaders: dict[int, int], replicas: dict[int, int]) -> BrokerFacts:
     endpoint = broker.endpoint(listener) or next(iter(broker.endpoints), None)
+    desired_state = image.configs.desired_state(broker.id)
     return BrokerFacts(
         node_id=broker.id,
         host=endpoint.host if endpoint else "",
@@ -58,7 +69,36 @@ def _broker_facts(broker: BrokerRegistration, listener: str) -> BrokerFacts:
         rack=broker.rack,
         fenced=broker.fenced,
         shutting_down=broker.in_controlled_shutdown,
+        epoch=broker.epoch,
+        desired_state=desired_state,
+        leaders=leaders.get(broker.id, 0),
+        replicas=replicas.get(broker.id, 0),
+        draining=_drain_facts(image, broker.id) if desired_state == DECOMMISSION else None,
     )
+
+
+def _drain_facts(image: MetadataImage, broker_id: int) -> DrainFacts:
+    left = draining(image, broker_id)
+    return DrainFacts(moving=left.moving, blocked=tuple(sorted(f"{image.topics.by_id[topic_id].name}-{index}" for topic_id, index in left.blocked)))
+
+
+def _reassignments(image: MetadataImage) -> tuple[ReassignmentFacts, ...]:
+    found = []
+    for topic_id, index in image.topics.reassigning:
+        topic = image.topics.by_id[topic_id]
+        partition = topic.partitions[index]
+        found.append(
+            ReassignmentFacts(
+                topic=topic.name,
+                partition=index,
+                leader=partition.leader,
+                replicas=partition.replicas,
+                adding=partition.adding_replicas,
+                removing=partition.removing_replicas,
+                in_sync=partition.isr,
+            )
+        )
+    return tuple(sorted(found, key=lambda move: (move.topic, move.partition)))
 
 
 def _impaired(topic: TopicImage, min_in_sync: int) -> list[PartitionFacts]:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from api.health import LISTED_MAX, judge
-from api.ports import BrokerFacts, ClusterFacts, PartitionFacts
+from api.health import LISTED_MAX, VoterFacts, judge
+from api.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
 
 FINE = ClusterFacts(
     controller_id=1,
@@ -62,3 +62,25 @@ def test_lists_are_cut_and_counts_are_whole() -> None:
 
 def test_an_unknown_disk_is_no_fault() -> None:
     assert judge(replace(FINE, disk_free_bytes=None, disk_total_bytes=None)).is_healthy
+
+
+def voter(node_id: int, *, current: bool = True) -> VoterFacts:
+    return VoterFacts(node_id=node_id, lag=0 if current else 9, behind_ms=0 if current else 60_000, is_current=current)
+
+
+def test_controllers_that_lag_are_told_with_how_many_more_may_fail() -> None:
+    [reason] = judge(FINE, [voter(1), voter(2), voter(3, current=False)]).reasons
+    assert (reason.code, reason.summary.startswith("Controller 3 does not keep up")) == ("lagging_voters", True)
+    assert "one more that fails" in reason.summary
+    [reason] = judge(FINE, [voter(each, current=each != 5) for each in range(1, 6)]).reasons
+    assert "1 more may fail" in reason.summary
+
+
+def test_a_controller_that_does_not_answer_is_no_controller() -> None:
+    assert [reason.code for reason in judge(FINE, controller_answers=False).reasons] == ["no_controller"]
+
+
+def test_a_decommissioning_that_cannot_go_on_is_told() -> None:
+    stuck = BrokerFacts(node_id=2, host="b", port=2, desired_state="decommission", replicas=1, draining=DrainFacts(moving=0, blocked=("t-0",)))
+    health = judge(replace(FINE, brokers=(stuck,)))
+    assert ([reason.code for reason in health.reasons], health.out_of_duty) == (["decommission_blocked"], [2])
