@@ -5,8 +5,10 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SEEDS ?= 20
+MINUTES ?= 5
+TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate docs record-vectors clean
+.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate jepsen docs record-vectors clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -53,6 +55,9 @@ bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs
 
 simulate: check-machine setup ## Run one node in the simulated world: make simulate SEEDS=20
 	@$(PY) -m kraft._tools.simulate --seeds $(SEEDS)
+
+jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead)
+	@$(PY) -m jepsen run --target $(TARGET) --plan swarm --seconds 60 --minutes $(MINUTES)
 
 record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under tests/vectors
 	@$(PY) -m tests.vectors record

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Debian packages that some tests use. Installs what is missing, as root; says what to do otherwise. Nothing happens when all is there.
 set -euo pipefail
-declare -A needs=([mkfs.ext4]=e2fsprogs [losetup]=mount [ip]=iproute2 [nft]=nftables [kcat]=kcat [unzip]=unzip)
+declare -A needs=([mkfs.ext4]=e2fsprogs [losetup]=mount [ip]=iproute2 [nft]=nftables [kcat]=kcat [unzip]=unzip [tc]=iproute2 [mkfs.xfs]=xfsprogs [unshare]=util-linux)
 missing=()
 for command in "${!needs[@]}"; do
   command -v "$command" >/dev/null 2>&1 || [ -x "/sbin/$command" ] || [ -x "/usr/sbin/$command" ] || missing+=("${needs[$command]}")

@@ -83,6 +83,10 @@ NAMED: dict[str, tuple[Step, ...]] = {
         Step(fault=name, hold=2.0, rest=1.0)
         for name in ("reassign", "voter-leaves", "kill-controller", "leave", "preferred-leaders", "reassign", "kill-leader")
     ),
+    "kafka": (
+        Step(fault="isolate-leader", hold=6.0, rest=2.0), Step(fault="kill-leader", hold=1.0, rest=8.0), Step(fault="pause-follower", hold=4.0, rest=1.0),
+        Step(fault="mute-leader", hold=6.0, rest=2.0), Step(fault="power-one", hold=1.0, rest=10.0),
+    ),
     "kills": tuple(
         Step(fault=name, hold=1.0, rest=2.0) for name in ("kill-leader", "kill-controller", "kill-coordinator", "kill-majority", "kill-follower", "kill-all")
     ),

@@ -1,0 +1,134 @@
+"""The proof on real processes, in small: five nodes in namespaces of their own under faults, judged; and that nothing is left behind, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jepsen.checkers.verdict import judge_file
+from tests.capabilities import require_capability
+
+ROOT = Path(__file__).resolve().parents[2]
+SOAK = os.environ.get("KRAFT_SOAK") == "1"
+RUN_SECONDS_MAX = 400
+WAIT_SECONDS_MAX = 90.0
+CHECKED_LEAST = 20_000
+MACHINE = ("root", "netns", "nft", "loop mounts")
+
+
+@pytest.fixture(autouse=True)
+def _machine() -> None:
+    for capability in MACHINE:
+        require_capability(capability)
+
+
+def jepsen(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "jepsen", "run", "--directory", str(directory), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+
+
+def last_line(done: subprocess.CompletedProcess[str]) -> re.Match[str]:
+    found = re.fullmatch(r"verdict: (ok|violation|invalid) acked=(\d+) checked=(\d+) lost=(\d+) unseen=(\d+)", done.stdout.strip().splitlines()[-1])
+    assert found is not None, done.stdout + done.stderr
+    return found
+
+
+def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    done = jepsen(tmp_path, "--plan", "first", "--seconds", "30", "--seed", "1")
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert verdict.group(1) == "ok"
+    assert (verdict.group(4), verdict.group(5)) == ("0", "0")
+    assert str(judge_file(tmp_path / "000" / "history.jsonl")) == verdict.group(0), "the history, judged alone, gives another verdict"
+    assert "<svg" in (tmp_path / "000" / "report.html").read_text()
+
+
+@pytest.mark.skipif(not SOAK, reason="three minutes of faults")
+@pytest.mark.parametrize("seed", [101, 102, 103])
+def test_swarms_of_faults(tmp_path: Path, seed: int) -> None:
+    done = jepsen(tmp_path, "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(verdict.group(3)) >= CHECKED_LEAST
+
+
+@pytest.mark.skipif(not SOAK, reason="Apache Kafka under the same faults")
+@pytest.mark.parametrize("workload", ["queue", "producers", "groups", "topics", "offsets", "unclean"])
+def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> None:
+    require_capability("java17")
+    require_capability("mvn")
+    done = jepsen(tmp_path, "--target", "kafka", "--workload", workload, "--plan", "kafka", "--seconds", "40", "--seed", "1", "--rate", "60")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def harness(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A run that would go on for long, with its nodes up."""
+    (tmp_path / "temporary").mkdir()
+    command = [sys.executable, "-m", "jepsen", "run", "--plan", "calm", "--seconds", "300", "--directory", str(tmp_path / "runs")]
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
+    started = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+    until(lambda: len(list(tmp_path.glob("runs/000/node-*.log"))) == 5, "the nodes do not start")
+    yield started
+    if started.poll() is None:
+        started.kill()
+    started.wait(WAIT_SECONDS_MAX)
+
+
+def until(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Processes that were told of the directory."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            told = entry.joinpath("environ").read_bytes() + entry.joinpath("cmdline").read_bytes()
+        except OSError:
+            continue
+        if str(directory).encode() in told and int(entry.name) != os.getpid():
+            found.append(int(entry.name))
+    return found
+
+
+def loop_devices(process: int) -> dict[Path, str]:
+    """The loop devices mounted where a process lives, each with a number that changes when it is used for something else."""
+    mounts = Path(f"/proc/{process}/mounts").read_text()
+    devices = [Path("/sys/block") / name for name in re.findall(r"^/dev/(loop\d+) ", mounts, re.MULTILINE)]
+    return {device: device.joinpath("diskseq").read_text() for device in devices}
+
+
+def is_free(device: Path, number: str) -> bool:
+    return not device.joinpath("loop").exists() or device.joinpath("diskseq").read_text() != number
+
+
+def first_inside(harness: subprocess.Popen[bytes]) -> int:
+    """Process 1 of the sandbox: the child of unshare, which is the child of the harness, beside the watchdog."""
+    children = Path(f"/proc/{harness.pid}/task/{harness.pid}/children").read_text().split()
+    unshare = next(int(child) for child in children if b"unshare" in Path(f"/proc/{child}/cmdline").read_bytes())
+    return int(Path(f"/proc/{unshare}/task/{unshare}/children").read_text().split()[0])
+
+
+@pytest.mark.parametrize("whom", ["the harness", "the first process inside"])
+def test_whoever_is_killed_nothing_is_left_behind(tmp_path: Path, harness: subprocess.Popen[bytes], whom: str) -> None:
+    temporary = tmp_path / "temporary"
+    devices = loop_devices(first_inside(harness))
+    assert len(devices) == 5
+    os.kill(harness.pid if whom == "the harness" else first_inside(harness), signal.SIGKILL)
+    harness.wait(WAIT_SECONDS_MAX)
+    until(lambda: not processes_of(temporary), "processes are left")
+    until(lambda: not list(temporary.iterdir()), "the scratch directory is left")
+    until(lambda: all(is_free(*each) for each in devices.items()), "loop devices are left")
+    assert str(temporary) not in Path("/proc/mounts").read_text()

@@ -1,0 +1,49 @@
+"""Small histories of runs, made by hand."""
+
+from __future__ import annotations
+
+from jepsen.history import PowerLoss, RunFacts, RunHistory, Sample
+from kraft.testing.checker.history import History
+from kraft.testing.checker.operations import OK, FaultInjected, FinalRead, Operation, Phase, Poll, Send
+
+PLACE = {"topic": "events", "partition": 0}
+REPLICAS = [1, 2, 3]
+
+
+def send(value: str, offset: int, began: float = 5.0) -> Send:
+    return Send(process="p", began=began, ended=began + 0.1, outcome=OK, values=[value], offset=offset, attempts=2, **PLACE)  # type: ignore[arg-type]
+
+
+def poll(position: int, *records: tuple[int, str], began: float = 6.0) -> Poll:
+    found = [(offset, value, -1) for offset, value in records]
+    return Poll(process="r", began=began, ended=began + 0.1, outcome=OK, position=position, records=found, **PLACE)  # type: ignore[arg-type]
+
+
+def final(*records: tuple[int, str]) -> FinalRead:
+    found = [(offset, value, -1) for offset, value in records]
+    end = max((offset + 1 for offset, _ in records), default=0)
+    return FinalRead(process="final", began=90.0, ended=91.0, outcome=OK, start=0, end=end, records=found, **PLACE)  # type: ignore[arg-type]
+
+
+def sample(at: float, epoch: int = 0, in_sync: list[int] | None = None) -> Sample:
+    return Sample(at=at, controller=1, controller_epoch=1, partitions={"events-0": (1, epoch, REPLICAS if in_sync is None else in_sync, REPLICAS)})
+
+
+def run(
+    *operations: Operation, losses: list[PowerLoss] | None = None, samples: list[Sample] | None = None, flush: bool = True, unclean: bool = False
+) -> RunHistory:
+    facts = RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1.0, flush=flush, unclean=unclean)
+    return RunHistory(facts, History(operations), [sample(5.0), sample(40.0, 1), sample(60.0, 2)] if samples is None else samples, losses or [])
+
+
+def phases() -> list[Operation]:
+    """Faults from 4 to 20 s, and one fault that bit."""
+    named = [Phase(process="harness", began=at, ended=at, outcome=OK, name=name) for name, at in (("chaos", 4.0), ("healed", 20.0), ("drained", 30.0))]
+    return [*named, FaultInjected(process="nemesis", began=5.0, ended=6.0, outcome=OK, kind="power-all", bit=True)]
+
+
+def load(count: int = 100) -> list[Operation]:
+    """Enough acknowledged records, before, during and after the faults, all of them read in the end."""
+    sends = [send(f"v{number}", number, began=3.0 + 0.2 * number) for number in range(count)]
+    records = [(number, f"v{number}") for number in range(count)]
+    return [*phases(), *sends, poll(0, *records, began=25.0), final(*records)]

@@ -1,0 +1,43 @@
+"""Plans are drawn from a seed, and name only what there is."""
+
+from __future__ import annotations
+
+import random
+from itertools import islice
+
+import pytest
+
+from jepsen.nemesis.network import between
+from jepsen.nemesis.plans import FAULTS, NAMED, NEED_FLUSH, steps
+
+
+def drawn(seed: int, flush: bool = True) -> list[object]:
+    return list(islice(steps("swarm", random.Random(seed), flush), 200))
+
+
+def test_a_swarm_is_its_seed() -> None:
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+
+
+def test_every_fault_turns_up_in_some_swarm() -> None:
+    assert {step.fault for seed in range(60) for step in drawn(seed)} == set(FAULTS)  # type: ignore[attr-defined]
+
+
+def test_without_flush_no_swarm_takes_the_power_of_a_majority() -> None:
+    assert not {step.fault for seed in range(60) for step in drawn(seed, flush=False)} & NEED_FLUSH  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", sorted(NAMED))
+def test_named_plans_name_faults(name: str) -> None:
+    assert all(step.fault in FAULTS for step in NAMED[name])
+
+
+def test_a_fault_is_a_plan() -> None:
+    assert next(steps("kill-all", random.Random(1), True)).fault == "kill-all"
+    with pytest.raises(KeyError):
+        next(steps("no-such-thing", random.Random(1), True))
+
+
+def test_between_is_both_ways_and_not_to_oneself() -> None:
+    assert sorted(between([1], [1, 2])) == [(1, 2), (2, 1)]

@@ -1,0 +1,88 @@
+"""A run is ok, a violation, or proves nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jepsen.checkers.verdict import judge, judge_file
+from jepsen.cli import main, summary
+from jepsen.history import Recorder, RunFacts, Sample
+from jepsen.report import render
+from kraft.testing.checker.operations import FaultInjected, Operation, Phase, Send
+from tests.unit.jepsen.histories import final, load, phases, run, sample, send
+
+
+def word(operations: list[Operation], **options: object) -> tuple[str, str]:
+    found = judge(run(*operations, **options))  # type: ignore[arg-type]
+    return found.word, "; ".join([*found.findings, *found.reasons])
+
+
+def test_a_run_with_load_leaders_and_faults_is_ok() -> None:
+    assert word(load()) == ("ok", "")
+    assert str(judge(run(*load()))) == "verdict: ok acked=100 checked=200 lost=0 unseen=0"
+
+
+def test_a_lost_record_is_a_violation() -> None:
+    found = judge(run(*load(), send("gone", 100, began=24.0)))
+    assert (found.word, found.lost, found.exit_code) == ("violation", 1, 1)
+
+
+def test_too_little_load_is_invalid() -> None:
+    found = judge(run(*phases(), send("v", 0), final((0, "v"))))
+    assert (found.word, found.exit_code) == ("invalid", 2)
+    assert "1 records were acknowledged under faults" in found.reasons[0]
+
+
+def test_leaders_that_never_change_are_invalid() -> None:
+    assert word(load(), samples=[sample(5.0)])[0] == "invalid"
+
+
+def test_a_fault_that_never_bit_is_invalid() -> None:
+    quiet = FaultInjected(process="nemesis", began=7.0, ended=8.0, kind="mute-leader", bit=False)
+    assert word([*load(), quiet]) == ("invalid", "no fault of the kind mute-leader bit")
+
+
+def test_a_run_without_faults_is_invalid() -> None:
+    assert word([each for each in load() if not isinstance(each, FaultInjected)]) == ("invalid", "no fault was injected")
+
+
+def test_a_run_that_did_not_end_is_invalid() -> None:
+    assert word([each for each in load() if not isinstance(each, Phase)])[0] == "invalid"
+
+
+def test_what_nobody_read_is_counted() -> None:
+    assert judge(run(*[each for each in load() if each.OP != "poll"])).unseen == 100
+
+
+def test_the_worst_verdict_of_several_counts() -> None:
+    good, bad, void = judge(run(*load())), judge(run(*load(), send("gone", 100, began=24.0))), judge(run())
+    assert summary([good, void]).word == "invalid"
+    assert summary([good, void, bad]).word == "violation"
+    assert str(summary([good, good])) == "verdict: ok acked=200 checked=400 lost=0 unseen=0"
+
+
+def test_a_recorded_file_is_judged_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "history.jsonl"
+    recorder = Recorder(path, RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1.0, flush=True))
+    pending = recorder.begin(Send(process="q", began=1.0, topic="events", partition=0, values=["unanswered"]))
+    for operation in load():
+        recorder.done(operation)
+    for each in (sample(5.0), sample(40.0, 1), sample(60.0, 2), Sample(at=61.0)):
+        recorder.sample(each)
+    recorder.power_loss([1, 2])
+    recorder.close()
+    assert pending.ended is None
+    assert judge_file(path).word == "ok"
+    assert main(["check", str(path)]) == 0
+    assert capsys.readouterr().out == "verdict: ok acked=100 checked=200 lost=0 unseen=0\n"
+
+
+def test_the_report_tells_what_was_done_and_found() -> None:
+    judged = run(*load(), send("gone<script>", 100, began=24.0))
+    page = render(judged, judge(judged))
+    assert "verdict: violation" in page
+    assert "gone&lt;script&gt; was acknowledged" in page
+    assert "power-all: " in page
+    assert page.count("<svg") == 4
