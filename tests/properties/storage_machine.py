@@ -53,7 +53,7 @@ class StorageMachine:
         self.now_ms = NOW_MS
         self.epoch = 0
         self.serial = 0
-        self.sequence = 0
+        self.producer_epoch = self.sequence = 0
         self.lives = 0
         self.lost_power = False
         self.open()
@@ -87,7 +87,7 @@ class StorageMachine:
         options = {"codec": self.random.randrange(5)}
         idempotent = self.random.random() < 0.3
         if idempotent:
-            options |= {"producer_id": 7, "producer_epoch": 0, "base_sequence": self.sequence}
+            options |= {"producer_id": 7, "producer_epoch": self.producer_epoch, "base_sequence": self.sequence}
         self.pending = (self.model.end, self.epoch, values)
         info = self.log.append_as_leader(batch_of(*values, timestamp=self.now_ms, **options), self.epoch, now_ms=self.now_ms)
         assert info.first_offset == self.model.end
@@ -126,7 +126,7 @@ class StorageMachine:
         self.manager.truncate_to(self.log, target, now_ms=self.now_ms)
         self.ends_allowed = set()
         self.model.batches = kept
-        self.sequence = self.log.producers.producers[7].last_sequence + 1 if 7 in self.log.producers.producers else 0
+        self.resume_producer()
 
     def roll(self) -> None:
         if self.log.local.files_exist:
@@ -200,7 +200,7 @@ class StorageMachine:
         for epoch in {batch[1] for batch in found}:
             starts = [batch[0] for batch in found if batch[1] > epoch]
             assert log.end_offset_for_epoch(epoch).offset == (min(starts) if starts else log.log_end_offset), (epoch, log.leader_epoch_cache.entries, found)
-        self.check_producer(found)
+        self.resume_producer()
 
     def check_survivors(self, found: list[Batch], expected: list[Batch], power_lost: bool) -> None:
         log, model = self.log, self.model
@@ -217,10 +217,17 @@ class StorageMachine:
         self.pending = None
         self.ends_allowed = set()
 
-    def check_producer(self, found: list[Batch]) -> None:
-        """The producer may go on exactly where its last surviving batch ended."""
+    def resume_producer(self) -> None:
+        """The producer may go on exactly where its last surviving batch ended.
+
+        One that is not known any more begins a new epoch (KIP-360). It never numbers other records as it numbered earlier ones: whether the log still
+        remembers batches from before its start depends on which snapshots there are, in Apache Kafka too.
+        """
         entry = self.log.producers.producers.get(7) if self.log.has_producers else None
-        self.sequence = 0 if entry is None else entry.last_sequence + 1
+        if entry is not None:
+            self.producer_epoch, self.sequence = entry.producer_epoch, entry.last_sequence + 1
+        elif self.sequence:
+            self.producer_epoch, self.sequence = self.producer_epoch + 1, 0
 
 
 def run_life(seed: int, steps: int) -> StorageMachine:
