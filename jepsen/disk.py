@@ -97,9 +97,15 @@ class Disk:
 
     def break_writes(self) -> None:
         """What the kernel writes to a part of the device that was never written fails: syncs see EIO, once."""
-        used = os.statvfs(self.backing)
-        held = (used.f_blocks - used.f_bfree) * used.f_frsize
-        run("mount", "-o", f"remount,size={held}", str(self.backing))
+        for slack in (16 << 10, 256 << 10, 1 << 20):  # More may be held by the time the size is set, and then it is refused.
+            used = os.statvfs(self.backing)
+            held = (used.f_blocks - used.f_bfree) * used.f_frsize
+            try:
+                run("mount", "-o", f"remount,size={held + slack}", str(self.backing))
+            except RuntimeError:
+                continue
+            return
+        raise RuntimeError(f"{self.backing} cannot be made small")
 
     def mend_writes(self) -> None:
         run("mount", "-o", f"remount,size={self.size_mb + 64}m", str(self.backing))
