@@ -14,7 +14,7 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
-from kraft.network.reply import NO_REPLY, FileRange, Peer, Reply
+from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FileRange, FirstStage, Peer, Reply, Staged
 from kraft.network.socket_server import SocketServer
 from kraft.world.ports import Stream
 from kraft.world.real import RealWorld
@@ -28,15 +28,16 @@ def frame(payload: bytes) -> bytes:
 class ScriptedDispatcher:
     """Commands by first byte: e = echo, a = echo later (waits for `gate`), p = the same but may overtake, n = no reply, x = protocol error, c = close after,
 
-    k = close without a reply, b = a fault of ours, at once or (p..b) later, l = a reply of 8 MB.
+    k = close without a reply, b = a fault of ours, at once or (p..b) later, l = a reply of 8 MB, s = the same as p in stages (the test ends the first).
     """
 
     def __init__(self) -> None:
         self.gate = trio.Event()
+        self.stages: list[FirstStage] = []
         self.started: list[bytes] = []
 
     def may_overtake_wait(self, data: memoryview) -> bool:
-        return bytes(data[:1]) == b"p"
+        return bytes(data[:1]) in (b"p", b"s")
 
     def dispatch(self, peer: Peer, data: memoryview) -> Reply | Awaitable[Reply]:
         command = bytes(data)
@@ -51,9 +52,21 @@ class ScriptedDispatcher:
             return Reply((), close_after=True)
         if command[:1] == b"l":
             return Reply((frame(bytes(8 << 20)),))
+        if command[:1] == b"s":
+            stage = FirstStage(1)
+            self.stages.append(stage)
+            return Staged(self._staged(stage, data), stage)
         if command[:1] in (b"a", b"p") and not command.endswith(b"!"):
             return self._later(command)
         return Reply((frame(command),), close_after=command[:1] == b"c")
+
+    async def _staged(self, stage: FirstStage, data: memoryview) -> Reply:
+        """The frame is read when the stage is over, as it has to last until then."""
+        kept = [b""]
+        stage.when_over(lambda: kept.__setitem__(0, bytes(data)))
+        await stage.wait()
+        await self.gate.wait()
+        return Reply((frame(kept[0][:8]),))
 
     async def _later(self, command: bytes) -> Reply:
         await self.gate.wait()
@@ -150,6 +163,47 @@ def test_a_produce_starts_behind_a_waiting_produce_and_answers_keep_their_order(
         await eventually(lambda: run.dispatcher.started == [b"p1", b"p2!", b"p3"])
         run.dispatcher.gate.set()
         assert [await reply(stream) for _ in range(3)] == [b"p1", b"p2!", b"p3"]
+
+    scenario(play)
+
+
+def test_a_frame_lasts_until_its_first_stage_is_over_and_the_next_request_waits_for_that() -> None:
+    async def play(run: Running) -> None:
+        stream, dispatcher, pool = await run.connect(), run.dispatcher, run.server.pool
+        large = [b"s%d" % number + bytes([number]) * SCRATCH_BYTES for number in range(3)]
+
+        async def send() -> None:
+            await stream.send_all([frame(large[0]), frame(large[1]), frame(large[2]), frame(b"e")])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            for number in range(3):
+                await eventually(lambda number=number: len(dispatcher.stages) == number + 1)  # type: ignore[misc]
+                for _ in range(20):
+                    await trio.lowlevel.checkpoint()
+                assert [command[:2] for command in dispatcher.started] == [b"s%d" % earlier for earlier in range(number + 1)]
+                assert pool.bytes_out
+                dispatcher.stages[number].step_ended()
+        for _ in range(20):
+            await trio.lowlevel.checkpoint()
+        assert len(dispatcher.started) == 3  # What is no Produce waits for all answers.
+        dispatcher.gate.set()
+        assert [await reply(stream) for _ in range(4)] == [each[:8] for each in large] + [b"e"]
+        assert pool.bytes_out == 0
+
+    scenario(play)
+
+
+def test_the_buffer_of_a_frame_in_its_first_stage_outlives_its_connection() -> None:
+    async def play(run: Running) -> None:
+        stream, dispatcher, pool = await run.connect(), run.dispatcher, run.server.pool
+        await stream.send_all([frame(b"s" + bytes(SCRATCH_BYTES))])
+        await eventually(lambda: bool(dispatcher.stages))
+        stream.close()
+        await eventually(lambda: not run.server.connections)
+        assert pool.bytes_out
+        dispatcher.stages[0].step_ended()
+        assert pool.bytes_out == 0
 
     scenario(play)
 
