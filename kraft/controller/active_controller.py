@@ -22,12 +22,15 @@ from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.feature_control import Quorum
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.leaderless_watch import LOOK_SECONDS, LeaderlessWatch
 from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
+from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.replication_control import broker_duties, elect_leaders
+from kraft.controller.unclean_recovery import Recovered
+from kraft.controller.unclean_reports import RecoveryListener, fields_of, log_unclean_elections
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.metadata.image.partition_registration import RECOVERING
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.metadata.records.no_op_record import NoOpRecord
@@ -73,10 +76,13 @@ class ActiveController:
         self._bootstrap = bootstrap
         self._placer = placer or StripedReplicaPlacer(world.random.stream("replica placer"))
         self._logger = logger
+        self.on_recovery: RecoveryListener = lambda fields: None
+        """Hears of each leader that an unclean recovery chose."""
         self._pending = PendingLog(log)
         self._heartbeats = BrokerHeartbeatManager(world.clock.now, settings.broker_session_timeout_ms)
         self._probe = probe or connect_probe(world.network)
         self._watch = self._new_watch()
+        self._leaderless: LeaderlessWatch | None = None
         self._registration_offsets: dict[int, int] = {}
         self._write_lock = trio.Lock()
         self._claimed = trio.Event()
@@ -135,6 +141,7 @@ class ActiveController:
             controller_nursery.start_soon(self._periodically, settings.metadata_max_idle_interval_ms / 1000, self._write_no_op)
             controller_nursery.start_soon(self._periodically, settings.leader_imbalance_check_interval_ms / 1000, self._pass_until_done, balance)
             controller_nursery.start_soon(self._periodically, broker_duties.STEP_SECONDS, self._take_out_of_duty)
+            controller_nursery.start_soon(self._periodically, LOOK_SECONDS, self._look_after_leaderless)
             controller_nursery.start_soon(self._periodically, settings.unclean_leader_election_interval_ms / 1000, self._pass_until_done, unclean)
 
     def broker_connection_lost(self, broker_id: int) -> None:
@@ -152,6 +159,8 @@ class ActiveController:
         self._pending.claim(epoch, image)
         self._heartbeats = BrokerHeartbeatManager(clock.now, self._settings.broker_session_timeout_ms)
         self._watch = self._new_watch()
+        questions = ReplicaQuestions(self._world, self._settings.inter_broker_listener_name, self._logger)
+        self._leaderless = LeaderlessWatch(self._write, self._view, clock, questions, self._watch, self._recovered)
         for broker in image.cluster.brokers.values():
             if broker.fenced:  # By whom and when is not known: perhaps a moment ago, by proof.
                 self._heartbeats.hold_until(broker.id, clock.now() + self._settings.broker_session_timeout_ms / 1000)
@@ -228,6 +237,16 @@ class ActiveController:
             async with self._write_lock:
                 await self._append(ControllerResult([NoOpRecord()], None))
 
+    def _recovered(self, recovered: Recovered) -> None:
+        fields = fields_of(recovered)
+        if self._logger is not None:
+            self._logger.warning("leader recovered", **fields)
+        self.on_recovery(fields)
+
+    async def _look_after_leaderless(self) -> None:
+        assert self._leaderless is not None
+        await self._leaderless.look()
+
     async def _take_out_of_duty(self) -> None:
         if self._view().avoided:
             await self._pass_until_done(broker_duties.step)
@@ -278,23 +297,3 @@ class ActiveController:
                 self._registration_offsets.pop(broker_id, None)
             elif before is None or before.epoch != broker.epoch:
                 self._registration_offsets[broker_id] = offset
-
-
-def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> None:
-    """One warning for each partition that went to a replica which may lack acknowledged records."""
-    for topic_id, partitions in changes.topics.partitions.items():
-        topic = image.topics.by_id.get(topic_id)
-        for index, before in partitions.items():
-            after = None if topic is None else topic.partitions.get(index)
-            if topic is None or before is None or after is None:
-                continue
-            if after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING:
-                logger.warning(
-                    "unclean leader election",
-                    topic=topic.name,
-                    partition=index,
-                    leader=after.leader,
-                    leader_epoch=after.leader_epoch,
-                    former_leader=before.leader,
-                    former_isr=list(before.isr),
-                )

@@ -8,6 +8,7 @@ from typing import Final
 
 from kraft.common.broker_state import ACTIVE
 from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.recovery_strategy import RECOVERY_STRATEGY
 from kraft.controller.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -34,13 +35,15 @@ class ControllerSettings:
     metadata_max_idle_interval_ms: int = 500  # metadata.max.idle.interval.ms; 0 writes no no-op records
     leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds; 0: auto.leader.rebalance.enable is false
     unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
+    unclean_recovery_timeout_ms: int = 300_000  # kraft.unclean.recovery.timeout.ms
+    inter_broker_listener_name: str = ""  # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
 
 
 class ControllerView:
     """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
 
-    __slots__ = ("_avoided", "_min_isr", "_unclean", "held_brokers", "image", "schema", "settings")
+    __slots__ = ("_avoided", "_min_isr", "_strategies", "_unclean", "held_brokers", "image", "schema", "settings")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, schema: ConfigSchema, held_brokers: frozenset[int] = frozenset()) -> None:
         """`held_brokers` were fenced before their session timed out: until it does, no partition of theirs is given to a replica that may lack records."""
@@ -50,6 +53,7 @@ class ControllerView:
         self.held_brokers = held_brokers
         self._avoided: frozenset[int] | None = None
         self._min_isr: dict[bytes, int] = {}
+        self._strategies: dict[bytes, str] = {}
         self._unclean: dict[bytes, bool] = {}
 
     def holding(self, held_brokers: frozenset[int]) -> ControllerView:
@@ -109,6 +113,13 @@ class ControllerView:
         if known is None:
             name = self.image.topics.by_id[topic_id].name
             known = self._unclean[topic_id] = self._topic_config(name, UNCLEAN_LEADER_ELECTION_ENABLE).strip().lower() == "true"
+        return known
+
+    def recovery_strategy(self, topic_id: bytes) -> str:
+        """The topic's kraft.unclean.recovery.strategy, one of RECOVERY_STRATEGIES. Unless it is none, unclean.leader.election.enable does not count."""
+        known = self._strategies.get(topic_id)
+        if known is None:
+            known = self._strategies[topic_id] = self._topic_config(self.image.topics.by_id[topic_id].name, RECOVERY_STRATEGY)
         return known
 
     def _topic_config(self, topic: str, key: str) -> str:

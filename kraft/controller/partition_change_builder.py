@@ -4,7 +4,7 @@ Brokers that are out of duty (maintenance, decommissioning) lead only what nobod
 a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when
 the ISR is to be empty; the last known
 leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
-nobody. The last two lose records
+nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose records
 that were acknowledged if the old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
 
 With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again.
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_reassignment import Reassignment
 from kraft.metadata.image.partition_registration import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, PartitionRegistration
@@ -45,6 +46,8 @@ class PartitionChangeBuilder:
         "allow_last_known_leader",
         "avoided",
         "election",
+        "keeps_lost_members",
+        "recovered_leader",
         "target_adding",
         "target_elr",
         "target_isr",
@@ -84,6 +87,8 @@ class PartitionChangeBuilder:
         self.election = Election.ONLINE
         self.allow_last_known_leader = True
         self.avoided: frozenset[int] = frozenset()
+        self.recovered_leader = NO_LEADER
+        self.keeps_lost_members = False
 
     def set_directory(self, broker_id: int, directory: bytes) -> None:
         self._directories[broker_id] = directory
@@ -138,6 +143,8 @@ class PartitionChangeBuilder:
         for replica in self._clean_candidates():
             if self._may_lead(replica):
                 return replica, False
+        if self.recovered_leader != NO_LEADER and self._acceptable(self.recovered_leader):
+            return self.recovered_leader, True
         if self._last_known_leader_may_lead():
             return self._partition.last_known_elr[0], True
         if self.election == Election.UNCLEAN:
@@ -176,10 +183,24 @@ class PartitionChangeBuilder:
     def _record_last_known_leader(self, record: PartitionChangeRecord) -> None:
         if not self._elr_enabled:
             return
-        if record.leader == NO_LEADER and not self._partition.last_known_elr:
-            record.last_known_elr = [self._partition.leader]
-        elif record.leader >= 0 and self._partition.last_known_elr:
-            record.last_known_elr = []
+        known = self._partition.last_known_elr
+        if record.leader >= 0:
+            if known:
+                record.last_known_elr = []
+            return
+        after = known
+        if record.leader == NO_LEADER and not known:
+            after = (self._partition.leader,)
+        if self.keeps_lost_members and (record.leader == NO_LEADER or not self._partition.has_leader):
+            after += self._lost_members(after)
+        if after != known:
+            record.last_known_elr = list(after)
+
+    def _lost_members(self, known: Sequence[int]) -> tuple[int, ...]:
+        """Who is eligible no longer while nobody leads: recovery waits for them, since they may have more than those who run."""
+        members = (*self._partition.isr, *self._partition.elr)
+        gone = (replica for replica in self._partition.replicas if replica in members and replica not in known)
+        return tuple(replica for replica in gone if replica not in self.target_isr and replica not in self.target_elr)
 
     def _record_assignment(self, record: PartitionChangeRecord) -> None:
         if self.target_replicas:
@@ -224,18 +245,25 @@ def change_of(
         default_directory=view.default_directory,
     )
     builder.avoided = view.avoided
-    if view.held_brokers and _is_held(partition, view.held_brokers):
+    if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
+        builder.allow_last_known_leader = False
+        builder.keeps_lost_members = True
+    if view.held_brokers and is_held(partition, view.held_brokers):
         builder.allow_last_known_leader = False
     return builder
 
 
 def allow_unclean_by_policy(view: ControllerView, topic_id: bytes, builder: PartitionChangeBuilder, partition: PartitionRegistration) -> None:
-    """Let the topic's unclean.leader.election.enable decide, unless a broker that holds its records may still return within its session."""
-    if not _is_held(partition, view.held_brokers) and view.unclean_election_enabled(topic_id):
+    """Let the topic's unclean.leader.election.enable decide, unless it has a recovery strategy, or a broker that holds its records may still return within its
+    session."""
+    if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
+        return
+    if not is_held(partition, view.held_brokers) and view.unclean_election_enabled(topic_id):
         builder.election = Election.UNCLEAN
 
 
-def _is_held(partition: PartitionRegistration, held: frozenset[int]) -> bool:
+def is_held(partition: PartitionRegistration, held: frozenset[int]) -> bool:
+    """Whether a broker that may have all records of the partition was fenced before its session ended, which it has until then to return in."""
     if not held:
         return False
     members: Sequence[int] = (*partition.isr, *partition.elr, *partition.last_known_elr)

@@ -44,6 +44,8 @@ class FetcherSettings:
         self.limits = limits
         self.backoff_seconds = backoff_seconds
         self.socket_timeout_seconds = socket_timeout_seconds
+        self.on_truncation: Callable[[Partition, int, int, int], None] = lambda partition, start, end, high_watermark: None
+        """Hears of every log that was cut: what it had from `start` to `end`, and how far it knew that to be committed."""
 
 
 def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:

@@ -264,6 +264,7 @@ class ReplicaFetcher:
         if offset < end:
             report = self._log.warning if offset < committed else self._log.info
             report("log truncated", topic=partition.topic, partition=partition.index, to=offset, end=end, high_watermark=committed, reason=reason)
+            self._settings.on_truncation(partition, offset, end, committed)
 
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention, or we are new)."""

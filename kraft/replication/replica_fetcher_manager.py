@@ -24,7 +24,7 @@ class ReplicaFetcherManager:
 
     def __init__(self, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
         self._replicas = replicas
-        self._settings = settings
+        self.settings = settings
         self._log = log
         self._changed: dict[Key, Partition] = {}
         self._leaders: dict[Key, int] = {}
@@ -73,7 +73,7 @@ class ReplicaFetcherManager:
         fetcher = self._fetchers.get(leader_id)
         if fetcher is None:
             assert self._nursery is not None
-            fetcher = self._fetchers[leader_id] = ReplicaFetcher(leader_id, self._replicas, self._settings, self._log)
+            fetcher = self._fetchers[leader_id] = ReplicaFetcher(leader_id, self._replicas, self.settings, self._log)
             self._nursery.start_soon(fetcher.run)
         return fetcher
 

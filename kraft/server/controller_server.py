@@ -135,4 +135,6 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         metadata_max_idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
         leader_imbalance_check_interval_ms=config.integer("leader.imbalance.check.interval.seconds") * 1000 if balances else 0,
         unclean_leader_election_interval_ms=config.integer("unclean.leader.election.interval.ms"),
+        unclean_recovery_timeout_ms=config.integer("kraft.unclean.recovery.timeout.ms"),
+        inter_broker_listener_name=config.inter_broker_listener_name,
     )

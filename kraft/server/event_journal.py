@@ -35,8 +35,9 @@ class EventKind:
     DIRECTORY_OFFLINE: Final = "directory.offline"  # broker, directory (its id, as text)
     TOPIC_CREATED: Final = "topic.created"  # topic, topic_id, partitions
     TOPIC_DELETED: Final = "topic.deleted"  # topic, topic_id
-    UNCLEAN_ELECTION: Final = "election.unclean"  # topic, partition, leader, leader_epoch, former_leader, former_epoch, former_isr, and more: docs/operations
-    LOSS_COMPLETED: Final = "election.loss"  # topic, partition, replica, leader, leader_epoch, start_offset, end_offset: what that replica had and cut off
+    UNCLEAN_ELECTION: Final = "election.unclean"  # topic, partition, leader, leader_epoch, former_leader, former_epoch, former_isr, former_elr: on every node
+    UNCLEAN_RECOVERY: Final = "election.recovery"  # As election.unclean, with strategy, last_known, last_epoch, end_offset, ends, silent: active controller
+    REPLICA_TRUNCATED: Final = "replica.truncated"  # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
 
 
 class Event(NamedTuple):

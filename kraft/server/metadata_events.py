@@ -7,12 +7,24 @@ from typing import Final
 
 from kraft.common.ids import uuid_to_text
 from kraft.metadata.image.cluster_image import BrokerRegistration
-from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.raft.ports import LeaderAndEpoch
+from kraft.replication.following import FetcherSettings
+from kraft.replication.partition import Partition
 from kraft.server.event_journal import EventJournal, EventKind
 
 PARTITIONS_PER_STEP: Final = 200
+
+
+def tell_truncations(journal: EventJournal, replica_id: int, followers: FetcherSettings) -> None:
+    """From now on the journal hears what replicas here had and gave up: after an unclean election, exactly what was lost with them."""
+
+    def truncated(partition: Partition, start: int, end: int, high_watermark: int) -> None:
+        where = {"topic": partition.topic, "partition": partition.index, "leader": partition.leader_id, "leader_epoch": partition.leader_epoch}
+        journal.append(EventKind.REPLICA_TRUNCATED, **where, replica=replica_id, start_offset=start, end_offset=end, high_watermark=high_watermark)
+
+    followers.on_truncation = truncated
 
 
 class MetadataEvents:
@@ -77,6 +89,9 @@ class MetadataEvents:
         where = {"topic": topic, "partition": index, "leader": after.leader, "leader_epoch": after.leader_epoch}
         if after.leader_epoch != before.leader_epoch:
             self._journal.append(EventKind.LEADER_CHANGED, **where, former_leader=before.leader, isr=list(after.isr))
+            if after.leader_recovery_state == RECOVERING and after.leader not in (*before.isr, *before.elr):
+                former = {"former_leader": before.leader, "former_epoch": before.leader_epoch, "former_isr": list(before.isr), "former_elr": list(before.elr)}
+                self._journal.append(EventKind.UNCLEAN_ELECTION, **where, **former, last_known=list(before.last_known_elr))
         if set(after.isr) == set(before.isr):
             return
         kind = EventKind.ISR_EXPANDED if set(before.isr) < set(after.isr) else EventKind.ISR_SHRUNK

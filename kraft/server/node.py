@@ -24,7 +24,7 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
-from kraft.server.event_journal import EventJournal
+from kraft.server.event_journal import EventJournal, EventKind
 from kraft.server.farewell import close_logs, leave
 from kraft.server.formatting import (
     format_empty_directories,
@@ -33,7 +33,7 @@ from kraft.server.formatting import (
     refuse_foreign_directories,
     require_metadata_directory,
 )
-from kraft.server.metadata_events import MetadataEvents
+from kraft.server.metadata_events import MetadataEvents, tell_truncations
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.storage.log_manager import LogManager
@@ -218,6 +218,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 if config.is_controller:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
                     node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
+                    node.controller.controller.on_recovery = lambda fields: node.events.append(EventKind.UNCLEAN_RECOVERY, **fields)
                     shared.loader.add_publisher(node.controller.publisher)
                     node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
                 first = _FirstImage()
@@ -227,6 +228,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 if config.is_broker:
                     features = shared.finalized_features
                     node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
+                    tell_truncations(node.events, config.node_id, node.broker.replication.fetchers.settings)
                     await _start_broker(node.broker, parts, first, broker_nursery)
                 task_status.started(node)
                 await stop.wait()

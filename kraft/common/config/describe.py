@@ -78,9 +78,11 @@ class BrokerLayers(NamedTuple):
 _DYNAMIC_ONLY: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
 """Keys that Kafka shows only where somebody set them."""
 
+OWN_KEYS: Final = "kraft."
+
 
 def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
-    """Every topic key, or those of `names` that exist."""
+    """Every topic key, or those of `names` that exist. Keys that Kafka does not have are shown where they are set or asked for: tools compare lists."""
     values = effective_topic_config(overrides, layers.effective())
 
     def describe(key: ConfigKey) -> DescribedConfig:
@@ -91,7 +93,8 @@ def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers, names: Se
             synonyms += _broker_synonyms(TOPIC_SYNONYMS[key.name][0].name, layers)
         return _described(key, text_of(key.type, values[key.name]), synonyms, read_only=False)
 
-    return _describe_each(TOPIC_KEYS.public(), names, describe)
+    shown = [key for key in TOPIC_KEYS.public() if names is not None or key.name in overrides or not key.name.startswith(OWN_KEYS)]
+    return _describe_each(shown, names, describe)
 
 
 def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:

@@ -106,6 +106,7 @@ TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
     "segment.index.bytes": (Synonym("log.index.size.max.bytes"),),
     "segment.jitter.ms": (Synonym("log.roll.jitter.ms"), Synonym("log.roll.jitter.hours", _MS_PER_HOUR)),
     "segment.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", _MS_PER_HOUR)),
+    "kraft.unclean.recovery.strategy": (Synonym("kraft.unclean.recovery.strategy"),),
     "unclean.leader.election.enable": (Synonym("unclean.leader.election.enable"),),
 }
 """Kafka's ServerTopicConfigSynonyms: the first synonym that is set counts."""

@@ -60,8 +60,18 @@ def test_only_named_keys_are_described_and_unknown_names_are_left_out() -> None:
     assert [config.name for config in describe_topic({}, layers(), ["retention.ms", "nonsense"])] == ["retention.ms"]
 
 
+def test_a_key_of_our_own_is_shown_where_it_is_set_or_asked_for() -> None:
+    name = "kraft.unclean.recovery.strategy"
+    assert name not in [config.name for config in describe_topic({}, layers())]
+    assert [(config.name, config.value, config.source) for config in describe_topic({name: "balanced"}, layers()) if config.name == name] == [
+        (name, "balanced", ConfigSource.DYNAMIC_TOPIC)
+    ]
+    assert [(config.name, config.value) for config in describe_topic({}, layers(), [name])] == [(name, "none")]
+
+
 def test_documentation_comes_with_every_key() -> None:
-    assert {config.name: config.documentation for config in describe_topic({}, layers())} == {key.name: key.documentation for key in TOPIC_KEYS.public()}
+    described = {config.name: config.documentation for config in describe_topic({}, layers(), TOPIC_KEYS.names())}
+    assert described == {key.name: key.documentation for key in TOPIC_KEYS.public()}
 
 
 def test_loggers_show_their_level_and_nothing_else() -> None:

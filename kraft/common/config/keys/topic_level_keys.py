@@ -7,6 +7,7 @@ from typing import Final
 from kraft.common.config.definition import ConfigKey, key
 from kraft.common.config.keys.words import ACCEPTED, BOOLEAN, CLUSTER_WIDE, DOUBLE, ENFORCED, INT, LIST, LONG, MEDIUM, REFUSED, STRING
 from kraft.common.config.validators import ANYTHING, GZIP_LEVEL, THROTTLED_REPLICAS, at_least, between, list_of, one_of
+from kraft.common.recovery_strategy import RECOVERY_STRATEGIES
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
     key("cleanup.policy", LIST, "delete", MEDIUM, CLUSTER_WIDE, ENFORCED, list_of("compact", "delete"),
@@ -68,6 +69,10 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
     key("segment.ms", LONG, "604800000", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(1), "The age at which the log starts a new segment."),
     key("unclean.leader.election.enable", BOOLEAN, "false", MEDIUM, CLUSTER_WIDE, ENFORCED, ANYTHING,
         "Whether a replica that was not in sync may become leader when no other is left. Acknowledged records may then be lost."),
+    key("kraft.unclean.recovery.strategy", STRING, "none", MEDIUM, CLUSTER_WIDE, ENFORCED, one_of(*RECOVERY_STRATEGIES),
+        "Who leads when nobody who may is left. balanced: of the replicas that still run the one with the longest log, once each of the last known ones has "
+        "answered, is dead, or has been waited for; aggressive: the same without waiting. Both replace unclean.leader.election.enable; none leaves it "
+        "to that key. Acknowledged records may be lost."),
     key("internal.segment.bytes", INT, None, MEDIUM, CLUSTER_WIDE, ENFORCED, ANYTHING,
         "The size of a segment without the lower bound, for tests.", internal=True),
 )

@@ -1,0 +1,84 @@
+"""What an active controller does for partitions that nobody leads: it acts at once when a configuration allows an election, and carries out recoveries.
+
+Looks at the image a few times a second, and does nothing unless there is a leaderless partition and something has changed, or a recovery is under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from kraft.controller.broker_watch import BrokerWatch, Write
+from kraft.controller.controller_result import ControllerResult
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.replica_questions import ReplicaQuestions
+from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
+from kraft.controller.unclean_recovery import Questions, Recovered, UncleanRecoveries
+from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.world.ports import Clock
+
+LOOK_SECONDS: Final = 0.25
+ELECTIONS_PER_WRITE: Final = 1_000
+
+Tell = Callable[[Recovered], None]
+
+
+class LeaderlessWatch:
+    """One for each time that a node is the active controller."""
+
+    def __init__(self, write: Write, view: Callable[[], ControllerView], clock: Clock, questions: ReplicaQuestions, watch: BrokerWatch, tell: Tell) -> None:
+        """`tell` hears of every leader that a recovery chose, once that is committed."""
+        self._write = write
+        self._view = view
+        self._clock = clock
+        self._questions = questions
+        self._watch = watch
+        self._tell = tell
+        self._recoveries = UncleanRecoveries(view().settings.unclean_recovery_timeout_ms / 1000)
+        self._seen: MetadataImage | None = None
+        self._seen_held: frozenset[int] = frozenset()
+
+    async def look(self) -> None:
+        """One look, and a round of questions if there is something to find out. Raises ApiError when this node is not the active controller any more."""
+        view = self._view()
+        image, seen = view.image, self._seen
+        configured = seen is None or image.configs is not seen.configs
+        moved = configured or view.held_brokers != self._seen_held or seen is None or image.topics is not seen.topics or image.cluster is not seen.cluster
+        if image.topics.leaderless and (moved or len(self._recoveries)):
+            if configured and seen is not None:
+                await self._elect_what_may_be()
+            questions = self._recoveries.questions(self._view(), self._clock.now())
+            if len(self._recoveries):
+                await self._recover(questions)
+        self._seen, self._seen_held = image, view.held_brokers
+
+    async def _elect_what_may_be(self) -> None:
+        """A configuration changed: elections that it allows do not wait for the next periodic scan."""
+
+        def elect(view: ControllerView) -> ControllerResult[None]:
+            keys = [key for key, _ in zip(view.image.topics.leaderless, range(ELECTIONS_PER_WRITE), strict=False)]
+            return ControllerResult(list(leader_and_isr_updates(view, keys)), None)
+
+        await self._write(elect)
+
+    async def _recover(self, questions: Questions) -> None:
+        brokers = self._view().image.cluster.brokers
+        asked = [broker for broker_id in sorted({ask.broker_id for ask in questions.asks}) if (broker := brokers.get(broker_id)) is not None]
+        suspects = [broker for broker_id, epoch in questions.deaths if (broker := brokers.get(broker_id)) is not None and broker.epoch == epoch]
+        dead: list[tuple[int, int]] = []
+        async with trio.open_nursery() as round_nursery:
+            for broker in suspects:
+                round_nursery.start_soon(self._look_for, broker, dead)
+            for question, end in await self._questions.ask(asked, questions.asks):
+                self._recoveries.answered(question, end)
+        self._recoveries.found_dead(sorted(dead))
+        chosen = await self._write(lambda view: self._recoveries.decide(view, self._clock.now()))
+        for recovered in chosen:
+            self._tell(recovered)
+
+    async def _look_for(self, broker: BrokerRegistration, dead: list[tuple[int, int]]) -> None:
+        if await self._watch.is_proven_dead(broker):
+            dead.append((broker.id, broker.epoch))

@@ -1,0 +1,226 @@
+"""kraft/controller/unclean_recovery.py: who leads when nobody who may is left, by strategy."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.controller.replication_control import leader_and_isr
+from kraft.controller.unclean_recovery import LogEnd, Recovered, UncleanRecoveries
+from kraft.controller.unclean_reports import fields_of
+from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
+from tests.unit.controller.pure_cluster import PureCluster
+
+WAIT = 300.0
+BALANCED = "balanced"
+AGGRESSIVE = "aggressive"
+
+
+class Recovering:
+    """A cluster with one partition `t`-0 on brokers 1 to 3, and the recoveries of its controller."""
+
+    def __init__(self, strategy: str, *, elr: bool = True, min_isr: int = 1) -> None:
+        self.cluster = PureCluster(1, 2, 3, elr=elr)
+        self.cluster.topic("t", [1, 2, 3], min_insync_replicas=str(min_isr))
+        self.cluster.configure(2, "t", kraft_unclean_recovery_strategy=strategy)
+        self.recoveries = UncleanRecoveries(WAIT)
+        self.now = 0.0
+        self.ends: dict[int, LogEnd] = {}
+        self.dead: list[int] = []
+
+    def lose(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            self.cluster.fence(broker_id)
+
+    def asked(self) -> list[int]:
+        return [ask.broker_id for ask in self.recoveries.questions(self.cluster.view, self.now).asks]
+
+    def round(self) -> tuple[Recovered, ...]:
+        """Ask whoever is to be asked; those in `ends` answer, those in `dead` prove to be dead."""
+        questions = self.recoveries.questions(self.cluster.view, self.now)
+        for ask in questions.asks:
+            if ask.broker_id in self.ends:
+                self.recoveries.answered(ask, self.ends[ask.broker_id])
+        self.recoveries.found_dead([(broker_id, epoch) for broker_id, epoch in questions.deaths if broker_id in self.dead])
+        return self.cluster.apply(self.recoveries.decide(self.cluster.view, self.now))
+
+    @property
+    def leader(self) -> int:
+        return self.cluster.partition("t").leader
+
+
+def test_without_a_strategy_nothing_is_asked() -> None:
+    run = Recovering("none")
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    assert run.asked() == []
+    assert len(run.recoveries) == 0
+
+
+@pytest.mark.parametrize("elr", [True, False])
+def test_aggressive_takes_the_longest_log_of_those_who_answer_and_waits_for_nobody(elr: bool) -> None:
+    run = Recovering(AGGRESSIVE, elr=elr)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(2)
+    run.cluster.unfence(3)
+    assert run.asked() == [2, 3]
+    assert run.round() == ()
+    run.ends = {2: LogEnd(0, 10), 3: LogEnd(0, 12)}
+    (report,) = run.round()
+    after = run.cluster.partition("t")
+    assert (after.leader, after.isr, after.elr, after.last_known_elr, after.leader_recovery_state) == (3, (3,), (), (), RECOVERING)
+    assert (report.leader, report.end, report.ends, report.silent) == (3, LogEnd(0, 12), ((2, LogEnd(0, 10)), (3, LogEnd(0, 12))), (1,))
+    assert (report.former_leaders, report.former_epoch, report.leader_epoch) == ((1,), after.leader_epoch - 1, after.leader_epoch)
+    assert run.asked() == []
+
+
+def test_a_later_epoch_beats_a_longer_log_and_the_assignment_decides_between_equals() -> None:
+    run = Recovering(AGGRESSIVE)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    run.cluster.unfence(2)
+    run.ends = {2: LogEnd(3, 10), 3: LogEnd(2, 99)}
+    assert run.round()[0].leader == 2
+    run = Recovering(AGGRESSIVE)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    run.cluster.unfence(2)
+    run.ends = {2: LogEnd(2, 10), 3: LogEnd(2, 10)}
+    assert run.round()[0].leader == 2
+
+
+def test_balanced_waits_for_each_last_known_replica_that_may_live() -> None:
+    run = Recovering(BALANCED, min_isr=2)
+    run.lose(3)
+    run.lose(2)
+    run.lose(1)
+    assert run.cluster.partition("t").elr == (1, 2)
+    run.cluster.unfence(3)
+    run.ends = {3: LogEnd(0, 5)}
+    assert run.round() == ()
+    run.dead = [1]
+    assert run.round() == (), "2 may live"
+    run.dead = [1, 2]
+    assert run.round()[0].leader == 3
+
+
+def test_balanced_waits_no_longer_than_it_may() -> None:
+    run = Recovering(BALANCED)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    run.ends = {3: LogEnd(0, 5)}
+    assert run.round() == ()
+    run.now = WAIT - 0.1
+    assert run.round() == ()
+    run.now = WAIT
+    assert run.round()[0].leader == 3
+
+
+def test_balanced_asks_the_last_known_replicas_that_came_back_without_their_standing() -> None:
+    """All restart uncleanly: nobody is eligible, but each may have the most."""
+    run = Recovering(BALANCED, min_isr=2)
+    run.lose(3, 2, 1)
+    for broker_id in (1, 2):
+        run.cluster.register(broker_id, incarnation=2)
+    assert run.cluster.partition("t").last_known_elr == (1, 2)
+    run.cluster.unfence(2)
+    assert run.leader == -1, "the last known leader is not waited for alone, nor elected unasked"
+    run.ends = {2: LogEnd(0, 9)}
+    assert run.round() == ()
+    run.cluster.unfence(1)
+    run.ends[1] = LogEnd(0, 8)
+    assert run.round()[0].leader == 2
+
+
+def test_an_eligible_replica_that_returns_leads_without_recovery() -> None:
+    run = Recovering(BALANCED, min_isr=2)
+    run.lose(3, 2, 1)
+    run.asked()
+    run.cluster.unfence(2)
+    assert (run.leader, run.cluster.partition("t").leader_recovery_state) == (2, RECOVERED)
+    run.ends = {2: LogEnd(0, 1)}
+    assert run.round() == ()
+
+
+def test_an_answer_of_a_former_incarnation_does_not_count() -> None:
+    run = Recovering(AGGRESSIVE)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    (ask,) = run.recoveries.questions(run.cluster.view, 0.0).asks
+    run.cluster.register(3, incarnation=2)
+    run.cluster.unfence(3)
+    run.recoveries.answered(ask, LogEnd(0, 50))
+    assert run.cluster.apply(run.recoveries.decide(run.cluster.view, 0.0)) == ()
+    assert run.asked() == [3]
+
+
+def test_an_answer_about_a_partition_that_changed_since_does_not_count() -> None:
+    run = Recovering(AGGRESSIVE, min_isr=2)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    (ask,) = run.recoveries.questions(run.cluster.view, 0.0).asks
+    run.cluster.register(2, incarnation=2)
+    run.recoveries.answered(ask, LogEnd(0, 50))
+    assert run.cluster.partition("t").elr == (1,)
+    assert run.cluster.apply(run.recoveries.decide(run.cluster.view, 0.0)) == ()
+
+
+def test_a_broker_that_answered_and_died_does_not_lead() -> None:
+    run = Recovering(AGGRESSIVE)
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    (ask,) = run.recoveries.questions(run.cluster.view, 0.0).asks
+    run.recoveries.answered(ask, LogEnd(0, 50))
+    run.cluster.fence(3)
+    assert run.cluster.apply(run.recoveries.decide(run.cluster.view, 0.0)) == ()
+
+
+def test_nothing_is_recovered_before_the_session_of_one_who_may_return_has_ended() -> None:
+    run = Recovering(AGGRESSIVE)
+    run.lose(3, 2)
+    run.cluster.held = frozenset({1})
+    run.lose(1)
+    run.cluster.unfence(3)
+    assert run.asked() == []
+    run.cluster.held = frozenset()
+    assert run.asked() == [3]
+
+
+def test_the_strategy_takes_the_place_of_the_boolean() -> None:
+    run = Recovering(BALANCED)
+    run.cluster.configure(2, "t", unclean_leader_election_enable="true")
+    run.lose(3, 2, 1)
+    run.cluster.unfence(3)
+    assert run.leader == -1
+    run.cluster.configure(2, "t", kraft_unclean_recovery_strategy="none")
+    run.cluster.replay(*leader_and_isr.leaderless_after_hold(run.cluster.view))
+    assert run.leader == 3
+
+
+def test_the_strategy_may_be_the_clusters() -> None:
+    cluster = PureCluster(1, 2, elr=True)
+    cluster.topic("t", [1, 2])
+    cluster.configure(4, "", kraft_unclean_recovery_strategy=AGGRESSIVE)
+    assert cluster.view.recovery_strategy(cluster.image.topics.id_by_name["t"]) == AGGRESSIVE
+
+
+def test_the_deadline_starts_anew_with_each_time_without_a_leader() -> None:
+    run = Recovering(BALANCED, min_isr=2)
+    run.lose(3, 2, 1)
+    run.asked()
+    run.now = WAIT - 1
+    run.cluster.unfence(2)
+    run.lose(2)
+    run.cluster.unfence(3)
+    run.ends = {3: LogEnd(0, 5)}
+    run.now = WAIT
+    assert run.round() == ()
+    run.now = 2 * WAIT
+    assert run.round()[0].leader == 3
+
+
+def test_a_report_is_json() -> None:
+    report = Recovered("t", 0, BALANCED, 3, 5, 4, (1, 2), LogEnd(2, 12), ((3, LogEnd(2, 12)),), (1, 2))
+    assert fields_of(report) == {
+        "topic": "t", "partition": 0, "strategy": "balanced", "leader": 3, "leader_epoch": 5, "former_epoch": 4, "last_known": [1, 2],
+        "last_epoch": 2, "end_offset": 12, "ends": [{"replica": 3, "last_epoch": 2, "end_offset": 12}], "silent": [1, 2],
+    }  # fmt: skip
