@@ -51,7 +51,7 @@ soak: check-maven setup ## The full counts of every proof (under an hour)
 	@$(PY) -m kraft._tools.soak
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
-	@$(PY) -m tests.bench
+	@$(PY) -m tests.bench; one=$$?; $(PY) -m tests.bench.cluster; three=$$?; exit $$((one > three ? one : three))
 
 simulate: check-machine setup ## Run one node in the simulated world: make simulate SEEDS=20
 	@$(PY) -m kraft._tools.simulate --seeds $(SEEDS)

@@ -70,8 +70,11 @@ def client(kind: int, config: dict[str, str], topic: str) -> tuple[int, int]:
     return handle, LIBRARY.rd_kafka_topic_new(handle, topic.encode(), None)
 
 
-def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int = 0) -> float:
-    """Seconds from the first record until the last acknowledgement, at full speed or at `bytes_per_s`. The connection is warm before the clock starts."""
+def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int = 0, partitions: int = 1) -> float:
+    """Seconds from the first record until the last acknowledgement, at full speed or at `bytes_per_s`, to `partitions` in turn.
+
+    Connections are warm before the clock starts.
+    """
     config = {
         "bootstrap.servers": bootstrap,
         "acks": "all",
@@ -87,20 +90,22 @@ def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int 
         message.payload, message.len = ctypes.addressof(payload), size
     in_flight_max = max(BATCH, min(400_000, 64_000_000 // size))
 
-    def send(amount: int) -> None:
-        queued = LIBRARY.rd_kafka_produce_batch(rkt, 0, COPY, messages, amount)
+    def send(amount: int, partition: int) -> None:
+        queued = LIBRARY.rd_kafka_produce_batch(rkt, partition, COPY, messages, amount)
         if queued != amount:
             raise RuntimeError(f"only {queued} of {amount} records were queued: error {messages[queued].err}")
 
-    send(100)
+    for partition in range(partitions):
+        send(100, partition)
     if LIBRARY.rd_kafka_flush(handle, 60_000) != 0:
         raise TimeoutError("the first records were not acknowledged")
-    started, left = time.perf_counter(), count
+    started, left, sent = time.perf_counter(), count, 0
     while left:
-        amount = min(PACED_BATCH if bytes_per_s else BATCH, left)
+        amount = min(PACED_BATCH if bytes_per_s else BATCH // partitions, left)
         while LIBRARY.rd_kafka_outq_len(handle) > in_flight_max:
             LIBRARY.rd_kafka_poll(handle, 1)
-        send(amount)
+        send(amount, sent % partitions)
+        sent += 1
         left -= amount
         LIBRARY.rd_kafka_poll(handle, 0)
         if bytes_per_s:

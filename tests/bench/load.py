@@ -1,6 +1,6 @@
 """The load generator: a process of its own, told what to do by arguments, answering with one line of JSON.
 
-python -m tests.bench.load produce BOOTSTRAP TOPIC COUNT SIZE [BYTES_PER_SECOND]
+python -m tests.bench.load produce BOOTSTRAP TOPIC COUNT SIZE [BYTES_PER_SECOND [PARTITIONS]]
 python -m tests.bench.load consume BOOTSTRAP TOPIC COUNT
 python -m tests.bench.load latency BOOTSTRAP TOPIC COUNT SIZE
 """

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from tests.bench.probe import ask, until_acknowledged
 from tests.bench.process_usage import cpu_seconds, rss_mb
@@ -40,13 +41,19 @@ class Plan:
         return (self.rounds + 1) * (self.bytes_1k + self.bytes_100 * 2)
 
 
+class Named(Protocol):
+    """What is measured: one node or several."""
+
+    name: str
+
+
 @dataclass
 class Figures:
     """Every value that was measured, in order."""
 
     values: dict[str, dict[str, list[float]]] = field(default_factory=dict)
 
-    def add(self, figure: str, system: System, value: float) -> None:
+    def add(self, figure: str, system: Named, value: float) -> None:
         self.values.setdefault(figure, {}).setdefault(system.name, []).append(value)
         print(f"  {figure:28} {system.name:8} {value:10.3f}", flush=True)
 

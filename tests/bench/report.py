@@ -9,10 +9,12 @@ import platform
 import statistics
 from pathlib import Path
 
-from tests.bench.measure import Figures, Plan
+from tests.bench.measure import Figures
 
-# figure -> (what a reader calls it, aim for ours/Kafka or for our value alone, "ratio" or "value", whether more is better)
-AIMS: dict[str, tuple[str, float | None, str, bool]] = {
+Aims = dict[str, tuple[str, float | None, str, bool]]
+"""figure -> (what a reader calls it, aim for ours/Kafka or for our value alone, "ratio" or "value", whether more is better)"""
+
+ONE_NODE: Aims = {
     "produce_1k_mb_s": ("produce 1 KB, MB/s", 1.15, "ratio", True),
     "produce_100_mb_s": ("produce 100 B, MB/s", 1.1, "ratio", True),
     "consume_1k_mb_s": ("consume 1 KB, MB/s", 1.1, "ratio", True),
@@ -32,10 +34,10 @@ AIMS: dict[str, tuple[str, float | None, str, bool]] = {
 }
 
 
-def rows(figures: Figures, ours: str, theirs: str) -> list[dict[str, object]]:
+def rows(aims: Aims, figures: Figures, ours: str, theirs: str) -> list[dict[str, object]]:
     """One row a figure: medians of both, the ratio, the aim and whether it is met."""
     table = []
-    for figure, (label, aim, kind, more) in AIMS.items():
+    for figure, (label, aim, kind, more) in aims.items():
         if figure not in figures.values:
             continue
         values = figures.values[figure]
@@ -47,13 +49,13 @@ def rows(figures: Figures, ours: str, theirs: str) -> list[dict[str, object]]:
     return table
 
 
-def page(table: list[dict[str, object]], plan: Plan, ours: str, theirs: str, versions: dict[str, str]) -> str:
+def page(table: list[dict[str, object]], heading: str, versions: dict[str, str]) -> str:
+    ours, theirs = versions
     head = [
         f"# {versions[ours]} beside {versions[theirs]}, {datetime.date.today().isoformat()}",
         "",
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}. One node each, both",
-        "running, rounds in turn. librdkafka as the client, acks=all, flush settings of the defaults, one partition, no compression; medians of",
-        f"{plan.rounds} rounds or more. GB is 10^9 bytes. Kafka's directory is formatted before its clock starts; ours formats within it.",
+        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}.",
+        heading,
         "",
         f"| figure | {ours} | {theirs} | ratio | aim | met |",
         "|---|---|---|---|---|---|",
@@ -68,12 +70,15 @@ def line(row: dict[str, object]) -> str:
     return f"| {row['label']} | {row['ours']:.3g} | {row['theirs']:.3g} | {row['ratio']:.2f} | {aim} | {met} |"
 
 
-def write(directory: Path, figures: Figures, plan: Plan, ours: str, theirs: str, versions: dict[str, str]) -> tuple[str, bool]:
-    """`<date>.md` and `<date>.json` in `directory`. Answers the page, and whether every aim is met."""
-    table = rows(figures, ours, theirs)
-    text = page(table, plan, ours, theirs, versions)
+def write(
+    directory: Path, topic: str, aims: Aims, figures: Figures, plan: dict[str, object], heading: str, versions: dict[str, str]
+) -> tuple[str, bool]:
+    """`<date>[-topic].md` and `.json` in `directory`; `versions` names ours, then theirs. Answers the page, and whether every aim is met."""
+    ours, theirs = versions
+    table = rows(aims, figures, ours, theirs)
+    text = page(table, heading, versions)
     directory.mkdir(parents=True, exist_ok=True)
-    stem = datetime.date.today().isoformat()
+    stem = "-".join(filter(None, (datetime.date.today().isoformat(), topic)))
     (directory / f"{stem}.md").write_text(text)
-    (directory / f"{stem}.json").write_text(json.dumps({"plan": vars(plan), "rows": table, "values": figures.values}, indent=1) + "\n")
+    (directory / f"{stem}.json").write_text(json.dumps({"plan": plan, "rows": table, "values": figures.values}, indent=1) + "\n")
     return text, all(row["met"] is not False for row in table)
