@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import traceback
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
@@ -22,6 +23,10 @@ from kraft.world.ports import World
 
 if TYPE_CHECKING:
     from api.ports import AdminPort
+
+
+CANCELLED_SECONDS_MAX = 1.0
+"""What has been cancelled at the shutdown deadline has this long to end. Only what waits for the kernel needs more."""
 
 
 class ServingNode(Protocol):
@@ -114,10 +119,18 @@ class _Process:
                 if self.stopping:
                     os._exit(128 + signal_number)
                 self.stopping = True
+                self.watch_the_end()
                 self.world.log_sink({"level": "info", "event": "stopping", "signal": signal.Signals(signal_number).name})
                 process_nursery.start_soon(self.end_in_time)
                 if self.node is not None:
                     self.node.begin_shutdown()
+
+    def watch_the_end(self) -> None:
+        """End the process even if it cannot: a thread that waits for a disk that never answers is not to be cancelled, and the loop may wait for it as well."""
+        seconds = self.config.seconds("kraft.shutdown.timeout.ms") + CANCELLED_SECONDS_MAX
+        watchdog = threading.Timer(seconds, _give_up, (seconds,))
+        watchdog.daemon = True
+        watchdog.start()
 
     async def end_in_time(self) -> None:
         """A shutdown that takes too long is cut short. A node that does not serve yet has nothing to hand over."""
@@ -126,6 +139,13 @@ class _Process:
             await self.world.clock.sleep(seconds)
             self.world.log_sink({"level": "warning", "event": "shutdown_cut_short", "after_seconds": seconds})
         self.node_scope.cancel()
+
+
+def _give_up(seconds: float) -> None:
+    """On the watchdog's thread. What is on disk is what a kill -9 leaves: recovery deals with it."""
+    sys.stderr.write(f"kraft-node: not stopped after {seconds:g} s: something, most likely a disk, does not answer\n")
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def configuration_problems(error: BaseException) -> list[str]:

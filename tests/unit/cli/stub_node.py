@@ -47,14 +47,23 @@ async def run_stub(config: NodeConfig, world: World, *, task_status: trio.TaskSt
     task_status.started(node)
     if mode == "asked":
         os.kill(os.getpid(), signal.SIGTERM)
-    if mode in ("hangs", "two signals"):
+    if mode in ("hangs", "two signals", "thread hangs", "loop hangs"):
         os.kill(os.getpid(), signal.SIGINT)
     await node.stop.wait()
     if mode == "two signals":
         os.kill(os.getpid(), signal.SIGINT)
     if mode in ("hangs", "two signals"):
         await trio.sleep_forever()
+    if mode == "thread hangs":
+        await world.threads.run(_never_answered)
+    if mode == "loop hangs":
+        _never_answered()
     world.log_sink({"event": "stub stopped"})
+
+
+def _never_answered() -> None:
+    """As a write to a disk that does not come back."""
+    os.read(os.pipe()[0], 1)
 
 
 if __name__ == "__main__":

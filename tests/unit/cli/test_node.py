@@ -97,6 +97,13 @@ def test_a_shutdown_that_hangs_is_cut_short_at_its_deadline() -> None:
     assert "shutdown_cut_short" in done.stderr
 
 
+@pytest.mark.parametrize("mode", ["thread hangs", "loop hangs"])
+def test_a_disk_that_never_answers_does_not_outlive_the_shutdown(mode: str) -> None:
+    done = stub(mode, "--set", "kraft.shutdown.timeout.ms=50")
+    assert done.returncode == 1
+    assert "does not answer" in done.stderr.splitlines()[-1]
+
+
 def test_a_second_signal_stops_at_once() -> None:
     assert stub("two signals", "--set", "kraft.shutdown.timeout.ms=60000").returncode == 130
 
