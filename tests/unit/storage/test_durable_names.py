@@ -1,0 +1,109 @@
+"""What a power loss may undo is settled before anything depends on it: the order of renames, syncs of files and syncs of directories.
+
+A simulated disk loses such things only sometimes; the order of calls is the promise itself.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_to_clean import log_to_clean
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.simulated.trace import Trace
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of
+from tests.unit.storage.test_log_cleaner import CONFIG, clean, put
+
+Call = tuple[str, str]
+
+
+class Calls(Trace):
+    """Keeps every port call: what was done, and to which path."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: list[Call] = []
+
+    def record(self, time: float, node: object, operation: str, *facts: object) -> None:
+        self.made.append((operation, " ".join(str(fact) for fact in facts if isinstance(fact, str))))
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def calls_from_now(machine: Machine) -> list[Call]:
+    machine.node.trace = calls = Calls()
+    return calls.made
+
+
+def names_changed(calls: list[Call]) -> list[str]:
+    """Renames by the suffixes that they give, syncs of the log's directory, and that something was done to a file; one word for a run of equal ones."""
+    told = list[str]()
+    for operation, path in calls:
+        word = ""
+        if operation == "rename":
+            target = path.split(" ")[-1]
+            word = next((suffix for suffix in (".swap", ".deleted", ".cleaned") if target.endswith(suffix)), "named")
+        elif operation == "sync_directory" and path == DIRECTORY:
+            word = "synced"
+        elif operation in ("sync", "open", "remove"):
+            word = "file"
+        if word and told[-1:] != [word]:
+            told.append(word)
+    return told
+
+
+def several_segments(machine: Machine, config: LogConfig) -> UnifiedLog:
+    log = machine.log(config)
+    for index in range(30):
+        put(log, b"k%d" % (index % 3), b"v%d" % index)
+    return log
+
+
+def test_each_step_of_a_swap_is_durable_before_the_next(machine: Machine) -> None:
+    log = several_segments(machine, CONFIG)
+    log.roll(NOW_MS)
+    log.flush()
+    calls = calls_from_now(machine)
+    clean(log)
+    steps = names_changed(calls)
+    first = steps.index(".swap")
+    assert steps[first - 1 : first + 6] == ["synced", ".swap", "synced", ".deleted", "synced", "named", "synced"]
+
+
+def test_the_copy_is_durable_before_it_is_named(machine: Machine) -> None:
+    log = several_segments(machine, CONFIG)
+    log.roll(NOW_MS)
+    log.flush()
+    assert log_to_clean(log, None, NOW_MS).cleanable_bytes
+    calls = calls_from_now(machine)
+    clean(log)
+    first = next(index for index, (operation, path) in enumerate(calls) if operation == "rename" and path.endswith(".swap"))
+    synced = {path for operation, path in calls[:first] if operation == "sync" and path.endswith(".cleaned")}
+    assert {path.removesuffix(".cleaned").rpartition(".")[2] for path in synced} >= {"log", "index", "timeindex"}
+
+
+def test_the_names_that_stay_are_durable_before_the_oldest_go(machine: Machine) -> None:
+    """Else a power loss could take both, and the log would begin anew at an offset that clients have seen."""
+    log = several_segments(machine, LogConfig(segment_bytes=300))
+    assert len(log.segments) > 3
+    calls = calls_from_now(machine)
+    log.local.delete_first(2)
+    assert [word for word in names_changed(calls) if word != "file"][:2] == ["synced", ".deleted"]
+
+
+def test_an_index_of_a_segment_that_was_flushed_before_it_was_closed_is_durable_before_the_recovery_point_moves_on(machine: Machine) -> None:
+    log = machine.log(LogConfig(segment_bytes=100_000, index_interval_bytes=1))
+    for index in range(20):
+        log.append_as_leader(batch_of(b"%d" % index), 0, now_ms=NOW_MS)
+    log.flush()
+    closed = f"{DIRECTORY}/{log.active_segment.base_offset:020d}"
+    log.roll(NOW_MS)
+    log.append_as_leader(batch_of(b"after"), 0, now_ms=NOW_MS)
+    calls = calls_from_now(machine)
+    log.flush()
+    assert {("sync", f"{closed}.index"), ("sync", f"{closed}.timeindex")} <= set(calls)
