@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kraft.handlers import (
     alter_configs,
+    alter_replica_log_dirs,
     api_versions,
     delete_records,
     describe_cluster,
@@ -38,6 +39,7 @@ _HANDLERS: tuple[Handler, ...] = (
     offset_for_leader_epoch.API,
     describe_configs.API,
     describe_configs.CONTROLLER_API,
+    alter_replica_log_dirs.API,
     describe_log_dirs.API,
     describe_cluster.API,
     describe_cluster.CONTROLLER_API,

@@ -40,6 +40,18 @@ def _describe(directory: LogDirectory, wanted: set[tuple[str, int]] | None, brok
     for topic_partition, log in directory.logs.items():
         if wanted is None or (topic_partition.topic, topic_partition.partition) in wanted:
             topic = topics.setdefault(topic_partition.topic, DescribeLogDirsTopic(name=topic_partition.topic))
-            topic.partitions.append(DescribeLogDirsPartition(partition_index=topic_partition.partition, partition_size=log.size))
+            lag = max(log.high_watermark - log.log_end_offset, 0)
+            topic.partitions.append(DescribeLogDirsPartition(partition_index=topic_partition.partition, partition_size=log.size, offset_lag=lag))
+    _describe_moves(directory, wanted, topics, broker)
     result.topics = list(topics.values())
     return result
+
+
+def _describe_moves(directory: LogDirectory, wanted: set[tuple[str, int]] | None, topics: dict[str, DescribeLogDirsTopic], broker: BrokerServices) -> None:
+    """Replicas on their way to the directory, and how far behind they are."""
+    for move in broker.replicas.directories.mover.moves():
+        name, index = move.partition.topic, move.partition.index
+        if move.target is directory and (wanted is None or (name, index) in wanted):
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            size, lag = move.future.size, max(move.lag, 0)
+            topic.partitions.append(DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=lag, is_future_key=True))

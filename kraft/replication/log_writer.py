@@ -171,6 +171,10 @@ class LogWriter:
             )
         )
 
+    def is_busy(self, log: UnifiedLog) -> bool:
+        """Whether an append to `log` is being written, or waits for that."""
+        return log.is_appending or any(append.partition.log is log for append in self._queue_of(log).waiting)
+
     async def until_free(self, log: UnifiedLog) -> None:
         """Return once no append to `log` is being written; what is queued may begin again as soon as others have their turn."""
         queue = self._queue_of(log)

@@ -13,10 +13,12 @@ from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.log_writer import LogWriter
 from kraft.replication.partition import Partition
+from kraft.replication.replica_directories import ReplicaDirectories
 from kraft.replication.topic_configs import ConfigView, TopicConfig
 from kraft.storage.storage_failure import upkeep_failure
 
 if TYPE_CHECKING:
+    from kraft.common.config.node_config import NodeConfig
     from kraft.common.logging import Logger
     from kraft.metadata.image.metadata_changes import MetadataChanges
     from kraft.metadata.image.metadata_image import MetadataImage
@@ -50,6 +52,7 @@ class ReplicaManager:
         self._log = log
         self.offline: set[tuple[str, int]] = set()
         self._image: MetadataImage | None = None
+        self.directories = ReplicaDirectories(self, log)
         self.isr_rules = IsrRules(world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), lambda broker, epoch: False)
         """Set by the broker before the first metadata comes."""
         self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
@@ -60,6 +63,11 @@ class ReplicaManager:
         self._listeners: list[LeadershipListener] = []
         self._directory_listeners: list[Callable[[str], None]] = []
         self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
+
+    @property
+    def config(self) -> NodeConfig:
+        """The node's configuration as of the metadata that was applied last."""
+        return self._configs.static if self._image is None else self._configs.effective(self._image)
 
     def add_listener(self, listener: LeadershipListener) -> None:
         self._listeners.append(listener)
@@ -146,6 +154,7 @@ class ReplicaManager:
             partition = self._partitions.pop(key, None)
             if partition is not None:
                 self._retire(partition)
+                self.directories.went_offline(partition)
         for listener in self._directory_listeners:
             listener(path)
 
@@ -195,9 +204,12 @@ class ReplicaManager:
     def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: TopicConfig, now: float) -> None:
         if (name, index) in self.offline:
             return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
-        partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config)
+        assigned = registration.directory(self.node_id)
+        partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, assigned)
         if partition is None:
+            self.directories.lost(topic_id, index)
             return
+        self.directories.placed(partition, assigned)
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
         if not partition.apply(registration, now):
             return
@@ -212,15 +224,16 @@ class ReplicaManager:
             for listener in self._listeners:
                 listener.became_leader(partition)
 
-    def _host(self, name: str, index: int, topic_id: bytes, config: TopicConfig) -> Partition | None:
+    def _host(self, name: str, index: int, topic_id: bytes, config: TopicConfig, assigned: bytes) -> Partition | None:
         """A partition with its log, found or new; None, and counted among the offline ones, where there can be none."""
         topic_partition = TopicPartition(name, index)
-        if self._may_be_lost(topic_partition, topic_id):
+        if self.logs.get(topic_partition) is None and self.directories.may_be_lost(topic_id, index, assigned, self._image):
             self._log.error("replica missing while a log directory is offline: not made anew", topic=name, partition=index)
             self.offline.add((name, index))
             return None
         try:
-            log = self.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=self.world.clock.wall_ms())
+            directory_id = self.directories.for_new(topic_partition, assigned)
+            log = self.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=self.world.clock.wall_ms(), directory_id=directory_id)
             log.assign_topic_id(Uuid(topic_id))
         except (OSError, StorageError) as problem:
             self.offline.add((name, index))
@@ -232,15 +245,6 @@ class ReplicaManager:
         partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log, self.isr_rules)
         partition.min_isr = config.min_insync_replicas
         return partition
-
-    def _may_be_lost(self, topic_partition: TopicPartition, topic_id: bytes) -> bool:
-        """Whether a replica that is not on the directories at hand may be on one that is offline: it was assigned here before."""
-        if len(self.logs.online()) == len(self.logs.directories) or self.logs.get(topic_partition) is not None:
-            return False
-        if self._image is None:
-            return True
-        before = self._image.topics.partition(topic_id, topic_partition.partition)
-        return before is not None and self.node_id in before.replicas
 
     def _apply_configs(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
         """Topic (2) or broker (4) configs moved: hand every log concerned its new effective configuration."""

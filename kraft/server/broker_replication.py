@@ -37,6 +37,7 @@ class BrokerReplication:
         self._replicas = replicas
         self._metadata = metadata
         self._lifecycle = lifecycle
+        self._channel = channel
         self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
         replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
@@ -50,6 +51,8 @@ class BrokerReplication:
         async with trio.open_nursery() as replication_nursery:
             replication_nursery.start_soon(self.isr.run)
             replication_nursery.start_soon(self.fetchers.run)
+            replication_nursery.start_soon(self._replicas.directories.assignments.run, self._channel, self._broker_epoch)
+            replication_nursery.start_soon(self._replicas.directories.mover.run)
             while True:
                 await self._world.clock.sleep(self._lag_seconds_max() / 2)
                 self.isr.reconsider_all(self._replicas)

@@ -14,6 +14,7 @@ from kraft.common.errors import ConfigurationError, StorageError
 from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
 from kraft.storage.deletion import DelayedDeletions, DeletionJob
 from kraft.storage.file_cache import FileCache
+from kraft.storage.future_logs import FutureLogs
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory
 from kraft.storage.log_files import (
@@ -34,7 +35,7 @@ from kraft.storage.unified_log import DeletedSegments, UnifiedLog
 from kraft.world.ports import FileSystem
 
 
-class LogManager:
+class LogManager(FutureLogs):
     """Owns the log directories at `paths` and the logs in them. One task uses it; jobs it returns may run in threads."""
 
     def __init__(
@@ -50,6 +51,7 @@ class LogManager:
         on_event: Callable[[str, str], None] = lambda place, sentence: None,
     ) -> None:
         """`config_of` gives the configuration of a topic by name; `on_event` hears what loading found: (directory, sentence)."""
+        super().__init__()
         self.files = files
         self.cache = FileCache(files) if cache is None else cache
         self.directories = [LogDirectory(files, path) for path in paths]
@@ -108,6 +110,7 @@ class LogManager:
 
     def load(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> Iterator[UnifiedLog]:
         """Load every log, one at each step; one that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`."""
+        self.finish_moves(now_ms)
         for directory in self.directories:
             if directory.is_online:
                 try:
@@ -185,8 +188,7 @@ class LogManager:
         directory = self._choose_directory(directory_id)
         path = directory.file(directory_name(topic_partition))
         log = UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms)
-        self._adopt(directory, log)
-        return log
+        return self._adopt(directory, log)
 
     def _choose_directory(self, directory_id: Uuid | None) -> LogDirectory:
         online = self.online()
@@ -196,9 +198,9 @@ class LogManager:
             raise StorageError("no log directory is online")
         return min(online, key=lambda directory: len(directory.logs))
 
-    def _adopt(self, directory: LogDirectory, log: UnifiedLog) -> None:
-        directory.logs[log.topic_partition] = log
-        self._logs[log.topic_partition] = log
+    def _adopt(self, directory: LogDirectory, log: UnifiedLog) -> UnifiedLog:
+        directory.logs[log.topic_partition] = self._logs[log.topic_partition] = log
+        return log
 
     def reconfigure(self, topic: str) -> None:
         """Give the logs of a topic its configuration anew."""

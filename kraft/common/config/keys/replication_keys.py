@@ -29,8 +29,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "The most bytes a second that this broker sends to throttled followers. Replication quotas are not there."),
     key("follower.replication.throttled.rate", LONG, "9223372036854775807", MEDIUM, CLUSTER_WIDE, REFUSED, at_least(0),
         "The most bytes a second that this broker fetches for throttled replicas. Replication quotas are not there."),
-    key("replica.alter.log.dirs.io.max.bytes.per.second", LONG, "9223372036854775807", MEDIUM, CLUSTER_WIDE, REFUSED, at_least(0),
-        "The most bytes a second for moving replicas between directories. Replication quotas are not there."),
+    key("replica.alter.log.dirs.io.max.bytes.per.second", LONG, "9223372036854775807", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(0),
+        "The most bytes a second for moving replicas between directories."),
     key("follower.fetch.last.tiered.offset.enable", BOOLEAN, "false", MEDIUM, CLUSTER_WIDE, REFUSED, ANYTHING,
         "Lets a new follower start at the last tiered offset. Tiered storage is not there."),
 )

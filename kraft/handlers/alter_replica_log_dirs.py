@@ -1,0 +1,58 @@
+"""AlterReplicaLogDirs (KIP-113): replicas of this broker move to the log directories named; the answer says that they are on their way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import ApiError, NotLeader
+from kraft.handlers.errors import EXPECTED, code_of
+from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDirsRequest
+from kraft.protocol.messages.alter_replica_log_dirs_response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+if TYPE_CHECKING:
+    from kraft.handlers.services import BrokerServices
+
+API = Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, between(1, 2))
+
+_ABSENT = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+
+@API.serve
+async def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: RequestContext, broker: BrokerServices) -> AlterReplicaLogDirsResponse:
+    """Each replica answers for itself."""
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for directory in request.dirs:
+        for topic in directory.topics:
+            for index in topic.partitions:
+                code = _alter(topic.name, index, directory.path, broker)
+                results.setdefault(topic.name, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+    return AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items()])
+
+
+@API.error
+def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None) -> AlterReplicaLogDirsResponse:
+    results = [
+        AlterReplicaLogDirTopicResult(
+            topic_name=topic.name, partitions=[AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code) for index in topic.partitions]
+        )
+        for directory in request.dirs
+        for topic in directory.topics
+    ]
+    return AlterReplicaLogDirsResponse(results=results)
+
+
+def _alter(topic: str, index: int, path: str, broker: BrokerServices) -> int:
+    """The code: a replica that is not here has its own, for as long as the tools have asked."""
+    try:
+        broker.replicas.directories.alter(topic, index, path.rstrip("/") or path)
+    except EXPECTED as problem:
+        absent = isinstance(problem, NotLeader) or (isinstance(problem, ApiError) and problem.code in _ABSENT)
+        return ErrorCode.REPLICA_NOT_AVAILABLE if absent else code_of(problem)
+    return ErrorCode.NONE

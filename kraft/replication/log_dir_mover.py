@@ -1,0 +1,193 @@
+"""Moving replicas between this broker's log directories (KIP-113, KIP-858).
+
+A copy follows the log in process, and when it has everything the controller is told where the replica will be; only then does it take the log's place. So
+whichever of the two directories fails, the controller has been told of the one that counts, or is told in the next moment. One task copies for all, a piece
+of each in turn.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from kraft.common.errors import CorruptData, KraftError, StorageError
+from kraft.replication.partition import Partition
+from kraft.replication.replication_quota import ReplicationQuota
+from kraft.storage.log_directory import LogDirectory
+from kraft.storage.unified_log import UnifiedLog
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.replication.directory_assignments import DirectoryAssignments
+    from kraft.replication.replica_manager import ReplicaManager
+
+PIECE_BYTES: Final = 1 << 20
+LAST_BYTES_MAX: Final = 1 << 16
+POLL_SECONDS: Final = 0.02
+_BASE_OFFSET = struct.Struct(">q")
+
+
+class LogDirMove:
+    """One replica on its way. `assigned` is set once the controller knows the target."""
+
+    __slots__ = ("assigned", "flushed", "future", "partition", "target", "truncations")
+
+    def __init__(self, partition: Partition, future: UnifiedLog, target: LogDirectory) -> None:
+        self.partition = partition
+        self.future = future
+        self.target = target
+        self.truncations = partition.log.truncations
+        self.assigned: trio.Event | None = None
+        self.flushed = False
+
+    @property
+    def lag(self) -> int:
+        """Offsets that the copy lacks."""
+        return self.partition.log.log_end_offset - self.future.log_end_offset
+
+
+class LogDirMover:
+    """Owned by the broker's loop."""
+
+    def __init__(self, replicas: ReplicaManager, assignments: DirectoryAssignments, rate: Callable[[], int], log: Logger) -> None:
+        """`rate`: replica.alter.log.dirs.io.max.bytes.per.second."""
+        self._replicas = replicas
+        self._assignments = assignments
+        self._log = log
+        self._clock = replicas.world.clock
+        self._quota = ReplicationQuota(rate, self._clock.now)
+        self._moves: dict[tuple[str, int], LogDirMove] = {}
+        self._woken = trio.Event()
+
+    def move_of(self, topic: str, index: int) -> LogDirMove | None:
+        return self._moves.get((topic, index))
+
+    def moves(self) -> list[LogDirMove]:
+        return list(self._moves.values())
+
+    def start(self, partition: Partition, target: LogDirectory) -> None:
+        """Bring the replica to `target`: from where it is or is going to now. Raises StorageError."""
+        key = (partition.topic, partition.index)
+        known = self._moves.get(key)
+        if known is not None and known.partition is partition and known.target is target:
+            return
+        if known is not None:
+            self._give_up(known, "another directory is wanted")
+        if self._replicas.logs.directory_of(partition.log) is target:
+            return
+        future = self._replicas.logs.future_of(partition.log, target, now_ms=self._clock.wall_ms())
+        self._moves[key] = LogDirMove(partition, future, target)
+        self._log.info("replica moves", topic=partition.topic, partition=partition.index, to=target.path)
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Copy until cancelled."""
+        while True:
+            await self._woken.wait()
+            while self._moves:
+                progress = False
+                for move in self.moves():
+                    progress = await self._step(move) or progress
+                if not progress:
+                    await self._clock.sleep(POLL_SECONDS)
+            self._woken = trio.Event()
+
+    async def _step(self, move: LogDirMove) -> bool:
+        """Some of one copy. False where there was nothing to do."""
+        partition = move.partition
+        if self._replicas.find(partition.topic, partition.index) is not partition or not move.target.is_online:
+            self._give_up(move, "the replica or the directory is gone")
+            return False
+        try:
+            self._keep_up_with_truncation(move)
+            if move.lag > 0:
+                await self._copy(move)
+            return move.lag > 0 or await self._finish(move)
+        except (KraftError, OSError) as problem:
+            self._failed(move, problem)
+            return False
+
+    def _failed(self, move: LogDirMove, problem: KraftError | OSError) -> None:
+        """The copy is given up. A disk that failed under the original is taken offline by those who work with that."""
+        self._log.error("replica cannot move", topic=move.partition.topic, partition=move.partition.index, to=move.target.path, reason=str(problem))
+        self._give_up(move, str(problem))
+
+    def _give_up(self, move: LogDirMove, reason: str) -> None:
+        partition = move.partition
+        self._moves.pop((partition.topic, partition.index), None)
+        self._log.info("move of replica given up", topic=partition.topic, partition=partition.index, to=move.target.path, reason=reason)
+        if move.target.is_online:
+            self._replicas.logs.discard_future(move.future, now_ms=self._clock.wall_ms())
+        if move.assigned is not None and self._replicas.find(partition.topic, partition.index) is partition:
+            self._assign(partition, self._replicas.logs.directory_of(partition.log))
+
+    def _assign(self, partition: Partition, directory: LogDirectory) -> trio.Event:
+        assert directory.directory_id is not None
+        return self._assignments.assign((partition.topic_id, partition.index), directory.directory_id)
+
+    def _keep_up_with_truncation(self, move: LogDirMove) -> None:
+        log, future = move.partition.log, move.future
+        if log.truncations != move.truncations or future.log_end_offset < log.log_start_offset or move.lag < 0:
+            move.truncations = log.truncations
+            if log.local.files_exist:
+                future.truncate_fully_and_start_at(log.log_start_offset, self._clock.wall_ms())
+
+    async def _copy(self, move: LogDirMove) -> None:
+        """A piece. The last one, when it is small, is read at once, or a log that grows all the time would never be caught up with."""
+        pause = self._quota.seconds_to_wait()
+        if pause:
+            await self._clock.sleep(min(pause, 1.0))
+            return
+        log = move.partition.log
+        data = log.read(move.future.log_end_offset, self._quota.piece(PIECE_BYTES), min_one_message=True)
+        content = data.read() if data.size <= LAST_BYTES_MAX else await self._replicas.world.threads.run(data.read)
+        self._quota.took(len(content))
+        if log is move.partition.log and log.truncations == move.truncations:
+            self._append(move, content)
+
+    def _append(self, move: LogDirMove, content: bytes) -> None:
+        future, now_ms = move.future, self._clock.wall_ms()
+        if not content:
+            raise StorageError(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
+        (base,) = _BASE_OFFSET.unpack_from(content)
+        if base < future.log_end_offset:  # The log starts within its first batch.
+            future.truncate_fully_and_start_at(base, now_ms)
+        try:
+            future.append_as_follower(content, now_ms=now_ms)
+        except StorageError as problem:
+            if not isinstance(problem, CorruptData):  # Those are the source's.
+                self._replicas.directory_failed(move.target.path, str(problem))
+            raise
+
+    async def _finish(self, move: LogDirMove) -> bool:
+        """Everything is there: first durable, then known to the controller, then in use."""
+        if not move.flushed:
+            job = move.future.prepare_flush()
+            if job is not None:
+                await self._replicas.world.threads.run(job.run)
+                move.future.finish_flush(job, self._clock.wall_ms())
+            move.flushed = True
+            return True
+        if move.assigned is None:
+            move.assigned = self._assign(move.partition, move.target)
+        if not move.assigned.is_set():
+            return False
+        self._swap(move)
+        return True
+
+    def _swap(self, move: LogDirMove) -> None:
+        """In one go: nobody appends meanwhile. Where an append is under way it is not the time."""
+        partition, log = move.partition, move.partition.log
+        if self._replicas.writer.is_busy(log) or move.lag or log.truncations != move.truncations:
+            return
+        source = self._replicas.logs.directory_of(log)
+        move.future.config = log.config
+        self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
+        del self._moves[partition.topic, partition.index]
+        partition.log = move.future
+        self._log.info("replica moved", topic=partition.topic, partition=partition.index, to=move.target.path, end=partition.log.log_end_offset)
+        if partition.durable_end() < partition.log.log_end_offset:
+            self._replicas.flusher.flush_later(partition.log)

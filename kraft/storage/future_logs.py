@@ -1,0 +1,122 @@
+"""Logs that are on their way to another log directory (KIP-113): what is on disk meanwhile, how the copy takes the original's place, and what a crash leaves.
+
+The copy grows in `<topic>-<n>.<32 hex digits>-future`. When it has everything, the original is renamed to `-delete` with the same digits, durably, and the copy
+to `<topic>-<n>`. A start that finds both names of a pair finishes what the crash interrupted; a copy without its pair is incomplete, and is begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from kraft.common.errors import StorageError
+from kraft.common.ids import TopicPartition
+from kraft.storage.deletion import DelayedDeletions
+from kraft.storage.file_cache import FileCache
+from kraft.storage.leader_epoch_cache import LeaderEpochCache
+from kraft.storage.log_directory import LogDirectory
+from kraft.storage.log_files import (
+    DELETE_DIRECTORY_SUFFIX,
+    FUTURE_DIRECTORY_SUFFIX,
+    directory_name,
+    is_marked_directory,
+    marked_directory_name,
+    parse_directory_name,
+)
+from kraft.storage.unified_log import UnifiedLog
+
+if TYPE_CHECKING:
+    from kraft.world.ports import FileSystem
+
+UNIQUE_DIGITS = 32
+
+
+class FutureLogs:
+    """Base of `LogManager`: all that concerns copies."""
+
+    files: FileSystem
+    cache: FileCache
+    directories: list[LogDirectory]
+    deletions: DelayedDeletions
+    _logs: dict[TopicPartition, UnifiedLog]
+    _new_uuid: Callable[[], bytes]
+    directory_failed: Callable[[str, str], list[TopicPartition]]
+
+    def __init__(self) -> None:
+        self.interrupted_moves: dict[TopicPartition, str] = {}
+        """Where replicas were on their way to when the last run ended: path of the log directory."""
+
+    def future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
+        """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for the copy's."""
+        topic_partition = log.topic_partition
+        name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
+        if not name.startswith(f"{directory_name(topic_partition)}."):
+            raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
+        return UnifiedLog(self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms)
+
+    def promote(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int) -> None:
+        """`future`, which has all that `log` has, takes its place. Blocks for two syncs. Raises StorageError: then nothing has changed, but for the disks.
+
+        What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log starts.
+        """
+        epochs = LeaderEpochCache(log.leader_epoch_cache.entries)
+        epochs.version += future.leader_epoch_cache.version + 1  # Never taken for what is on disk.
+        future.leader_epoch_cache = epochs
+        future.update_high_watermark(log.high_watermark)
+        future.follow_log_start(log.log_start_offset)
+        self._exchange_names(log, future, source, target, now_ms)
+        del source.logs[log.topic_partition]
+        target.logs[log.topic_partition] = self._logs[log.topic_partition] = future
+
+    def _exchange_names(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int) -> None:
+        before, name = log.directory, directory_name(log.topic_partition)
+        retired = source.file(future.directory.rpartition("/")[2].removesuffix(FUTURE_DIRECTORY_SUFFIX) + DELETE_DIRECTORY_SUFFIX)
+        try:
+            if log.local.files_exist:
+                log.local.rename_directory(retired)
+                self.files.sync_directory(source.path)
+            try:
+                future.local.rename_directory(target.file(name))
+                if future.local.files_exist:
+                    self.files.sync_directory(target.path)
+            except OSError:
+                log.local.rename_directory(before)
+                raise
+        except OSError as problem:
+            raise StorageError(f"{log.topic_partition} cannot move to {target.path}: {problem}") from problem
+        if log.local.files_exist:
+            self.deletions.add([retired], now_ms + log.config.file_delete_delay_ms)
+
+    def discard_future(self, future: UnifiedLog, *, now_ms: int) -> None:
+        """The copy is not wanted any more; its files go with the next deletions."""
+        future.local.forget_files()
+        if future.local.files_exist:
+            self.deletions.add([future.directory], now_ms)
+
+    def finish_moves(self, now_ms: int) -> None:
+        """At a start, before logs are loaded. A disk that fails takes its directory offline, as ever."""
+        names: list[tuple[LogDirectory, str]] = []
+        for directory in self.directories:
+            if directory.is_online:
+                try:
+                    names += [(directory, name) for name in self.files.list_directory(directory.path)]
+                except OSError as problem:
+                    self.directory_failed(directory.path, str(problem))
+        retired = {name.removesuffix(DELETE_DIRECTORY_SUFFIX): None for _, name in names if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX)}
+        for directory, name in names:
+            if directory.is_online and is_marked_directory(name, FUTURE_DIRECTORY_SUFFIX):
+                try:
+                    self._finish_move(directory, name, is_complete=name.removesuffix(FUTURE_DIRECTORY_SUFFIX) in retired, now_ms=now_ms)
+                except OSError as problem:
+                    self.directory_failed(directory.path, str(problem))
+
+    def _finish_move(self, directory: LogDirectory, name: str, *, is_complete: bool, now_ms: int) -> None:
+        original = name[: -len(FUTURE_DIRECTORY_SUFFIX) - UNIQUE_DIGITS - 1]
+        topic_partition = parse_directory_name(original)
+        if topic_partition is not None and is_complete and not self.files.exists(directory.file(original)):
+            self.files.rename(directory.file(name), directory.file(original))
+            self.files.sync_directory(directory.path)
+            return
+        self.deletions.add([directory.file(name)], now_ms)
+        if topic_partition is not None:
+            self.interrupted_moves[topic_partition] = directory.path
