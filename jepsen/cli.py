@@ -1,4 +1,4 @@
-"""`python -m jepsen run | check | plans`."""
+"""`python -m jepsen run | check | plans | mutants`."""
 
 from __future__ import annotations
 
@@ -35,6 +35,8 @@ def parser() -> argparse.ArgumentParser:
     check = commands.add_parser("check", help="judge a history alone")
     check.add_argument("history", type=Path)
     commands.add_parser("plans", help="list workloads, plans and faults")
+    mutants = commands.add_parser("mutants", help="plant known defects and see each of them found")
+    mutants.add_argument("names", nargs="*")
     return top
 
 
@@ -45,6 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return tell(judge_file(options.history))
     if options.command == "plans":
         return list_plans()
+    if options.command == "mutants":
+        from jepsen.mutants.bank import main as try_mutants
+
+        return try_mutants(options.names)
     if sandbox.inside():
         return run(options)
     try:

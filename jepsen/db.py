@@ -53,7 +53,7 @@ class Cluster:
         chance = random.Random(seed)
         self.directory_ids = {node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes}
         self.nodes = {node: Node(node, target, self.network, Disk(scratch / f"n{node}", disk), logs) for node in nodes}
-        self.settings = {**SETTINGS, **settings}
+        self.settings = {**SETTINGS, **target.settings, **settings}
 
     @property
     def bootstrap(self) -> str:

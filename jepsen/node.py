@@ -66,7 +66,10 @@ class Node:
         )
         if done.returncode != 0:
             raise NodeFailed(f"node {self.number} cannot be formatted: {done.stdout}{done.stderr}")
-        if not self.target.format_is_durable:
+        if self.target.format_is_durable:
+            self.disk.lose_power()  # What formatting wrote has to be there after it, names and all; nothing else has been synced on this disk.
+            self.disk.remount()
+        else:
             run("sync", "--file-system", str(self.disk.mount_point))
 
     def launch(self) -> None:

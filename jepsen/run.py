@@ -21,7 +21,7 @@ from jepsen.observer import Observer
 from jepsen.targets import ROOT, Target
 from jepsen.workloads.client import SERVERS_COMMON, Client
 from jepsen.workloads.final import METADATA, compare_replicas, read_all, stuck
-from jepsen.workloads.workload import GROUP, PARTITIONS, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
+from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
 from kraft.testing.checker.operations import OK, Partition, Phase, Unexpected
 
 WARM_UP_ACKNOWLEDGED = 100
@@ -65,18 +65,20 @@ class Run:
         self._facts = facts
 
     def execute(self) -> Verdict:
-        """Returns the verdict on what happened. Raises NodeFailed when the cluster does not even start."""
+        """Returns the verdict on what happened. A cluster that does not even start, formatted and with its power lost since, is a violation."""
+        self.recorder = Recorder(self.directory / HISTORY, self._facts)
+        self.observer = Observer(self.cluster, self.recorder, [TOPIC])
         try:
             self.cluster.start()
             self._create_topic()
-            self.recorder = Recorder(self.directory / HISTORY, self._facts)
-            self.observer = Observer(self.cluster, self.recorder, [TOPIC])
             self.observer.start()
             self._use()
             self.observer.stop()
+        except NodeFailed as problem:
+            self._unexpected("harness", f"the cluster does not start: {problem}")
         finally:
             self.cluster.kill()
-        self.recorder.close()
+            self.recorder.close()
         return judge_file(self.directory / HISTORY)
 
     def _create_topic(self) -> None:
@@ -84,7 +86,8 @@ class Run:
         config = {"min.insync.replicas": "1" if self._facts.unclean else "2", "segment.bytes": str(1 << 20)}
         if self._facts.unclean:
             config["unclean.leader.election.enable"] = "true"
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, 3, config=config)])[TOPIC].result(60)
+        replicas = 1 if self._facts.workload in SOLO else 3
+        admin.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config=config)])[TOPIC].result(60)
 
     def _use(self) -> None:
         options, recorder = self.options, self.recorder
@@ -112,11 +115,14 @@ class Run:
         now = self.recorder.now()
         self.recorder.done(Phase(process="harness", began=now, ended=now, outcome=OK, name=name))
 
+    def _unexpected(self, who: str, what: str) -> None:
+        now = self.recorder.now()
+        self.recorder.done(Unexpected(process=who, began=now, ended=now, outcome=OK, what=what))
+
     def _heal(self) -> None:
         for number in self.cluster.heal():
             node = self.cluster.nodes[number]
-            now = self.recorder.now()
-            self.recorder.done(Unexpected(process=str(number), began=now, ended=now, outcome=OK, what=f"the node ended by itself:\n{node.log_tail(12)}"))
+            self._unexpected(str(number), f"the node ended by itself:\n{node.log_tail(12)}")
         for node in self.cluster.nodes.values():
             try:
                 node.await_ready()

@@ -21,6 +21,7 @@ class Target(Protocol):
     name: str
     format_is_durable: bool
     ready_seconds_max: float
+    settings: Mapping[str, str]
 
     def format(self, properties: Path, cluster_id: str, voters: Sequence[str]) -> list[str]: ...
 
@@ -36,7 +37,8 @@ class KraftTarget:
 
     name = "kraft"
     format_is_durable = True
-    ready_seconds_max = 60.0
+    ready_seconds_max = 90.0
+    settings: Mapping[str, str] = {}
 
     def __init__(self, source: Path = ROOT) -> None:
         self.source = source
@@ -60,7 +62,13 @@ class KafkaTarget:
 
     name = "kafka"
     format_is_durable = False  # Its bootstrap.checkpoint was seen to be empty after a power loss in the first minute: StorageTool does not sync it.
-    ready_seconds_max = 180.0
+    ready_seconds_max = 300.0
+    settings: Mapping[str, str] = {  # Five JVMs on two processors take their time: what bounds that is no promise of Kafka's.
+        "initial.broker.registration.timeout.ms": "300000",
+        "controller.quorum.election.timeout.ms": "2000",
+        "controller.quorum.fetch.timeout.ms": "4000",
+        "broker.session.timeout.ms": "6000",
+    }
 
     def __init__(self) -> None:
         from tests.java.jars import jars

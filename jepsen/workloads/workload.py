@@ -108,7 +108,9 @@ def offsets(setting: Setting) -> Clients:
 
 
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
-    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "unclean": producers,
+    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "unclean": producers, "solo": producers,
 }  # fmt: skip
 UNCLEAN = frozenset({"unclean"})
 """Workloads whose topic allows unclean elections, and with them loss."""
+SOLO = frozenset({"solo"})
+"""Workloads whose topic has one replica: nobody makes good what its disk forgot."""

@@ -1,0 +1,62 @@
+"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster; the last lines tell the counts. Exit 0 ok, 1 violation, 2 invalid."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from jepsen.spark.checks import Verdict
+from jepsen.spark.round import FAULTS, Round
+from tests.integration.three_nodes import three_nodes
+
+SOURCES = ("kraft", "kafka")
+OK, VIOLATION, INVALID = 0, 1, 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m jepsen.spark", description="Spark over a replicated topic while nodes and Spark are killed.")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=1, help="number of the first round: it seeds the order of the faults")
+    parser.add_argument("--source", choices=(*SOURCES, "both"), default="both")
+    parser.add_argument("--faults", default=",".join(FAULTS))
+    parser.add_argument("--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again")
+    parser.add_argument("--keep", type=Path, default=None, help="keep everything in this directory")
+    options = parser.parse_args(arguments)
+    sources = SOURCES if options.source == "both" else (options.source,)
+    if options.keep is not None:
+        return rounds(options, sources, options.keep)
+    with tempfile.TemporaryDirectory(prefix="kraft-spark-harness-") as place:
+        return rounds(options, sources, Path(place))
+
+
+def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> int:
+    verdicts: list[Verdict] = []
+    done, invalid = 0, 0
+    with three_nodes(place / "nodes") as cluster:
+        for number in range(options.first, options.first + options.rounds):
+            one = Round(cluster, place, number, sources, options.faults.split(","), options.master)
+            try:
+                found = one.run()
+            except (AssertionError, TimeoutError) as problem:
+                invalid += 1
+                print(f"round {number}: invalid: {problem}", flush=True)
+                continue
+            done += 1
+            verdicts += found
+            print(f"round {number}: {'; '.join(one.bites)}", flush=True)
+            for each in found:
+                counts = f"  {each.source}: {each.checked} checked, {each.lost} lost, {each.duplicated} duplicated"
+                print(counts, *each.violations, *each.notes, sep="\n    ", flush=True)
+    for source in sources:
+        mine = [each for each in verdicts if each.source == source]
+        print(f"spark-harness: {source} {done} rounds, {sum(each.lost for each in mine)} lost, {sum(each.duplicated for each in mine)} duplicated", flush=True)
+    if not all(each.ok for each in verdicts):
+        return VIOLATION
+    return INVALID if invalid or not done else OK
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,91 @@
+"""What was sent, what was acknowledged, what arrived: the judgement of a round. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Seen(NamedTuple):
+    """A record as a sink holds it: where it stood in the topic, and its value."""
+
+    partition: int
+    offset: int
+    value: str
+
+
+@dataclass
+class Verdict:
+    """The findings about one source in one round. A violation is a sentence."""
+
+    source: str
+    lost: int = 0
+    duplicated: int = 0
+    checked: int = 0
+    violations: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        return not (self.lost or self.duplicated or self.violations)
+
+
+def judge_sink(verdict: Verdict, sink: str, found: Sequence[Seen], acknowledged: Iterable[str], sent: frozenset[str], *, exactly_once: bool) -> None:
+    """Everything acknowledged is there; exactly once, if the sink promises it; nothing is there that was never sent."""
+    counts = Counter(each.value for each in found)
+    wanted = frozenset(acknowledged)
+    lost = sorted(wanted - counts.keys())
+    again = sorted(value for value, count in counts.items() if count > 1)
+    places = Counter((each.partition, each.offset) for each in found)
+    verdict.checked += len(wanted)
+    verdict.lost += len(lost)
+    if lost:
+        verdict.violations.append(f"{sink}: {len(lost)} acknowledged records are missing, first {lost[:3]}")
+    if again and exactly_once:
+        verdict.duplicated += sum(counts[value] - 1 for value in again)
+        verdict.violations.append(f"{sink}: {len(again)} records are there more than once, first {again[:3]}")
+    elif again:
+        verdict.notes.append(f"{sink}: {len(again)} records more than once, as at-least-once allows")
+    if strange := sorted(counts.keys() - sent):
+        verdict.violations.append(f"{sink}: {len(strange)} records were never sent, first {strange[:3]}")
+    if exactly_once and any(count > 1 for count in places.values()):
+        verdict.violations.append(f"{sink}: an offset is there more than once")
+
+
+def judge_order(verdict: Verdict, sink: str, found: Sequence[Seen], *, exactly_once: bool) -> None:
+    """`found` in the order of the target's partitions, each source partition wholly in one: offsets rise; at least once, they rise but for repetitions."""
+    highest: dict[int, int] = {}
+    for each in found:
+        if exactly_once and each.offset <= highest.get(each.partition, -1):
+            verdict.violations.append(f"{sink}: offset {each.offset} of partition {each.partition} comes after {highest[each.partition]}")
+            return
+        highest[each.partition] = max(highest.get(each.partition, -1), each.offset)
+
+
+def judge_values_by_place(verdict: Verdict, sink: str, found: Iterable[Seen], log: Mapping[tuple[int, int], str]) -> None:
+    """What stands at an offset is what the log has there."""
+    for each in found:
+        if log.get((each.partition, each.offset)) != each.value:
+            verdict.violations.append(f"{sink}: {each} where the log has {log.get((each.partition, each.offset))}")
+            return
+
+
+def judge_checkpoint(verdict: Verdict, query: str, offsets: Sequence[Mapping[str, int]]) -> None:
+    """Offsets by partition, batch after batch: none goes back, no partition vanishes."""
+    before: Mapping[str, int] = {}
+    for batch, now in enumerate(offsets):
+        for partition, offset in before.items():
+            if now.get(partition, -1) < offset:
+                verdict.violations.append(f"{query}: checkpointed batch {batch} sets partition {partition} back from {offset} to {now.get(partition)}")
+                return
+        before = now
+
+
+def judge_batch_read(verdict: Verdict, counted: Mapping[int, tuple[int, int, int]], start: str) -> None:
+    """One batch read: by partition (records, distinct offsets, highest offset). The topic has no gaps, so they agree."""
+    for partition, (records, distinct, highest) in sorted(counted.items()):
+        if not records == distinct == highest + 1:
+            verdict.violations.append(f"{start}: partition {partition} has {records} records, {distinct} offsets, up to {highest}")
+            return

@@ -1,0 +1,134 @@
+"""The Spark driver of the harness: `python -m jepsen.spark.job SPEC.json`. It goes on until it is killed, or told by the file `drain` to read to the end.
+
+It says what happens in `events.jsonl`: batches done, queries that failed and were started again, batch reads. With `drain` there it runs each query to the end
+of the topic, writes what each sink holds to `results/`, and leaves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.integration.spark_sessions import start_session
+
+RESTARTS_MAX = 200
+DRAIN_SECONDS_MAX = 240
+SINKS = ("parquet", "foreach", "log")
+
+
+class Job:
+    def __init__(self, spec: dict[str, Any], session: SparkSession) -> None:
+        self.session = session
+        self.bootstrap = spec["bootstrap"]
+        self.topic = spec["topic"]
+        self.sources = spec["sources"]
+        self.place = Path(spec["directory"])
+        self.batches: dict[str, int] = {}
+
+    def say(self, **event: Any) -> None:
+        with open(self.place / "events.jsonl", "a", encoding="utf-8") as events:
+            events.write(json.dumps({"time": time.time(), **event}) + "\n")
+
+    def start(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
+        reader = self.session.readStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", self.topic)
+        frame = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", "2000").load()
+        values = frame.select("partition", "offset", frame.value.cast("string").alias("value"))
+        name = f"{source}-{sink}"
+        if sink == "parquet":
+            writer = values.writeStream.format("parquet").option("path", str(self.place / name))
+        elif sink == "foreach":
+            writer = values.writeStream.foreachBatch(batch_files(self.place / name))
+        else:
+            rows = values.select(f.col("partition").cast("string").alias("key"), f.to_json(f.struct("partition", "offset", "value")).alias("value"))
+            writer = rows.writeStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("topic", f"{self.topic}-{source}")
+        writer = writer.queryName(name).option("checkpointLocation", str(self.place / "checkpoints" / name))
+        return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="100 milliseconds")).start()
+
+    def run(self) -> None:
+        """Until drained."""
+        names = [(source, sink) for source in self.sources for sink in SINKS]
+        queries = {name: self.start(*name, to_the_end=False) for name in names}
+        restarts = 0
+        while not (self.place / "drain").exists():
+            for name, query in queries.items():
+                self.told(query)
+                if not query.isActive:
+                    restarts += 1
+                    assert restarts < RESTARTS_MAX, "queries fail again and again"
+                    self.say(kind="failed", query="-".join(name), why=str(query.exception())[:3000])
+                    queries[name] = self.start(*name, to_the_end=False)
+            for source in self.sources:
+                self.batch_read(source)
+            time.sleep(0.1)
+        for query in queries.values():
+            query.stop()
+        for source, sink in names:
+            self.drain(source, sink)
+        self.results()
+        self.say(kind="drained")
+
+    def told(self, query: StreamingQuery) -> None:
+        last = query.lastProgress
+        if last is not None and last.batchId > self.batches.get(last.name, -1) and last.numInputRows:
+            self.batches[last.name] = last.batchId
+            self.say(kind="batch", query=last.name, batch=last.batchId, rows=last.numInputRows)
+
+    def drain(self, source: str, sink: str) -> None:
+        deadline = time.monotonic() + DRAIN_SECONDS_MAX
+        while True:
+            query = self.start(source, sink, to_the_end=True)
+            with contextlib.suppress(Exception):  # Its reason is told below.
+                query.awaitTermination(DRAIN_SECONDS_MAX)
+            problem = query.exception()
+            if problem is None and not query.isActive:
+                return
+            self.say(kind="failed", query=f"{source}-{sink}", why=str(problem)[:3000])
+            query.stop()
+            assert time.monotonic() < deadline, f"{source}-{sink} does not come to the end: {problem}"
+
+    def batch_read(self, source: str) -> None:
+        """Counts every record there is. Whatever goes wrong is told: the harness knows which errors are excused."""
+        reader = self.session.read.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", self.topic)
+        try:
+            rows = reader.load().groupBy("partition").agg(f.count("*").alias("n"), f.countDistinct("offset").alias("d"), f.max("offset").alias("m")).collect()
+        except Exception as problem:  # noqa: BLE001
+            self.say(kind="failed", query=f"{source}-batch", why=str(problem)[:3000])
+            return
+        self.say(kind="read", source=source, counted={row.partition: (row.n, row.d, row.m) for row in rows})
+
+    def results(self) -> None:
+        """What the file sinks hold, as Spark reads it."""
+        (self.place / "results").mkdir(exist_ok=True)
+        for source in self.sources:
+            for sink, path in (("parquet", f"{source}-parquet"), ("foreach", f"{source}-foreach/batch=*")):
+                rows = self.session.read.parquet(str(self.place / path)).select("partition", "offset", "value").orderBy("partition", "offset").collect()
+                (self.place / "results" / f"{source}-{sink}.json").write_text(json.dumps([tuple(row) for row in rows]))
+
+
+def batch_files(place: Path) -> Callable[[DataFrame, int], None]:
+    """foreachBatch keyed by batch id: a replay writes the same directory anew."""
+
+    def write(frame: DataFrame, number: int) -> None:
+        frame.write.mode("overwrite").parquet(str(place / f"batch={number}"))
+
+    return write
+
+
+def main(path: str) -> None:
+    spec = json.loads(Path(path).read_text())
+    session = start_session(Path(spec["directory"]), master=spec["master"])
+    Job(spec, session).run()
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
