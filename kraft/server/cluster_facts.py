@@ -109,10 +109,10 @@ def _impaired(topic: TopicImage, min_in_sync: int) -> list[PartitionFacts]:
             leader=partition.leader,
             replicas=partition.replicas,
             in_sync=partition.isr,
-            min_in_sync=min_in_sync,
+            min_in_sync=min(min_in_sync, len(partition.replicas)),
         )
         for index, partition in topic.partitions.items()
-        if partition.leader < 0 or len(partition.isr) < len(partition.replicas) or len(partition.isr) < min_in_sync
+        if partition.leader < 0 or len(partition.isr) < len(partition.replicas)
     ]
 
 

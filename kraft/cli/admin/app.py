@@ -33,9 +33,14 @@ NOUNS: Mapping[str, Noun] = {
     "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
     "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
-    "brokers": Noun(CLUSTER, "List and describe brokers and their log directories."),
-    "cluster": Noun(CLUSTER, "Describe the cluster and its health."),
-    "quorum": Noun(CLUSTER, "Describe the quorum of controllers."),
+    "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, decommission; log directories."),
+    "partitions": Noun(CLUSTER, "Partitions in trouble, and how far behind replicas are."),
+    "reassignments": Noun(CLUSTER, "Move partitions between brokers: plan, start, follow, cancel."),
+    "elections": Noun(CLUSTER, "Elect leaders, preferred or unclean."),
+    "cluster": Noun(CLUSTER, "Describe the cluster and its health; start one on this machine."),
+    "quorum": Noun(CLUSTER, "The quorum of controllers: describe it, add and remove voters."),
+    "events": Noun(CLUSTER, "What happened: leaders, in-sync sets, brokers (-f follows)."),
+    "spark": Noun(DATA, "Pipelines run by Spark: ingest, archive, mirror, verify."),
     "storage": Noun(NODES, "Format and inspect log directories (no node needed)."),
 }
 

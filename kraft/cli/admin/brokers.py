@@ -6,16 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
-from kraft.cli.admin.output import Table, show, size
-from kraft.cli.admin.running import NotFound, ask
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
+from kraft.cli.admin.output import Table, say, show, size
+from kraft.cli.admin.running import FAILED, NotFound, ask
 from kraft.client.admin import cluster as admin
-from kraft.client.admin import topics
+from kraft.client.admin import members, moves, topics
 from kraft.client.admin.cluster import BrokerState, LogDirectory
 from kraft.client.cluster import Cluster
+from kraft.common.broker_state import DECOMMISSION, MAINTENANCE
 from kraft.protocol import api_keys
 
-app = typer.Typer(help="List and describe brokers and their log directories.", no_args_is_help=True)
+app = typer.Typer(help="Brokers: describe, put in maintenance, decommission; log directories.", no_args_is_help=True)
+
+Id = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
+LOOK_AGAIN_SECONDS = 1.0
 
 
 @app.command("list")
@@ -111,3 +115,76 @@ def _directory(directory: LogDirectory) -> dict[str, Any]:
             for partition, bytes_held, lag in directory.replicas
         ],
     }
+
+
+@app.command()
+def maintenance(
+    node_id: Id,
+    end: Annotated[bool, typer.Option("--end", help="It may lead again.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Move leaders off a broker and keep them off. Its replicas stay, in sync; what nobody else can lead, it goes on leading."""
+
+    async def question(cluster: Cluster) -> None:
+        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
+        await members.want_state(cluster, node_id, None if end else MAINTENANCE)
+
+    ask(bootstrap, timeout, question)
+    sentence = "may lead again: `kraft elections preferred` gives it its leaders back at once" if end else "is in maintenance: its leaders move off"
+    say({"node_id": node_id, "maintenance": not end}, f"broker {node_id} {sentence}", output)
+
+
+@app.command()
+def decommission(
+    node_id: Id,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")] = False,
+    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Until it holds nothing, this long at most; leaves with 1 if it does.")] = 0.0,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Move everything off a broker, up or down; when it holds nothing and has stopped, the cluster forgets it. Again: how far it is."""
+    if not cancel:
+        confirm(f"Move all replicas off broker {node_id}, and unregister it then?", yes)
+
+    async def question(cluster: Cluster) -> dict[str, Any]:
+        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
+        await members.want_state(cluster, node_id, None if cancel else DECOMMISSION)
+        clock = cluster.world.clock
+        deadline = clock.now() + wait
+        while True:
+            found = await _left(cluster, node_id)
+            if cancel or not found["replicas_left"] or clock.now() >= deadline:
+                return {**found, "decommissioning": not cancel}
+            await clock.sleep(min(LOOK_AGAIN_SECONDS, deadline - clock.now()))
+
+    found = ask(bootstrap, timeout + wait, question)
+    left = f"{found['replicas_left']} replicas left, {found['moving']} of them moving"
+    if not found["replicas_left"]:
+        left = "it holds nothing: it is unregistered as soon as it has stopped" if found["registered"] else "it holds nothing and is unregistered"
+    say(found, f"broker {node_id} stays: {left}" if cancel else f"broker {node_id} is being decommissioned: {left}", output)
+    if wait and found["replicas_left"] and not cancel:
+        raise typer.Exit(FAILED)
+
+
+async def _left(cluster: Cluster, node_id: int) -> dict[str, Any]:
+    """What a broker still holds."""
+    partitions = [partition for topic in await topics.list_topics(cluster) for partition in topic.partitions]
+    return {
+        "node_id": node_id,
+        "registered": any(broker.node_id == node_id for broker in (await admin.describe_cluster(cluster)).brokers),
+        "replicas_left": sum(node_id in partition.replicas for partition in partitions),
+        "leaders_left": sum(partition.leader == node_id for partition in partitions),
+        "moving": sum(node_id in move.removing for move in await moves.list_moves(cluster)),
+    }
+
+
+@app.command()
+def unregister(node_id: Id, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Have the cluster forget a broker that is down. Replicas assigned to it stay missing: `decommission` moves them first."""
+    confirm(f"Forget broker {node_id}?", yes)
+    ask(bootstrap, timeout, lambda cluster: members.unregister_broker(cluster, node_id))
+    say({"node_id": node_id}, f"broker {node_id} is unregistered", output)

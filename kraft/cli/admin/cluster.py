@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,12 +12,15 @@ import typer
 from kraft.cli.admin.brokers import broker_document
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
 from kraft.cli.admin.output import Table, show
-from kraft.cli.admin.running import FAILED, ask
+from kraft.cli.admin.running import FAILED, ask, complain
 from kraft.client.admin import cluster as admin
 from kraft.client.admin import topics
 from kraft.client.cluster import Cluster
+from kraft.common.errors import ConfigurationError
 
-app = typer.Typer(help="Describe the cluster and its health.", no_args_is_help=True)
+app = typer.Typer(help="Describe the cluster and its health; start one on this machine.", no_args_is_help=True)
+
+LOOK_SECONDS = 0.2
 
 
 @app.command()
@@ -98,3 +104,48 @@ async def _health(cluster: Cluster) -> dict[str, Any]:
 
 def _some(names: list[Any]) -> str:
     return ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")
+
+
+@app.command()
+def start(
+    nodes: Annotated[int | None, typer.Option("--nodes", "-n", metavar="N", min=1, max=9, help="How many, each broker and controller (3).")] = None,
+    directory: Annotated[Path, typer.Option("--dir", "-d", metavar="DIR", help="Where it lives; what is there is started again.")] = Path("kraft-cluster"),
+    port: Annotated[int | None, typer.Option("--port", metavar="N", min=0, max=60_000, help="The first node's port for clients (9092); 0: any free.")] = None,
+    sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A configuration key of every node; may be given again.")] = [],  # noqa: B006
+) -> None:
+    """Run a cluster on this machine, in the foreground, until Ctrl-C: a process a node. For development and trying things out.
+
+    Leaves with 0 after Ctrl-C when every node stopped in order.
+    """
+    from kraft.cli.admin.local_cluster import LocalNodes, load_layout  # Only here are processes started.
+
+    try:
+        layout, is_new = load_layout(directory, nodes, port)
+    except ConfigurationError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    asked_to_stop: list[int] = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda received, frame: asked_to_stop.append(received))
+    with LocalNodes(directory, layout, sets, _tell) as running:
+        running.start()
+        if not running.await_ready():
+            running.stop()
+            raise typer.Exit(0 if asked_to_stop else FAILED)
+        _tell(f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes runs in {directory}")
+        for node in layout.nodes:
+            _tell(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   http://127.0.0.1:{node.admin}/")
+        sys.stdout.write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
+        sys.stdout.flush()
+        _tell(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")
+        failed = False
+        while not asked_to_stop and running.running:
+            if running.watch(LOOK_SECONDS):
+                failed = failed or not asked_to_stop
+        clean = running.stop()
+    if not asked_to_stop or (failed and not running.running) or not clean:
+        raise typer.Exit(FAILED)
+
+
+def _tell(line: str) -> None:
+    sys.stderr.write(line + "\n")
+    sys.stderr.flush()

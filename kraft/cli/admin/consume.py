@@ -92,10 +92,18 @@ async def _begin(cluster: Cluster, partitions: list[TopicPartition], start: tupl
     kind, number = start
     if kind == "time":
         return await start_positions(cluster, partitions, number)
-    if kind == "offset":
-        return dict.fromkeys(partitions, number)
     begins, ends = await offsets_at(cluster, partitions, EARLIEST), await offsets_at(cluster, partitions, LATEST)
+    if kind == "offset":
+        return {partition: _within(partition, number, begins[partition], ends[partition]) for partition in partitions}
     return {partition: max(begins[partition], ends[partition] - number) for partition in partitions}
+
+
+def _within(partition: TopicPartition, offset: int, begin: int, end: int) -> int:
+    """The offset, or the end of a log that does not have it: where Kafka's console consumer goes as well. Nobody shall take those records for these."""
+    if begin <= offset <= end:
+        return offset
+    sys.stderr.write(f"kraft: offset {offset} is out of range for {partition}, which has {begin} to {end}: beginning at its end, {end}\n")
+    return end
 
 
 class _Printer:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
-from kraft.cli.admin.output import Table, moment, show
-from kraft.cli.admin.running import ask
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
+from kraft.cli.admin.output import Table, moment, say, show
+from kraft.cli.admin.running import NotFound, ask
 from kraft.client.admin import cluster as admin
+from kraft.client.admin import members
 from kraft.client.admin.cluster import Quorum, QuorumReplica
 from kraft.client.cluster import Cluster
-from kraft.common.ids import ZERO_UUID, uuid_to_text
+from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 
-app = typer.Typer(help="Describe the quorum of controllers.", no_args_is_help=True)
+app = typer.Typer(help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True)
 
-
-@app.callback()
-def quorum() -> None:
-    """Describe the quorum of controllers."""
+NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
+DirectoryId = Annotated[str | None, typer.Option("--directory-id", metavar="UUID", help="Which of its disks, as `kraft quorum describe` shows it.")]
 
 
 @app.command()
@@ -59,3 +58,72 @@ def _replica(replica: QuorumReplica, found: Quorum) -> dict[str, Any]:
 def _row(role: str, replica: QuorumReplica) -> tuple[object, ...]:
     directory = None if replica.directory_id == ZERO_UUID else uuid_to_text(replica.directory_id)
     return (replica.node_id, role, replica.log_end_offset, replica.lag, moment(replica.last_fetch_ms), moment(replica.last_caught_up_ms), directory)
+
+
+@app.command("add-voter")
+def add_voter(
+    node_id: NodeId,
+    endpoint: Annotated[list[str], typer.Option("--endpoint", metavar="[NAME=]HOST:PORT", help="Its controller listener (CONTROLLER); may be given again.")],
+    directory_id: DirectoryId = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Make an observer a voter: a node with the controller role that runs, and has caught up. Needs kraft.version 1."""
+    endpoints = [parse_endpoint(text) for text in endpoint]
+
+    async def question(cluster: Cluster) -> bytes:
+        directory = _parse_directory(directory_id) or _only_directory((await admin.describe_quorum(cluster)).observers, node_id, "observer")
+        await members.add_voter(cluster, node_id, directory, endpoints)
+        return directory
+
+    directory = ask(bootstrap, timeout, question)
+    say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} votes now", output)
+
+
+@app.command("remove-voter")
+def remove_voter(
+    node_id: NodeId,
+    directory_id: DirectoryId = None,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Take a node's vote away, as before it is replaced. Needs kraft.version 1."""
+    confirm(f"Take the vote of node {node_id} away?", yes)
+
+    async def question(cluster: Cluster) -> bytes:
+        directory = _parse_directory(directory_id) or _only_directory((await admin.describe_quorum(cluster)).voters, node_id, "voter")
+        await members.remove_voter(cluster, node_id, directory)
+        return directory
+
+    directory = ask(bootstrap, timeout, question)
+    say({"node_id": node_id, "directory_id": uuid_to_text(directory)}, f"node {node_id} votes no more", output)
+
+
+def parse_endpoint(text: str) -> tuple[str, str, int]:
+    """[NAME=]HOST:PORT. Raises typer.BadParameter (exit 2)."""
+    name, separator, address = text.rpartition("=")
+    host, colon, port = address.rpartition(":")
+    if not host or not colon or not port.isdigit() or not 0 < int(port) < 65536 or (separator and not name):
+        raise typer.BadParameter(f"{text!r} is not [NAME=]HOST:PORT", param_hint="--endpoint")
+    return name or "CONTROLLER", host.strip("[]"), int(port)
+
+
+def _parse_directory(text: str | None) -> bytes | None:
+    if text is None:
+        return None
+    try:
+        return bytes(uuid_from_text(text))
+    except ValueError as problem:
+        raise typer.BadParameter(str(problem), param_hint="--directory-id") from problem
+
+
+def _only_directory(replicas: tuple[QuorumReplica, ...], node_id: int, role: str) -> bytes:
+    """Raises NotFound."""
+    found = [replica.directory_id for replica in replicas if replica.node_id == node_id]
+    if len(found) == 1:
+        return found[0]
+    reason = f"there is no {role} {node_id}" if not found else f"node {node_id} is {role} with {len(found)} directories"
+    raise NotFound(reason, "`kraft quorum describe` shows them; --directory-id names one")

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, Yes, confirm, parse_pairs
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, OutputFormat, Timeout, Yes, confirm, parse_pairs
 from kraft.cli.admin.output import Table, say, show
-from kraft.cli.admin.running import ask
+from kraft.cli.admin.running import ask, complain
 from kraft.client.admin import configs, topics
 from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
@@ -172,9 +172,10 @@ def delete(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete topics with all their records."""
+    """Delete topics with all their records. One that cannot be deleted keeps no other; the exit code is that of the first."""
     confirm(f"Delete {', '.join(names)} with all records?", yes)
     deleted: list[str] = []
+    failed: dict[str, ApiError] = {}
 
     async def question(cluster: Cluster) -> None:
         for name in names:
@@ -182,12 +183,17 @@ def delete(
                 await topics.delete_topic(cluster, name)
             except ApiError as problem:
                 if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not if_exists:
-                    raise
+                    failed[name] = problem
             else:
                 deleted.append(name)
 
     ask(bootstrap, timeout, question)
-    say({"deleted": deleted}, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
+    document = {"deleted": deleted, "failed": {name: str(problem) for name, problem in failed.items()}}
+    if deleted or not failed or output is OutputFormat.JSON:
+        say(document, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
+    codes = [complain(problem) for problem in failed.values()]
+    if codes:
+        raise typer.Exit(codes[0])
 
 
 @app.command("delete-records")

@@ -1,0 +1,121 @@
+"""`kraft events`: what happened in the cluster, from a node's HTTP admin."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import time
+from collections.abc import Iterator
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+import typer
+
+from kraft.cli.admin.options import Output, OutputFormat
+from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.running import INTERRUPTED, complain
+from kraft.common.errors import KraftError
+
+app = typer.Typer()
+
+DEFAULT_ADMIN = "http://127.0.0.1:8080"
+SILENCE_SECONDS_MAX = 30.0
+"""A stream says every ten seconds that it lives."""
+RECONNECT_SECONDS = 1.0
+SSE = "text/event-stream"
+
+
+@app.command()
+def events(
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen, until interrupted.")] = False,
+    after: Annotated[int | None, typer.Option("--after", metavar="ID", min=-1, help="Only later ones than this event of the same node.")] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", "-k", metavar="KIND", help="As leader or leader.changed; may be given again.")] = None,
+    admin: Annotated[str, typer.Option("--admin", metavar="URL", envvar="KRAFT_ADMIN", help="The HTTP admin of a node.")] = DEFAULT_ADMIN,
+    output: Output = None,
+) -> None:
+    """Show leaders elected, in-sync sets changed, brokers come and gone, as one node saw it."""
+    try:
+        if follow:
+            for event in _followed(admin, after):
+                if _wanted(event, kind):
+                    sys.stdout.write((json.dumps(event) if output is OutputFormat.JSON else _line(event)) + "\n")
+                    sys.stdout.flush()
+        page = _page(admin, after)
+    except KraftError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    chosen = [event for event in page["data"] if _wanted(event, kind)]
+    rows = [(event["time"], event["id"], event["kind"], _fields(event)) for event in chosen]
+    show({"events": chosen, "missed": page["missed"], "last_id": page["last_id"]}, [Table(("TIME", "ID", "KIND", "WHAT"), rows)], output)
+
+
+def _wanted(event: dict[str, Any], kinds: list[str] | None) -> bool:
+    return not kinds or any(event["kind"] == kind or event["kind"].startswith(f"{kind}.") for kind in kinds)
+
+
+def _line(event: dict[str, Any]) -> str:
+    return f"{event['time']}  {event['kind']}  {_fields(event)}".rstrip()
+
+
+def _fields(event: dict[str, Any]) -> str:
+    return " ".join(f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}" for name, value in event["fields"].items())
+
+
+def _open(admin: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
+    """Raises KraftError where nobody answers, or with no."""
+    address = urlsplit(admin if "//" in admin else f"//{admin}")
+    if not address.hostname or address.scheme not in ("", "http", "https"):
+        raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}")
+    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
+    connection = kind(address.hostname, address.port, timeout=SILENCE_SECONDS_MAX)
+    try:
+        connection.request("GET", address.path.rstrip("/") + path, headers=headers)
+        response = connection.getresponse()
+    except OSError as problem:
+        raise KraftError(f"no HTTP admin answers at {admin}: {problem}") from problem
+    if response.status != 200:
+        raise KraftError(f"{admin} answers {response.status}: {response.read(2000).decode(errors='replace')}")
+    return response
+
+
+def _page(admin: str, after: int | None) -> dict[str, Any]:
+    with _open(admin, "/v1/events" + ("" if after is None else f"?after={after}"), {"Accept": "application/json"}) as response:
+        page: dict[str, Any] = json.load(response)
+        return page
+
+
+def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
+    """Events without end. A connection that is lost is made anew, from where it was. Raises KraftError if there never was one."""
+    last, connected = after, False
+    while True:
+        try:
+            with _open(admin, "/v1/events" + ("" if last is None else f"?after={last}"), {"Accept": SSE}) as stream:
+                connected = True
+                for event in parse_stream(stream):
+                    last = event["id"]
+                    yield event
+        except (OSError, http.client.HTTPException, KraftError) as problem:
+            if not connected:
+                raise
+            sys.stderr.write(f"kraft: the stream of {admin} ended ({problem}); trying again\n")
+        time.sleep(RECONNECT_SECONDS)
+
+
+def parse_stream(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """The events of a text/event-stream; `missed` becomes one of its own."""
+    fields: dict[str, str] = {}
+    for raw in lines:
+        line = raw.decode().rstrip("\r\n")
+        if line:
+            name, _, value = line.partition(":")
+            if name:
+                fields[name] = value.removeprefix(" ")
+            continue
+        if "data" in fields:
+            event = json.loads(fields["data"])
+            if fields.get("event") == "missed":
+                event = {"id": int(fields["id"]), "time": "-", "kind": "missed", "fields": {}}
+            yield event
+        fields = {}

@@ -1,0 +1,214 @@
+"""A cluster of nodes on this machine, each a process of its own, for `kraft cluster start`.
+
+The directory remembers everything: `cluster.json` names the cluster and the ports of each node, and node N lives in `node-N`, with its log beside its data. So
+the same command over the same directory starts the same cluster again. A node that has served once is never formatted again: an empty disk may not
+vote as if it were the old one. Nodes are in a process group of their own: Ctrl-C reaches them through us alone, and each stops in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from kraft.common.errors import ConfigurationError
+from kraft.common.ids import uuid_to_text
+from kraft.world.real import RealWorld
+
+READY_SECONDS_MAX = 60.0
+STOP_SECONDS_MAX = 40.0
+PORT_STRIDE = 10
+"""Between the ports of one node and those of the next: 9092, 9102, 9112 beside 9093, 9103, 9113."""
+LOG_LINES = 12
+SERVED = "has-served"
+"""A file in a node's directory."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class NodePorts:
+    """Where one node listens, on 127.0.0.1."""
+
+    node_id: int
+    kafka: int
+    controller: int
+    admin: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What `cluster.json` holds."""
+
+    cluster_id: str
+    nodes: tuple[NodePorts, ...]
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"127.0.0.1:{node.kafka}" for node in self.nodes)
+
+
+def load_layout(directory: Path, count: int | None, first_port: int | None) -> tuple[Layout, bool]:
+    """The cluster in `directory`, and whether it is new. Raises ConfigurationError when it has another number of nodes, or a port of a new one is taken."""
+    path = directory / "cluster.json"
+    if path.exists():
+        try:
+            text: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+            layout = Layout(text["cluster_id"], tuple(NodePorts(**node) for node in text["nodes"]))
+        except (ValueError, KeyError, TypeError) as problem:
+            raise ConfigurationError([f"{path} is damaged: {problem}"]) from problem
+        if count not in (None, len(layout.nodes)):
+            raise ConfigurationError([f"{directory} holds a cluster of {len(layout.nodes)} nodes, not of {count}: leave -n out, or give another --dir"])
+        return layout, False
+    nodes = plan_ports(count or 3, first_port)
+    layout = Layout(uuid_to_text(RealWorld().random.uuid("cluster")), nodes)
+    directory.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(layout), indent=2) + "\n", encoding="utf-8")
+    return layout, True
+
+
+def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
+    """Kafka's well-known ports, ten further for each node, or what the system gives (first_port 0). Raises ConfigurationError when one is taken."""
+    if first_port == 0:
+        free = _free_ports(3 * count)
+        return tuple(NodePorts(index + 1, *free[3 * index : 3 * index + 3]) for index in range(count))
+    first = 9092 if first_port is None else first_port
+    nodes = tuple(
+        NodePorts(index + 1, first + PORT_STRIDE * index, first + 1 + PORT_STRIDE * index, first - 1012 + PORT_STRIDE * index) for index in range(count)
+    )
+    taken = [port for node in nodes for port in (node.kafka, node.controller, node.admin) if not _is_free(port)]
+    if taken:
+        raise ConfigurationError([f"port {port} of 127.0.0.1 is taken: --port 0 has the system choose, --port N begins elsewhere" for port in taken])
+    return nodes
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody has, all held until the last is known."""
+    with ExitStack() as held:
+        listeners = [held.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+class LocalNodes:
+    """The processes of one cluster. Use as a context manager: whatever happens, none is left behind."""
+
+    def __init__(self, directory: Path, layout: Layout, sets: list[str], say: Say) -> None:
+        self._directory = directory
+        self._layout = layout
+        self._sets = sets
+        self._say = say
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+
+    def __enter__(self) -> LocalNodes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+    def start(self) -> None:
+        """All at once: the first needs others for its quorum."""
+        for node in self._layout.nodes:
+            self._processes[node.node_id] = self._spawn(node)
+
+    def _spawn(self, node: NodePorts) -> subprocess.Popen[str]:
+        home = self._directory / f"node-{node.node_id}"
+        home.mkdir(exist_ok=True)
+        voters = ",".join(f"{each.node_id}@127.0.0.1:{each.controller}" for each in self._layout.nodes)
+        command = [sys.executable, "-m", "kraft.cli.node", "--node-id", str(node.node_id), "--data-dir", str(home / "data"), "--voters", voters]
+        command += ["--listen", f"127.0.0.1:{node.kafka}", "--controller-listen", f"127.0.0.1:{node.controller}", "--admin", f"127.0.0.1:{node.admin}"]
+        command += ["--cluster-id", self._layout.cluster_id, *([] if (home / SERVED).exists() else ["--format"])]
+        replicas = min(3, len(self._layout.nodes))
+        given = [text.partition("=")[0].strip() for text in self._sets]
+        defaults = {"default.replication.factor": replicas, "min.insync.replicas": max(1, replicas - 1), "offsets.topic.replication.factor": replicas}
+        for text in [*(f"{key}={value}" for key, value in defaults.items() if key not in given), *self._sets]:
+            command += ["--set", text]
+        with (home / "kraft-node.log").open("a", encoding="utf-8") as log:
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0)
+
+    def await_ready(self) -> bool:
+        """Until every node serves. False when one ended instead, or it took too long: that has been said then."""
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        with selectors.DefaultSelector() as selector:
+            for node_id, process in self._processes.items():
+                assert process.stdout is not None
+                selector.register(process.stdout, selectors.EVENT_READ, node_id)
+            while selector.get_map():
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    self._say(f"no node may serve yet after {READY_SECONDS_MAX:g} s; their logs are in {self._directory}/node-*/kraft-node.log")
+                    return False
+                for key, _ in ready:
+                    line = key.fileobj.readline()  # type: ignore[union-attr]  # Registered above: text streams.
+                    selector.unregister(key.fileobj)
+                    if not line.startswith("ready "):
+                        self._tell_end(key.data)
+                        return False
+                    (self._directory / f"node-{key.data}" / SERVED).touch()
+        return True
+
+    def watch(self, seconds: float) -> list[int]:
+        """Wait so long; the nodes that have ended meanwhile, each told once."""
+        time.sleep(seconds)
+        ended = [node_id for node_id, process in self._processes.items() if process.poll() is not None]
+        for node_id in ended:
+            self._tell_end(node_id)
+            del self._processes[node_id]
+        return ended
+
+    @property
+    def running(self) -> int:
+        return len(self._processes)
+
+    def _tell_end(self, node_id: int) -> None:
+        process = self._processes[node_id]
+        code = process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        log = self._directory / f"node-{node_id}" / "kraft-node.log"
+        self._say(f"node {node_id} {how}; the end of {log}:")
+        for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_LINES:]:
+            self._say(f"  {line}")
+
+    def stop(self) -> bool:
+        """SIGTERM to all, then wait. Whether all stopped in order."""
+        for process in self._processes.values():
+            if process.poll() is None:
+                os.kill(process.pid, signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS_MAX
+        clean = True
+        for node_id, process in self._processes.items():
+            try:
+                clean = process.wait(max(0.1, deadline - time.monotonic())) == 0 and clean
+            except subprocess.TimeoutExpired:
+                self._say(f"node {node_id} does not stop: killed")
+                process.kill()
+                clean = False
+        return clean

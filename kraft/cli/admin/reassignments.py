@@ -1,0 +1,147 @@
+"""`kraft reassignments`: moving partitions between brokers, with the JSON files of Kafka's kafka-reassign-partitions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
+from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.running import FAILED, NotFound, ask
+from kraft.client.admin import cluster as brokers
+from kraft.client.admin import moves, topics
+from kraft.client.admin.moves import Move, Outcome
+from kraft.client.cluster import Cluster
+from kraft.common.ids import TopicPartition
+from kraft.common.reassignment_plan import PlanBroker, spread
+
+app = typer.Typer(help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True)
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)]
+
+
+@app.command("list")
+def list_all(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Show the moves under way, and how far they are."""
+
+    async def question(cluster: Cluster) -> list[dict[str, Any]]:
+        return await _progress(cluster, await moves.list_moves(cluster))
+
+    found = ask(bootstrap, timeout, question)
+    rows = [(each["topic"], each["partition"], each["replicas"], each["adding"], each["removing"], each["lag"]) for each in found]
+    show({"reassignments": found}, [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY"), rows)], output)
+
+
+async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[str, Any]]:
+    """With the most records that a replica being added has yet to copy; None where that cannot be told."""
+    if not under_way:
+        return []
+    described = {topic.name: topic for topic in await topics.describe_topics(cluster, sorted({move.partition.topic for move in under_way}))}
+    leaders = {move.partition: described[move.partition.topic].partition(move.partition.partition).leader for move in under_way}
+    asked: dict[int, list[TopicPartition]] = {}
+    for move in under_way:
+        for node_id in (leaders[move.partition], *move.adding):
+            if node_id >= 0:
+                asked.setdefault(node_id, []).append(move.partition)
+    ends = await moves.replica_ends(cluster, asked)
+    found = []
+    for move in under_way:
+        end = ends.get((leaders[move.partition], move.partition))
+        lags = [end - ends[node_id, move.partition] for node_id in move.adding if end is not None and (node_id, move.partition) in ends]
+        found.append({**_place(move.partition), "replicas": list(move.replicas), "adding": list(move.adding), "removing": list(move.removing),
+                      "lag": max(0, *lags, 0) if len(lags) == len(move.adding) else None})  # fmt: skip
+    return found
+
+
+def _place(partition: TopicPartition) -> dict[str, Any]:
+    return {"topic": partition.topic, "partition": partition.partition}
+
+
+@app.command()
+def plan(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)] = None,
+    broker: Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="A broker to spread them over; may be given again. All live ones.")] = None,
+    undo: Annotated[Path | None, typer.Option("--undo", metavar="FILE", help="Also write the file that brings everything back.")] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Print a file that spreads topics evenly over brokers, moving as little as can be. `kraft reassignments start` takes it."""
+
+    async def question(cluster: Cluster) -> tuple[dict[str, Any], dict[str, Any], tuple[Any, ...]]:
+        known = {each.node_id: each for each in (await brokers.describe_cluster(cluster)).brokers}
+        missing = [node_id for node_id in broker or () if node_id not in known]
+        if missing:
+            raise NotFound(f"there is no broker {missing[0]}", f"there are {', '.join(map(str, known))}")
+        chosen = [known[node_id] for node_id in dict.fromkeys(broker)] if broker else [each for each in known.values() if not each.is_fenced]
+        found = await (topics.describe_topics(cluster, names) if names else topics.list_topics(cluster))
+        current = {(topic.name, each.index): each.replicas for topic in found for each in topic.partitions}
+        planned = spread(current, [PlanBroker(each.node_id, each.rack) for each in chosen])
+        return _file(planned.moves), _file({place: current[place] for place in planned.moves}), planned.impossible
+
+    proposed, current, impossible = ask(bootstrap, timeout, question)
+    sys.stdout.write(json.dumps(proposed, indent=1) + "\n")
+    if undo is not None:
+        undo.write_text(json.dumps(current, indent=1) + "\n", encoding="utf-8")
+    for topic, index in impossible:
+        sys.stderr.write(f"kraft: {topic}-{index} has more replicas than there are brokers to choose from: it is left out\n")
+
+
+def _file(assignment: Mapping[tuple[str, int], Sequence[int]]) -> dict[str, Any]:
+    partitions = [{"topic": topic, "partition": index, "replicas": list(replicas)} for (topic, index), replicas in assignment.items()]
+    return {"version": 1, "partitions": partitions}
+
+
+@app.command()
+def start(file: File, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+    """Begin the moves of a file. Leaves with 1 if one is refused; the others begin."""
+    targets = {partition: replicas for partition, replicas in read_file(file).items() if replicas is not None}
+    if not targets:
+        raise typer.BadParameter("the file has no partitions with replicas", param_hint="FILE")
+    show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.alter_moves(cluster, targets)), output)
+
+
+@app.command()
+def cancel(
+    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Only the partitions of this file.", show_default=False)] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """End the moves under way: partitions stay where they were."""
+    named = None if file is None else list(read_file(file))
+
+    async def question(cluster: Cluster) -> list[Outcome]:
+        places = [move.partition for move in await moves.list_moves(cluster)] if named is None else named
+        return await moves.alter_moves(cluster, dict.fromkeys(places)) if places else []
+
+    show_outcomes(ask(bootstrap, timeout, question), output)
+
+
+def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
+    """One row a partition. Leaves with 1 if something was refused."""
+    document = {"partitions": [{**_place(each.partition), "error": each.error or None, "detail": each.sentence or None} for each in outcomes]}
+    rows = [(each.partition.topic, each.partition.partition, each.error or "ok", each.sentence) for each in outcomes]
+    show(document, [Table(("TOPIC", "PARTITION", "RESULT", "DETAIL"), rows)], output)
+    if any(each.error for each in outcomes):
+        raise typer.Exit(FAILED)
+
+
+def read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
+    """The partitions of Kafka's reassignment or election file, with their replicas if it has them. Raises typer.BadParameter (exit 2)."""
+    try:
+        text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
+        document = json.loads(text)
+        entries = [(TopicPartition(str(each["topic"]), int(each["partition"])), each.get("replicas")) for each in document["partitions"]]
+    except OSError as problem:
+        raise typer.BadParameter(f"{path}: {problem.strerror}", param_hint="FILE") from problem
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise typer.BadParameter(f"{path} is no file of partitions: {problem}", param_hint="FILE") from problem
+    found = dict(entries)
+    if len(found) != len(entries):
+        raise typer.BadParameter(f"{path} names a partition twice", param_hint="FILE")
+    return {partition: None if replicas is None else [int(each) for each in replicas] for partition, replicas in found.items()}
