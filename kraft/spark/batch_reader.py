@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from kraft.spark.client_config import consumer_config
 from kraft.spark.errors import show_partitions, start_after_end
 from kraft.spark.options import SourceOptions
+from kraft.spark.pushdown import Bounds, bounds_of
 from kraft.spark.ranges import OffsetRange, split_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kraft.spark.offset_reader import KafkaOffsetReader
 
 
 class KafkaBatchReader(DataSourceReader):
@@ -23,6 +26,7 @@ class KafkaBatchReader(DataSourceReader):
     def __init__(self, options: SourceOptions) -> None:
         self.options = options
         self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}")
+        self.bounds = Bounds()
 
     def partitions(self) -> list[InputPartition]:
         from kraft.spark.offset_reader import KafkaOffsetReader
@@ -36,18 +40,52 @@ class KafkaBatchReader(DataSourceReader):
         for each in ranges:
             if each.start > each.end:
                 raise start_after_end(each.topic_partition, each.start, each.end)
+        ranges = self.narrowed(ranges, offsets)
         return [InputPartition(each) for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)]
+
+    def narrowed(self, ranges: list[OffsetRange], offsets: KafkaOffsetReader) -> list[OffsetRange]:
+        """What the query's filters leave."""
+        bounds = self.bounds
+        kept = [bounds.narrow(each) for each in ranges if bounds.allows(each)]
+        if bounds.timestamp_ms_low is None or not kept:
+            return kept
+        first = offsets.list_offsets({each.topic_partition: bounds.timestamp_ms_low for each in kept})
+        begins = [(each, first[each.topic_partition]) for each in kept]
+        return [each._replace(start=max(each.start, min(each.end, begin if begin >= 0 else each.end))) for each, begin in begins]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return fetch(self.options, self.config, partition.value)
 
 
+class KafkaFilteringBatchReader(KafkaBatchReader):
+    """The same, where Spark hands over the query's filters (spark.sql.python.filterPushdown.enabled)."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes note of all and answers all: Spark applies each of them again."""
+        self.bounds = bounds_of(filters)
+        return filters
+
+
 def fetch(options: SourceOptions, config: dict[str, str], offsets: OffsetRange | None) -> Iterator[pa.RecordBatch]:
     """The rows of one range. Spark makes up an empty partition (None) when there is none."""
-    from kraft.spark.partition_fetcher import PartitionFetcher
-
     if offsets is None:
         return iter(())
+    if options.direct:
+        from kraft.spark.direct_fetcher import DirectFetcher
+
+        return iter(
+            DirectFetcher(
+                offsets,
+                options.kafka["bootstrap.servers"],
+                include_headers=options.include_headers,
+                fail_on_data_loss=options.fail_on_data_loss,
+                poll_timeout_ms=options.poll_timeout_ms,
+                attempts_max=options.offset_fetch_attempts_max,
+                retry_ms=options.offset_fetch_retry_ms,
+            )
+        )
+    from kraft.spark.partition_fetcher import PartitionFetcher
+
     return iter(
         PartitionFetcher(
             offsets,

@@ -35,11 +35,12 @@ class KraftDataSource(DataSource):
         return spark_schema(flag(given, "includeHeaders", False))
 
     def reader(self, schema: StructType) -> KafkaBatchReader:
-        from kraft.spark.batch_reader import KafkaBatchReader
+        from kraft.spark.batch_reader import KafkaBatchReader, KafkaFilteringBatchReader
+        from kraft.spark.pushdown import is_pushing_down
 
         options = batch_options(self.options)
         self.require_fixed(schema, options.include_headers)
-        return KafkaBatchReader(options)
+        return (KafkaFilteringBatchReader if is_pushing_down() else KafkaBatchReader)(options)
 
     def streamReader(self, schema: StructType) -> KafkaStreamReader:
         from kraft.spark.stream_reader import KafkaStreamReader

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from confluent_kafka import IsolationLevel, KafkaException, TopicCollection
+from confluent_kafka import ConsumerGroupTopicPartitions, IsolationLevel, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as WireTopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
@@ -166,6 +166,15 @@ class KafkaOffsetReader:
                 self.report(DataLoss("PARTITION_OFFSET_CHANGED", detail + "or the query starts beyond the available offset."))
             ranges.append(OffsetRange(partition.topic, partition.partition, begins[partition], end[partition]))
         return ranges
+
+    def tell_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set a group's offsets, best effort: refused while the group has members."""
+        told = [WireTopicPartition(each.topic, each.partition, offset) for each, offset in sorted(offsets.items())]
+        try:
+            for future in self.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, told)], request_timeout=self.timeout_s).values():
+                future.result()
+        except KafkaException as problem:
+            log.warning("offsets of group %s were not set: %s", group, problem)
 
     def report(self, loss: DataLoss) -> None:
         if self.options.fail_on_data_loss:

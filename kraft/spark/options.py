@@ -91,6 +91,10 @@ class SourceOptions:
     offset_fetch_attempts_max: int
     offset_fetch_retry_ms: int
     group_id_prefix: str
+    direct: bool
+    """Whether tasks read with the built-in client that decodes straight into Arrow, else with librdkafka."""
+    commit_group: str | None
+    """A consumer group that is told how far a stream has come, for lag to be seen. Nothing ever reads it back."""
     kafka: Mapping[str, str]
 
 
@@ -99,9 +103,17 @@ SOURCE_KEYS = frozenset(
         *STRATEGIES, "startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp", "startingoffsetsbytimestampstrategy",
         "endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "failondataloss", "includeheaders", "minpartitions", "maxrecordsperpartition",
         "maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries",
-        "fetchoffset.retryintervalms", "groupidprefix",
+        "fetchoffset.retryintervalms", "groupidprefix", "fetcher", "commitgroup",
     }
 )  # fmt: skip
+DIRECT_TUNING = frozenset(
+    {
+        "bootstrap.servers", "group.id", "client.id", "max.poll.records", "max.poll.interval.ms", "fetch.max.bytes", "fetch.min.bytes", "fetch.max.wait.ms",
+        "max.partition.fetch.bytes", "check.crcs", "request.timeout.ms", "session.timeout.ms", "heartbeat.interval.ms", "default.api.timeout.ms",
+        "receive.buffer.bytes", "send.buffer.bytes",
+    }
+)  # fmt: skip
+"""Consumer properties that only tune what the built-in reader does in its own way."""
 REFUSED = {
     "auto.offset.reset": "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start.",
     "key.deserializer": "Keys are binary; use DataFrame operations to decode them.",
@@ -169,8 +181,25 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         offset_fetch_attempts_max=or_else(number(given, "fetchOffset.numRetries"), 3),
         offset_fetch_retry_ms=or_else(number(given, "fetchOffset.retryIntervalMs"), 1000),
         group_id_prefix=given.get("groupidprefix", "spark-kafka-relation" if ending is not None else "spark-kafka-source"),
+        direct=direct_of(given, kafka),
+        commit_group=given.get("commitgroup") or None,
         kafka=kafka,
     )
+
+
+def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
+    """Which client reads: `auto` takes the built-in one wherever it can do what is asked. Raises ValueError."""
+    chosen = choice(given, "fetcher", ("auto", "direct", "librdkafka"), "auto")
+    needed = librdkafka_for(kafka)
+    if chosen == "direct" and needed is not None:
+        raise ValueError(f"fetcher=direct cannot honour kafka.{needed}; set fetcher to auto or librdkafka")
+    return chosen != "librdkafka" and needed is None
+
+
+def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
+    """A property that only librdkafka can honour: security, read_committed, racks and the like; None if there is none."""
+    plain = {"security.protocol": "plaintext", "isolation.level": "read_uncommitted"}
+    return next((name for name, value in sorted(kafka.items()) if name not in DIRECT_TUNING and plain.get(name) != value.strip().lower()), None)
 
 
 def kafka_options(given: Mapping[str, str]) -> dict[str, str]:

@@ -14,13 +14,13 @@ from tests.java.jars import jars
 ROOT = Path(__file__).parents[2]
 
 
-def start_session(directory: Path) -> SparkSession:
+def start_session(directory: Path, master: str = "local[2]") -> SparkSession:
     """Start the JVM; stop it with `session.stop()`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     session = (
-        SparkSession.builder.master("local[2]")
+        SparkSession.builder.master(master)
         .config("spark.jars", ",".join(sorted(map(str, jars("spark_connector").glob("*.jar")))))
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

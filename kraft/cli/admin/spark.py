@@ -1,0 +1,189 @@
+"""`kraft spark`: pipelines over topics, run by Spark on this machine or on a cluster of yours."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Codec, Output, OutputFormat, parse_bootstrap, parse_pairs
+from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.running import FAILED, NOT_FOUND
+from kraft.common.errors import KraftError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from kraft.spark.jobs.running import Progress, Say
+
+app = typer.Typer(help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.", no_args_is_help=True)
+
+
+class FileFormat(StrEnum):
+    CSV = "csv"
+    JSON = "json"
+    PARQUET = "parquet"
+    TEXT = "text"
+
+
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
+Master = Annotated[str, typer.Option("--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Where Spark runs, as spark-submit takes it.")]
+Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given again.")]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option("--checkpoint", metavar="DIR", help="Where the job remembers how far it is (kraft-spark-state/.. in the current directory)."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
+LOCAL = "local[*]"
+
+
+@app.command()
+def ingest(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory of files.", show_default=False)],
+    topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="Created if it is not there.", show_default=False)],
+    file_format: Annotated[FileFormat, typer.Option("--format", "-f", help="Lines of text as they are; rows of the others become JSON.")] = FileFormat.TEXT,
+    key: Annotated[str | None, typer.Option("--key", "-k", metavar="COLUMN", help="The column that becomes the key.")] = None,
+    partitions: Annotated[int, typer.Option("--partitions", metavar="N", min=1, help="Of a topic that is created.")] = 1,
+    files_per_batch: Annotated[int, typer.Option("--files-per-batch", metavar="N", min=1, help="Files in one micro-batch.")] = 100,
+    checkpoint: Checkpoint = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    conf: Conf = [],  # noqa: B006
+    quiet: Quiet = False,
+    output: Output = None,
+) -> None:
+    """Send the rows of files to a topic, each once. Run it again for files that have come since."""
+    from kraft.spark.jobs.ingest import Ingest
+    from kraft.spark.jobs.ingest import ingest as job
+
+    parse_bootstrap(bootstrap)
+    wanted = Ingest(
+        path=path,
+        topic=topic,
+        bootstrap=bootstrap,
+        format=file_format.value,
+        key=key,
+        partitions=partitions,
+        files_per_batch=files_per_batch,
+        checkpoint=checkpoint,
+    )
+    summary = run(master, conf, quiet, lambda session, say: job(session, wanted, say))
+    show_summary(summary, output)
+
+
+@app.command()
+def archive(
+    topic: Topic,
+    directory: Annotated[str, typer.Argument(metavar="DIRECTORY", show_default=False)],
+    records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 1_000_000,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    conf: Conf = [],  # noqa: B006
+    quiet: Quiet = False,
+    output: Output = None,
+) -> None:
+    """Write a topic to partitioned Parquet files, each record once. Run it again to add what has come since; stopped at any point, it goes on."""
+    from kraft.spark.jobs.archive import Archive
+    from kraft.spark.jobs.archive import archive as job
+
+    parse_bootstrap(bootstrap)
+    wanted = Archive(topic=topic, directory=directory, bootstrap=bootstrap, records_per_batch=records)
+    show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
+
+
+@app.command()
+def mirror(
+    topic: Topic,
+    target: Annotated[str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.", show_default=False)],
+    target_topic: Annotated[str | None, typer.Option("--target-topic", metavar="NAME", help="Its name there; the same without it.")] = None,
+    codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed there.")] = Codec.NONE,
+    records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 500_000,
+    checkpoint: Checkpoint = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    conf: Conf = [],  # noqa: B006
+    quiet: Quiet = False,
+    output: Output = None,
+) -> None:
+    """Copy a topic to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again to copy what has come since."""
+    from kraft.spark.jobs.mirror import Mirror
+    from kraft.spark.jobs.mirror import mirror as job
+
+    parse_bootstrap(bootstrap), parse_bootstrap(target)
+    wanted = Mirror(
+        topic=topic, source=bootstrap, target=target, target_topic=target_topic or topic, records_per_batch=records, codec=codec.value, checkpoint=checkpoint
+    )
+    show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
+
+
+@app.command()
+def verify(
+    topic: Topic,
+    other: Annotated[str | None, typer.Option("--with-topic", metavar="NAME", help="The other topic; the same name without it.")] = None,
+    other_bootstrap: Annotated[str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Nodes of the cluster of the other topic.")] = None,
+    directory: Annotated[str | None, typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote.")] = None,
+    ignore_timestamps: Annotated[bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    master: Master = LOCAL,
+    conf: Conf = [],  # noqa: B006
+    quiet: Quiet = False,
+    output: Output = None,
+) -> None:
+    """Tell whether a topic agrees with another topic or an archive; where not, the first difference of each partition. Leaves with 1 if they differ."""
+    from kraft.spark.jobs.verify import Verify
+    from kraft.spark.jobs.verify import verify as job
+
+    parse_bootstrap(bootstrap), parse_bootstrap(other_bootstrap or bootstrap)
+    if (directory is None) == (other is None and other_bootstrap is None):
+        raise typer.BadParameter("give --with-topic or --at for a topic, or --with-archive", param_hint="--with-topic / --with-archive")
+    wanted = Verify(
+        topic=topic, bootstrap=bootstrap, other_topic=other, other_bootstrap=other_bootstrap, archive=directory, ignore_timestamps=ignore_timestamps
+    )
+    summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
+    rows = [(each["partition"], each["count"], each["offset"], each["other_offset"]) for each in summary["differences"]]
+    differing = [Table(("PARTITION", "DIFFERENCES", "FIRST-OFFSET", "OTHER-OFFSET"), rows)] if rows else []
+    show(summary, [facts(summary), *differing], output)
+    if not summary["agree"]:
+        raise typer.Exit(FAILED)
+
+
+def run(master: str, conf: list[str], quiet: bool, job: Callable[[SparkSession, Say], dict[str, Any]]) -> dict[str, Any]:
+    """The summary of a job. What goes wrong is said on stderr and leaves with its exit code."""
+    from kraft.spark.jobs.running import JobNotFound
+    from kraft.spark.jobs.session import spark_session
+
+    settings = parse_pairs(conf, "--conf")
+    begun = time.monotonic()
+    try:
+        with spark_session(master, settings) as session:
+            summary = job(session, Sayer(quiet).say)
+    except KraftError as problem:
+        sys.stderr.write(f"kraft: {problem}\n")
+        raise typer.Exit(NOT_FOUND if isinstance(problem, JobNotFound) else FAILED) from problem
+    return {**summary, "seconds": round(time.monotonic() - begun, 1)}
+
+
+class Sayer:
+    """Says how far a job is, on stderr, whenever that has changed."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.quiet = quiet
+        self.said: Progress | None = None
+
+    def say(self, progress: Progress) -> None:
+        if progress != self.said and not self.quiet and progress.batches:
+            sys.stderr.write(f"batch {progress.batches}: {progress.rows:,} records\n")
+            sys.stderr.flush()
+        self.said = progress
+
+
+def facts(summary: dict[str, Any]) -> Table:
+    return Table(("FACT", "VALUE"), [(name.replace("_", " "), value) for name, value in summary.items() if name != "differences"])
+
+
+def show_summary(summary: dict[str, Any], output: OutputFormat | None) -> None:
+    show(summary, [facts(summary)], output)

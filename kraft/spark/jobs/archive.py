@@ -1,0 +1,59 @@
+"""A topic into Parquet, once: each micro-batch has a directory of its own, which a replay writes anew.
+
+Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns of the source. A batch's directory appears
+whole (Spark writes beside and renames), and nothing else ever counts: any reader of the directory sees each record once, without knowing of Spark. The
+checkpoint is in `<directory>/_checkpoint`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kraft.spark.jobs.running import Say, run_to_the_end
+from kraft.spark.jobs.topics import require_topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHECKPOINT = "_checkpoint"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """`records_per_batch` bounds a micro-batch, and so a file."""
+
+    topic: str
+    directory: str
+    bootstrap: str
+    records_per_batch: int = 1_000_000
+
+
+def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
+    """Raises JobNotFound, JobFailed."""
+    require_topic(wanted.bootstrap, wanted.topic)
+    place = Path(wanted.directory).absolute()
+    reader = session.readStream.format("kraft").option("kafka.bootstrap.servers", wanted.bootstrap).option("subscribe", wanted.topic)
+    reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").option("maxOffsetsPerTrigger", wanted.records_per_batch)
+    writer = reader.load().writeStream.foreachBatch(BatchFiles(place))
+    progress = run_to_the_end(writer, str(place / CHECKPOINT), say)
+    return {"job": "archive", "topic": wanted.topic, "directory": str(place), "records": progress.rows, "batches": progress.batches}
+
+
+class BatchFiles:
+    """Writes a micro-batch to its directory; again, if it is there already."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        from pyspark.sql import functions as f
+
+        dated = frame.withColumn("day", f.to_date("timestamp"))
+        dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(self.place / f"batch={number:08d}"))
+
+
+def read_archive(session: SparkSession, directory: Path) -> DataFrame:
+    """The archived records with the columns of the source."""
+    return session.read.option("basePath", str(directory)).parquet(str(directory / "batch=*")).drop("batch", "day")

