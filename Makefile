@@ -5,10 +5,11 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SEEDS ?= 20
+KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate jepsen docs record-vectors clean
+.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate mutants jepsen docs record-vectors clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -32,7 +33,7 @@ setup: $(STAMP)
 system: ## Install the Debian packages that tests use (as root; nothing happens when they are there)
 	@bash tests/system-packages.sh
 
-demo: check-machine setup ## Start a node, load real data, run Spark over it, kill the node, show that nothing is lost
+demo: check-machine setup ## Three nodes, real data, a Spark job while a leader is killed, then all of them: nothing is lost
 	@$(PY) -m kraft._tools.demo
 
 lint: check-machine setup ## ruff, mypy strict, import contracts, tidy rules
@@ -53,11 +54,14 @@ soak: check-maven setup ## The full counts of every proof (under an hour)
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
 	@$(PY) -m tests.bench; one=$$?; $(PY) -m tests.bench.cluster; three=$$?; exit $$((one > three ? one : three))
 
-simulate: check-machine setup ## Run one node in the simulated world: make simulate SEEDS=20
-	@$(PY) -m kraft._tools.simulate --seeds $(SEEDS)
+simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
+	@$(PY) -m kraft._tools.simulate --kind $(KIND) --seeds $(SEEDS)
 
 jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead)
 	@$(PY) -m jepsen run --target $(TARGET) --plan swarm --seconds 60 --minutes $(MINUTES)
+
+mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught
+	@$(PY) -m kraft._tools.mutants
 
 record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under tests/vectors
 	@$(PY) -m tests.vectors record

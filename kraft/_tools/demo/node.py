@@ -18,12 +18,14 @@ class DemoError(Exception):
 
 
 class Node:
-    """A node in `directory`, on free ports first and on the same ports ever after."""
+    """A node in `directory`, with an admin on a free port first and on the same ports ever after."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, kafka: str, controller: str, *options: str) -> None:
+        """`kafka` and `controller` are the addresses to listen on; `options` are further ones of kraft-node."""
         self.directory = directory
+        self.options = options
         self.log_path = directory.with_suffix(".log")
-        self.addresses = {"kafka": "127.0.0.1:0", "controller": "127.0.0.1:0", "admin": "127.0.0.1:0"}
+        self.addresses = {"kafka": kafka, "controller": controller, "admin": "127.0.0.1:0"}
         self.cluster_id = ""
         self.process: subprocess.Popen[str] | None = None
 
@@ -32,7 +34,11 @@ class Node:
         script = Path(sys.executable).with_name("kraft-node")
         start = [str(script)] if script.exists() else [sys.executable, "-m", "kraft.cli.node"]
         listen = ["--listen", self.addresses["kafka"], "--controller-listen", self.addresses["controller"], "--admin", self.addresses["admin"]]
-        return [*start, "--role", "broker,controller", "--data-dir", str(self.directory), *listen]
+        return [*start, "--role", "broker,controller", "--data-dir", str(self.directory), *listen, *self.options]
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None
 
     @property
     def admin_url(self) -> str:
@@ -56,6 +62,11 @@ class Node:
         self.addresses = {"kafka": words["kafka"], "controller": words["controller"], "admin": words["admin"].removeprefix("http://")}
         self.cluster_id = words["cluster"]
         return time.monotonic() - begun
+
+    def send(self, number: signal.Signals) -> None:
+        """Send it and go on."""
+        if self.process is not None:
+            self.process.send_signal(number)
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nobody is told."""

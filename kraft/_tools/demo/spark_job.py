@@ -49,3 +49,10 @@ def mean_delays(spark: Any, bootstrap: str, topic: str) -> dict[str, tuple[int, 
     flight = rows.select(f.from_json(f.col("value").cast("string"), "carrier string, arr_delay double").alias("flight")).select("flight.*")
     found = flight.groupBy("carrier").agg(f.count("arr_delay").alias("count"), f.avg("arr_delay").alias("mean")).collect()
     return {row["carrier"]: (row["count"], row["mean"]) for row in found}
+
+
+def reads(spark: Any) -> bool:
+    """Whether a task of a job runs at this moment."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    return any(stage is not None and stage.numActiveTasks > 0 for stage in stages)
