@@ -14,8 +14,10 @@ from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.world.ports import Clock
 
-ENCODED_ANSWERS_MAX = 64
+ENCODED_BYTES_MAX = 16 << 20
+"""Of requests and answers together. An answer about every partition of a large cluster takes a megabyte."""
 ENCODED_KEY_BYTES_MAX = 64 * 1024
+ENCODED_OVERHEAD_BYTES = 300  # Of a key, an answer and their place, beside what they hold.
 
 
 LATELY_SECONDS = 9.0
@@ -40,6 +42,7 @@ class MetadataCache:
         self._nodes: dict[str, tuple[BrokerNode, ...]] = {}
         self._lately: dict[int, float] = {}
         self.encoded: dict[tuple[int, str, bytes], bytes] = {}
+        self._encoded_bytes = 0
         self.image = image
         self.offset = -1
         self.epoch = -1
@@ -52,7 +55,7 @@ class MetadataCache:
         self.offset = offset
         self.epoch = epoch
         self._nodes.clear()
-        self.encoded.clear()
+        self._forget_encoded()
         if self._changed.statistics().tasks_waiting:
             self._changed.set()
             self._changed = trio.Event()
@@ -69,12 +72,19 @@ class MetadataCache:
         return True
 
     def remember(self, key: tuple[int, str, bytes], body: bytes) -> None:
-        """Keep `body` for the same request, unless that is so long that keeping it costs more than answering again."""
-        if len(key[2]) > ENCODED_KEY_BYTES_MAX:
+        """Keep `body` for the same request, unless that is so long that keeping it costs more than answering again. What is kept stays within a bound."""
+        size = len(key[2]) + len(body) + ENCODED_OVERHEAD_BYTES
+        if len(key[2]) > ENCODED_KEY_BYTES_MAX or size > ENCODED_BYTES_MAX:
             return
-        if len(self.encoded) >= ENCODED_ANSWERS_MAX:
-            self.encoded.clear()
+        if self._encoded_bytes + size > ENCODED_BYTES_MAX:
+            self._forget_encoded()
+        if key not in self.encoded:
+            self._encoded_bytes += size
         self.encoded[key] = body
+
+    def _forget_encoded(self) -> None:
+        self.encoded.clear()
+        self._encoded_bytes = 0
 
     def live_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
         """Unfenced brokers that have this listener, by id."""

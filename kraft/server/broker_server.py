@@ -22,7 +22,7 @@ from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import BrokerServices
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
 from kraft.replication.fetch_session import FetchSessionCache
@@ -32,6 +32,7 @@ from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher, GroupLeadership
 from kraft.server.broker_replication import BrokerReplication
+from kraft.server.connection_limits import DynamicConnectionLimits, connection_limits
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.own_registration import shows_registration
 from kraft.server.partition_log import PartitionLog
@@ -147,6 +148,7 @@ class BrokerServer:
             await self.lifecycle.registered.wait()
             await shows_registration(loader, self._config.node_id, self.lifecycle.epoch)
             loader.add_publisher(self.publisher)
+            loader.add_publisher(DynamicConnectionLimits(self.configs, tuple(self.socket_servers.values())))
             service_nursery.start_soon(self.replication.run)
             service_nursery.start_soon(self.log_tasks.run)
             for name, server in self.socket_servers.items():
@@ -204,21 +206,6 @@ def _socket_servers(world: World, config: NodeConfig, counts: ConnectionCounts, 
     """One for each listener of the broker, by its name."""
     limits, log = connection_limits(config), loggers.get("network")
     return {endpoint.name: SocketServer(world, endpoint.name, limits, counts, dispatcher, log) for endpoint in config.broker_listeners}
-
-
-def connection_limits(config: NodeConfig) -> ConnectionLimits:
-    """From Kafka's keys."""
-    overrides = dict(entry.rsplit(":", 1) for entry in config.text("max.connections.per.ip.overrides").split(",") if entry)
-    idle_ms = config.integer("connections.max.idle.ms")
-    queued = config.integer("queued.max.request.bytes")
-    return ConnectionLimits(
-        connections_max=config.integer("max.connections"),
-        connections_per_ip_max=config.integer("max.connections.per.ip"),
-        connections_per_ip_overrides={host.strip(): int(count) for host, count in overrides.items()},
-        request_bytes_max=config.integer("socket.request.max.bytes"),
-        queued_request_bytes_max=queued if queued > 0 else 256 << 20,
-        idle_seconds_max=idle_ms / 1000 if idle_ms >= 0 else 1e9,
-    )
 
 
 def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:

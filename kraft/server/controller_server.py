@@ -25,7 +25,8 @@ from kraft.network.limits import ConnectionCounts
 from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.replication.topic_configs import ConfigView
-from kraft.server.broker_server import SECURITY_PROTOCOL_IDS, connection_limits
+from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
+from kraft.server.connection_limits import connection_limits
 from kraft.server.controller_metadata_publisher import ControllerMetadataPublisher
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer

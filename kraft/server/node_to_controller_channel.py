@@ -1,7 +1,9 @@
 """The broker's way to the active controller. Where that is this very process the request is a function call; else it travels, what clients asked for in an
 Envelope (KIP-590).
 
-A request is tried again, at a new leader if there is one, until its deadline: it may thus be carried out twice, which every request sent here tolerates.
+A request is tried again, at a new leader if there is one, until its deadline, also when a connection ended before its answer came: it may thus be carried out
+twice. What a broker asks for itself tolerates that. A client may hear TOPIC_ALREADY_EXISTS of the topic that its own request made, as from Apache Kafka, whose
+channel puts a request back in front when its connection ends: who asked cannot be told from who came first.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
-from kraft.handlers.metadata_cache import ENCODED_KEY_BYTES_MAX, MetadataCache
+from kraft.handlers.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.reply import Peer, Reply
@@ -79,3 +79,11 @@ def test_answers_to_huge_requests_are_not_kept() -> None:
     assert not cache.encoded
     cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX)), b"answer")
     assert len(cache.encoded) == 1
+    for number in range(100):
+        cache.remember((13, "PLAINTEXT", b"%d" % number), bytes(1 << 20))
+        assert sum(len(key[2]) + len(body) for key, body in cache.encoded.items()) <= ENCODED_BYTES_MAX
+    assert len(cache.encoded) > 5
+    cache.set(cache.image, 1, 1)
+    assert not cache.encoded
+    cache.remember((13, "PLAINTEXT", b"large"), bytes(ENCODED_BYTES_MAX))
+    assert not cache.encoded

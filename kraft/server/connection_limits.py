@@ -1,0 +1,47 @@
+"""The limits of a node's listeners, from Kafka's keys, and how a broker's follow its dynamic configuration.
+
+`max.connections`, `max.connections.per.ip` and its overrides can be altered while the node runs. A lower limit closes nothing: it refuses what comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft.common.config.node_config import NodeConfig
+from kraft.metadata.image.configs_image import ConfigsImage
+from kraft.metadata.publisher import MetadataUpdate
+from kraft.network.limits import ConnectionLimits
+from kraft.network.socket_server import SocketServer
+from kraft.replication.topic_configs import ConfigView
+
+
+def connection_limits(config: NodeConfig) -> ConnectionLimits:
+    """From Kafka's keys."""
+    overrides = dict(entry.rsplit(":", 1) for entry in config.text("max.connections.per.ip.overrides").split(",") if entry)
+    idle_ms = config.integer("connections.max.idle.ms")
+    queued = config.integer("queued.max.request.bytes")
+    return ConnectionLimits(
+        connections_max=config.integer("max.connections"),
+        connections_per_ip_max=config.integer("max.connections.per.ip"),
+        connections_per_ip_overrides={host.strip(): int(count) for host, count in overrides.items()},
+        request_bytes_max=config.integer("socket.request.max.bytes"),
+        queued_request_bytes_max=queued if queued > 0 else 256 << 20,
+        idle_seconds_max=idle_ms / 1000 if idle_ms >= 0 else 1e9,
+    )
+
+
+class DynamicConnectionLimits:
+    """A metadata publisher."""
+
+    def __init__(self, configs: ConfigView, servers: Sequence[SocketServer]) -> None:
+        self._configs = configs
+        self._servers = servers
+        self._seen: ConfigsImage | None = None
+
+    def publish(self, update: MetadataUpdate) -> None:
+        if update.image.configs is self._seen:
+            return
+        self._seen = update.image.configs
+        limits = connection_limits(self._configs.effective(update.image))
+        for server in self._servers:
+            server.limits = limits
