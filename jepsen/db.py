@@ -12,6 +12,7 @@ from typing import Any
 import trio
 
 from jepsen.disk import Disk
+from jepsen.loopback import Directory, LoopbackNetwork
 from jepsen.network import Network
 from jepsen.node import CLIENT_PORT, CONTROLLER_PORT, Node
 from jepsen.targets import Target
@@ -49,10 +50,11 @@ class Cluster:
         self, target: Target, scratch: Path, logs: Path, *, settings: Mapping[str, str], nodes: Sequence[int] = NODES, disk: str = "ext4", seed: int = 0
     ) -> None:
         self.target = target
-        self.network = Network(nodes)
+        self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
         chance = random.Random(seed)
         self.directory_ids = {node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes}
-        self.nodes = {node: Node(node, target, self.network, Disk(scratch / f"n{node}", disk), logs) for node in nodes}
+        disks = {node: Directory(scratch / f"n{node}") if disk == "directory" else Disk(scratch / f"n{node}", disk) for node in nodes}
+        self.nodes = {node: Node(node, target, self.network, disks[node], logs) for node in nodes}
         self.settings = {**SETTINGS, **target.settings, **settings}
 
     @property
@@ -74,13 +76,15 @@ class Cluster:
             node.await_ready()
 
     def _properties(self, node: Node) -> dict[str, str]:
-        listeners = f"PLAINTEXT://{node.host}:{CLIENT_PORT},CONTROLLER://{node.host}:{CONTROLLER_PORT}"
+        listeners, advertised = (
+            f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}" for host in (self.network.listens(node.number), node.host)
+        )
         return {
             **self.settings,
             "node.id": str(node.number),
             "log.dirs": str(node.data),
             "listeners": listeners,
-            "advertised.listeners": listeners,
+            "advertised.listeners": advertised,
             "controller.quorum.bootstrap.servers": ",".join(f"{each.host}:{CONTROLLER_PORT}" for each in self.nodes.values()),
         }
 
@@ -99,6 +103,7 @@ class Cluster:
     def kill(self) -> None:
         for node in self.nodes.values():
             node.kill()
+        self.network.close()
 
     def ask(self, node: int, request: Any, timeout: float = 5.0) -> Any:
         """What one node answers to a request in the newest version both know. Raises TimeoutError, OSError, KraftError."""

@@ -62,6 +62,16 @@ class Network:
         for device in ("eth0", "lo"):
             run("ip", "-n", name, "link", "set", device, "up")
 
+    def listens(self, node: int) -> str:
+        return address(node)
+
+    def known_as(self, node: int) -> str:
+        """The address that others are told."""
+        return address(node)
+
+    def close(self) -> None:
+        """It goes with the sandbox."""
+
     def enter(self, node: int) -> list[str]:
         """The head of a command line that runs in the node's namespace, as the same process."""
         return ["nsenter", f"--net=/run/netns/n{node}"]

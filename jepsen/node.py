@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from jepsen.disk import Disk
-from jepsen.network import Network, address
-from jepsen.sandbox import run
+from jepsen.loopback import Directory, LoopbackNetwork
+from jepsen.network import Network
+from jepsen.sandbox import run, tell_watchdog
 from jepsen.targets import Target
 
 CLIENT_PORT = 9092
@@ -27,7 +28,7 @@ class NodeFailed(Exception):
 class Node:
     """Made stopped. Not for use by several threads at once: the nemesis is one."""
 
-    def __init__(self, number: int, target: Target, network: Network, disk: Disk, logs: Path) -> None:
+    def __init__(self, number: int, target: Target, network: Network | LoopbackNetwork, disk: Disk | Directory, logs: Path) -> None:
         self.number = number
         self.target = target
         self.network = network
@@ -40,7 +41,7 @@ class Node:
 
     @property
     def host(self) -> str:
-        return address(self.number)
+        return self.network.known_as(self.number)
 
     @property
     def bootstrap(self) -> str:
@@ -66,6 +67,8 @@ class Node:
         )
         if done.returncode != 0:
             raise NodeFailed(f"node {self.number} cannot be formatted: {done.stdout}{done.stderr}")
+        if isinstance(self.disk, Directory):
+            return
         if self.target.format_is_durable:
             self.disk.lose_power()  # What formatting wrote has to be there after it, names and all; nothing else has been synced on this disk.
             self.disk.remount()
@@ -81,6 +84,7 @@ class Node:
             log.write(f"--- start at {time.strftime('%H:%M:%S')}\n".encode())
             log.flush()
             self.process = subprocess.Popen(command, cwd=self.target.directory(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        tell_watchdog(self.process.pid)
         self.paused = False
 
     def await_ready(self) -> None:
@@ -142,8 +146,10 @@ def lose_power(nodes: list[Node]) -> None:
     for node in nodes:
         node.pause()
     for node in nodes:
+        assert isinstance(node.disk, Disk), "a directory cannot lose power"
         node.disk.lose_power()
     for node in nodes:
         node.kill()
     for node in nodes:
+        assert isinstance(node.disk, Disk)
         node.disk.remount()

@@ -60,7 +60,7 @@ class Run:
         self.cluster = Cluster(target, scratch, directory, settings=settings(options), disk=options.disk, seed=options.seed)
         facts = RunFacts(
             target=target.name, workload=options.workload, plan=options.plan, seed=options.seed, seconds=options.seconds, flush=options.flush,
-            unclean=options.workload in UNCLEAN, version=version(),
+            unclean=options.workload in UNCLEAN, version=version(), machine="loopback" if options.disk == "directory" else "namespaces",
         )  # fmt: skip
         self._facts = facts
 

@@ -16,11 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 SCRATCH = "KRAFT_JEPSEN_SCRATCH"
+WATCHDOG = "KRAFT_JEPSEN_WATCHDOG"
 PR_SET_PDEATHSIG = 1
 PROCESSES_GONE_SECONDS_MAX = 30.0
 
@@ -81,6 +82,27 @@ def enter(arguments: Sequence[str]) -> int:
         watchdog.wait()
 
 
+def reduced(body: Callable[[], int]) -> int:
+    """Run `body` outside of any sandbox, with a scratch directory and a watchdog that also ends the processes it was told of."""
+    directory = tempfile.mkdtemp(prefix="kraft-jepsen-scratch-")
+    alive, held = os.pipe()
+    watching = [sys.executable, "-m", "jepsen.sandbox", str(alive), directory]
+    watchdog = subprocess.Popen(watching, pass_fds=[alive], start_new_session=True, stdin=subprocess.DEVNULL)
+    os.close(alive)
+    os.environ[SCRATCH], os.environ[WATCHDOG] = directory, str(held)
+    try:
+        return body()
+    finally:
+        os.close(held)
+        watchdog.wait()
+
+
+def tell_watchdog(process: int) -> None:
+    """In the reduced form: this process must not outlive us. In the sandbox the kernel sees to that."""
+    if WATCHDOG in os.environ:
+        os.write(int(os.environ[WATCHDOG]), f"{process}\n".encode())
+
+
 def prepare() -> None:
     """The first thing inside: mounts that nobody else sees, and names of network namespaces that are ours alone."""
     os.environ["PATH"] += ":/sbin:/usr/sbin"
@@ -114,9 +136,14 @@ def run(*command: str, stdin: str | None = None) -> str:
 
 
 def watch(alive: int, directory: str) -> None:
-    """The watchdog: wait until nobody holds the pipe, then remove the scratch directory."""
-    while os.read(alive, 1):
-        pass
+    """The watchdog: wait until nobody holds the pipe, then end the processes it was told of through it, and remove the scratch directory."""
+    told = b""
+    while data := os.read(alive, 4096):
+        told += data
+    for process in told.split():
+        path = Path(f"/proc/{process.decode()}/environ")
+        if path.exists() and directory.encode() in path.read_bytes():
+            os.kill(int(process), signal.SIGKILL)
     deadline = time.monotonic() + PROCESSES_GONE_SECONDS_MAX
     while Path(directory).exists() and time.monotonic() < deadline:
         shutil.rmtree(directory, ignore_errors=True)

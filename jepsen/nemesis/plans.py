@@ -44,6 +44,8 @@ FAULTS: dict[str, Begin] = {
     "power-all": disk.power(lambda count: count),
     "disk-full": disk.full,
     "disk-broken": disk.broken,
+    "unreachable-leader": process.unreachable("leader"),
+    "unreachable-controller": process.unreachable("controller"),
     "preferred-leaders": membership.transfer,
     "reassign": membership.reassign,
     "voter-leaves": membership.voter_leaves,
@@ -93,18 +95,25 @@ NAMED: dict[str, tuple[Step, ...]] = {
 }  # fmt: skip
 
 
-def swarm(chance: random.Random, flush: bool) -> Iterator[Step]:
+REDUCED = frozenset({name for name in FAULTS if name.startswith(("kill-", "pause-"))} | {
+    "slow-processor", "leave", "preferred-leaders", "reassign", "voter-leaves", "unreachable-leader", "unreachable-controller",
+})  # fmt: skip
+"""What can be done without root."""
+ONLY_REDUCED = frozenset({"unreachable-leader", "unreachable-controller"})
+
+
+def swarm(chance: random.Random, flush: bool, reduced: bool) -> Iterator[Step]:
     """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a while."""
-    names = sorted(set(FAULTS) - (frozenset() if flush else NEED_FLUSH))
+    names = sorted(REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - (frozenset() if flush else NEED_FLUSH))
     chosen = chance.sample(names, chance.randint(3, 8))
     while True:
         yield Step(fault=chance.choice(chosen), hold=chance.uniform(0.3, 6.0), rest=chance.choice((0.0, 0.3, 1.0, 3.0)))
 
 
-def steps(plan: str, chance: random.Random, flush: bool) -> Iterator[Step]:
+def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False) -> Iterator[Step]:
     """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan too."""
     if plan == "swarm":
-        yield from swarm(chance, flush)
+        yield from swarm(chance, flush, reduced)
     fixed = NAMED[plan] if plan in NAMED else (Step(fault=plan, hold=4.0, rest=2.0),) if FAULTS[plan] else ()
     while fixed:
         yield from fixed

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from jepsen.loopback import LoopbackNetwork
 from jepsen.nemesis.injection import Context, Injection, NotNow
 from jepsen.node import Node
 
@@ -119,3 +120,17 @@ def leave(context: Context) -> Injection:
         return code in (0, 143)
 
     return Injection(kind="leave", role=f"n{number}", busy=frozenset({number}), end=end)
+
+
+def unreachable(role: str) -> Callable[[Context], Injection]:
+    """In the reduced form: nobody reaches the node, and it reaches everybody."""
+
+    def begin(context: Context) -> Injection:
+        network = context.cluster.network
+        if not isinstance(network, LoopbackNetwork):
+            raise NotNow("there are real partitions here")
+        number = context.pick(role)
+        network.make_unreachable(number)
+        return Injection(kind="unreachable", role=f"{role} n{number}", busy=frozenset({number}), end=lambda: network.make_reachable(number) > 0)
+
+    return begin

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import traceback
 
+from jepsen.loopback import LoopbackNetwork
 from jepsen.nemesis.injection import Context, Injection, NotNow
 from jepsen.nemesis.plans import FAULTS, Step, steps
 from kraft.testing.checker.operations import INFO, OK, FaultInjected, Unexpected
@@ -17,7 +18,7 @@ class Nemesis:
 
     def __init__(self, context: Context, plan: str, flush: bool) -> None:
         self._context = context
-        self._steps = steps(plan, context.chance, flush)
+        self._steps = steps(plan, context.chance, flush, isinstance(context.cluster.network, LoopbackNetwork))
         self._overlap = plan == "swarm"
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="nemesis")
