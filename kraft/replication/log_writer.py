@@ -10,7 +10,6 @@ epoch by then, the bytes are cut off again: they would stand where the new epoch
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 
 import trio
@@ -113,7 +112,7 @@ class _DirectoryQueue:
     __slots__ = ("round_over", "waiting", "wanted")
 
     def __init__(self) -> None:
-        self.waiting: deque[QueuedAppend] = deque()
+        self.waiting: list[QueuedAppend] = []
         self.wanted = trio.Event()
         self.round_over = trio.Event()
 
@@ -204,18 +203,16 @@ class LogWriter:
     def _begin(self, queue: _DirectoryQueue) -> list[tuple[QueuedAppend, PendingAppend]]:
         """Take from the queue, in order, what may be written together: one append a log. What is wrong with the others is found here as well."""
         begun: list[tuple[QueuedAppend, PendingAppend]] = []
-        left: deque[QueuedAppend] = deque()
+        waiting, queue.waiting = queue.waiting, []
         size = 0
-        while queue.waiting and size < ROUND_BYTES_MAX:
-            append = queue.waiting.popleft()
-            if append.partition.log.is_appending:
-                left.append(append)
+        for append in waiting:
+            if size >= ROUND_BYTES_MAX or append.partition.log.is_appending:
+                queue.waiting.append(append)
                 continue
             pending = self._begin_one(append)
             if pending is not None:
                 begun.append((append, pending))
                 size += pending.size
-        queue.waiting.extendleft(reversed(left))
         return begun
 
     def _begin_one(self, append: QueuedAppend) -> PendingAppend | None:

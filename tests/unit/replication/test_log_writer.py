@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -17,7 +19,9 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.record_batch import batches
-from kraft.replication.log_writer import QueuedAppend
+from kraft.replication.isr_policy import IsrRules
+from kraft.replication.log_writer import LogWriter, QueuedAppend
+from kraft.replication.partition import Partition
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.real.files import RealFileSystem
@@ -184,21 +188,62 @@ def test_a_topic_deleted_meanwhile_takes_its_append_along() -> None:
     simulate(play)
 
 
+class WatchedWorld:
+    """A world whose one thread is a function call, after which somebody opens the file anew."""
+
+    def __init__(self, log: UnifiedLog) -> None:
+        self.threads = self
+        self._log = log
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        result = function(*args)
+        self._log.local.cache.clear()
+        assert self._log.active_segment.open_log().file.size() > self._log.active_segment.size
+        self.meanwhile()
+        await trio.lowlevel.checkpoint()
+        return result
+
+    def meanwhile(self) -> None:
+        """What else happens in that moment."""
+
+
 def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: Path) -> None:
     """It took the size of a file in the making. On real files: there a handle remembers where its file ends."""
     files = RealFileSystem()
-    log = UnifiedLog.open(files, str(tmp_path / "t-0"), TopicPartition("t", 0), LogConfig(), now_ms=NOW_MS)
-    log.append_as_leader(memoryview(batch(b"a")), 0, now_ms=NOW_MS)
-    pending = log.prepare_append_as_leader(memoryview(batch(b"lost")), 0, now_ms=NOW_MS)
-    pending.write()
-    log.local.cache.clear()
-    assert log.active_segment.open_log().file.size() > log.active_segment.size
-    pending.settle()
-    log.abort_append(pending)
-    pending.unwrite()
-    log.append_as_leader(memoryview(batch(b"b")), 0, now_ms=NOW_MS)
+    log = UnifiedLog.open(files, str(tmp_path / "t-0"), TopicPartition("t", 0), LogConfig(), now_ms=0)
+    partition = Partition(NODE, "t", 0, bytes(16), log, IsrRules(lambda: 0.0, lambda: 30.0, lambda broker, epoch: True))
+    partition.is_leader, partition.leader_id, partition.leader_epoch = True, NODE, 0
+    world = WatchedWorld(log)
+
+    async def main() -> None:
+        writer = LogWriter(world, [str(tmp_path)], lambda log: None, 1)  # type: ignore[arg-type]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(writer.run)
+            for value, lost in ((b"a", False), (b"lost", True), (b"b", False)):
+                world.meanwhile = (lambda: setattr(partition, "leader_epoch", 1)) if lost else lambda: None  # type: ignore[method-assign]
+                append = writer.append_as_leader(partition, memoryview(batch(value)), 1, NOW_MS, 0)
+                with pytest.raises(NotLeader) if lost else contextlib.nullcontext():
+                    await append.outcome()
+            nursery.cancel_scope.cancel()
+
+    trio.run(main)
     assert values(log) == [b"a", b"b"]
     log.close()
+
+
+def test_a_round_that_is_full_leaves_the_rest_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraft.replication.log_writer.ROUND_BYTES_MAX", 1)
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=LARGE) as made:
+            made.topic("t", 2)
+            queued = [queue(made, bytes([number]), index=number // 2 % 2) for number in range(8)]
+            for append in queued:
+                await append.outcome()
+            assert made.replicas.writer.rounds == 8
+            assert [values(made.partition("t", index).log) for index in range(2)] == [[b"\0", b"\1", b"\4", b"\5"], [b"\2", b"\3", b"\6", b"\7"]]
+
+    simulate(play)
 
 
 def test_a_full_disk_undoes_the_append_and_the_next_one_succeeds() -> None:
