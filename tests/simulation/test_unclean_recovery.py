@@ -1,0 +1,194 @@
+"""Whole nodes lose every replica that may lead, by simulated kills and pauses: who leads then, and what everybody is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from kraft.client.connection import connect
+from kraft.common.config.node_loader import load_node_config
+from kraft.metadata.image.partition_registration import PartitionRegistration
+from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.server.node import Node, run_node
+from kraft.world.simulated import SimulatedWorld, Universe
+from tests.unit.server.brokers import batch
+
+CONTROLLER = "1"
+BROKERS = ("2", "3", "4")
+TOPIC = "t"
+SESSION_SECONDS = 4.0
+
+
+class Cluster:
+    """A controller and three brokers; `TOPIC` has one partition on all of them, led by 2."""
+
+    def __init__(self, universe: Universe, nursery: trio.Nursery) -> None:
+        self.universe = universe
+        self.nodes: dict[str, Node] = {}
+        self._nursery = nursery
+
+    async def start(self, name: str) -> None:
+        is_controller = name == CONTROLLER
+        listeners = "CONTROLLER://0.0.0.0:9093" if is_controller else "PLAINTEXT://0.0.0.0:9092"
+        keys = {
+            "node.id": name,
+            "process.roles": "controller" if is_controller else "broker",
+            "log.dirs": "/data",
+            "controller.quorum.voters": f"1@node-{CONTROLLER}:9093",
+            "listeners": listeners,
+            "advertised.listeners": listeners.replace("0.0.0.0", f"node-{name}"),
+            "broker.session.timeout.ms": str(int(SESSION_SECONDS * 1000)),
+            "broker.heartbeat.interval.ms": "500",
+            "replica.lag.time.max.ms": "2000",
+        }
+        config = load_node_config(sets=[f"{key}={value}" for key, value in keys.items()])
+        world = self.universe.world_for(name)
+
+        async def life(task_status: trio.TaskStatus[Node]) -> None:
+            async def body(_: SimulatedWorld) -> None:
+                await run_node(config, world, task_status=task_status)
+
+            await self.universe.live(world, body)
+
+        self.nodes[name] = await self._nursery.start(life)
+
+    async def create(self, **configs: str) -> None:
+        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 3, 4])
+        given = [CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
+        topic = CreatableTopic(name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=[assignment], configs=given)
+        response = await self.call("2", CreateTopicsRequest(topics=[topic], timeout_ms=5000))
+        assert response.topics[0].error_code == 0, response
+        await self.until(lambda now: now.leader == 2)
+
+    async def call(self, name: str, request: Any, version: int | None = None) -> Any:
+        async with connect(self.universe.world_for("client"), f"node-{name}", 9092) as connection:
+            return await connection.call(request, version=version)
+
+    async def produce(self, count: int) -> None:
+        values = [b"x"] * count
+        data = [TopicProduceData(name=TOPIC, partition_data=[PartitionProduceData(index=0, records=batch(*values))])]
+        response = await self.call("2", ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=data), version=12)
+        assert response.responses[0].partition_responses[0].error_code == 0, response
+
+    async def configure(self, name: str, key: str, value: str) -> None:
+        resource = AlterConfigsResource(resource_type=2, resource_name=TOPIC, configs=[AlterableConfig(name=key, config_operation=0, value=value)])
+        response = await self.call(name, IncrementalAlterConfigsRequest(resources=[resource]))
+        assert response.responses[0].error_code == 0, response
+
+    @property
+    def partition(self) -> PartitionRegistration:
+        topic = self.nodes[CONTROLLER].shared.loader.image.topics.by_name(TOPIC)
+        assert topic is not None
+        return topic.partitions[0]
+
+    async def until(self, holds: Callable[[PartitionRegistration], bool], seconds: float = 60.0) -> None:
+        end = self.universe.time.now + seconds
+        while not (self.nodes[CONTROLLER].shared.loader.image.topics.by_name(TOPIC) and holds(self.partition)):
+            assert self.universe.time.now < end, self.partition
+            await self.universe.sleep(0.05)
+
+    async def run_down(self, last: Callable[[str], None]) -> None:
+        """10 records on all three, 5 more on 2 and 3, 3 more on 2 alone; then `last` ends 2, and nobody is left."""
+        await self.produce(10)
+        self.universe.kill("4")
+        await self.until(lambda now: now.isr == (2, 3))
+        await self.produce(5)
+        self.universe.kill("3")
+        await self.until(lambda now: now.isr == (2,))
+        await self.produce(3)
+        last("2")
+        await self.until(lambda now: now.leader == -1)
+
+    def told(self, name: str, kind: str) -> list[dict[str, Any]]:
+        return [dict(event.fields) for event in self.nodes[name].events.since().events if event.kind == kind]
+
+
+def simulate(story: Callable[[Cluster], Any], seed: int = 7) -> None:
+    async def main(universe: Universe) -> None:
+        async with trio.open_nursery() as nursery:
+            cluster = Cluster(universe, nursery)
+            for name in (CONTROLLER, *BROKERS):
+                await cluster.start(name)
+            await story(cluster)
+            nursery.cancel_scope.cancel()
+
+    universe = Universe(seed)
+    with universe.trace:
+        universe.run(main, seconds_max=300.0)
+
+
+async def _the_longest_log_leads(cluster: Cluster, strategy: str) -> None:
+    await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy=strategy)
+    await cluster.run_down(cluster.universe.kill)
+    gone = cluster.universe.time.now
+    epoch = cluster.partition.leader_epoch
+    await cluster.start("4")
+    await cluster.start("3")
+    await cluster.until(lambda now: now.leader >= 0)
+    assert cluster.universe.time.now - gone >= SESSION_SECONDS - 1.5, "not before the session of 2, whose death was proven at once, would have ended"
+    assert cluster.partition.leader == 3
+    (report,) = cluster.told(CONTROLLER, "election.recovery")
+    assert (report["strategy"], report["leader"], report["leader_epoch"], report["former_epoch"], report["end_offset"]) == (strategy, 3, epoch + 1, epoch, 15)
+    assert {end["replica"]: end["end_offset"] for end in report["ends"]} == {3: 15, 4: 10}
+    assert (report["silent"], report["last_known"]) == ([2], [2])
+    for name in (CONTROLLER, "3", "4"):
+        (election,) = cluster.told(name, "election.unclean")
+        assert (election["leader"], election["leader_epoch"], election["former_isr"], election["former_elr"]) == (3, epoch + 1, [], [2])
+    await cluster.start("2")
+    await cluster.until(lambda now: set(now.isr) == {2, 3, 4})
+    (lost,) = cluster.told("2", "replica.truncated")
+    assert (lost["replica"], lost["leader"], lost["start_offset"], lost["end_offset"]) == (2, 3, 15, 18)
+    assert not cluster.told("4", "replica.truncated")
+    assert cluster.partition.leader_recovery_state == 0
+
+
+def test_balanced_recovery_chooses_the_longest_log_and_tells_what_is_lost() -> None:
+    simulate(partial(_the_longest_log_leads, strategy="balanced"))
+
+
+def test_aggressive_recovery_as_well() -> None:
+    simulate(partial(_the_longest_log_leads, strategy="aggressive"), seed=8)
+
+
+async def _paused_is_not_dead(cluster: Cluster) -> None:
+    await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy="balanced", unclean_leader_election_enable="true")
+    await cluster.run_down(cluster.universe.pause)
+    await cluster.start("4")
+    await cluster.start("3")
+    await cluster.universe.sleep(5 * SESSION_SECONDS)
+    assert cluster.partition.leader == -1, "it may have what nobody else has, and it may come back"
+    cluster.universe.resume("2")
+    await cluster.until(lambda now: now.leader == 2)
+    assert not cluster.told(CONTROLLER, "election.recovery")
+    assert cluster.partition.leader_recovery_state == 0
+    await cluster.until(lambda now: set(now.isr) == {2, 3, 4})
+    assert not cluster.told("3", "replica.truncated")
+
+
+def test_balanced_recovery_waits_for_a_replica_that_only_pauses() -> None:
+    simulate(_paused_is_not_dead)
+
+
+async def _switched_on(cluster: Cluster, key: str, value: str, leader: int) -> None:
+    await cluster.create(min_insync_replicas="1")
+    await cluster.run_down(cluster.universe.kill)
+    await cluster.start("4")
+    await cluster.start("3")
+    await cluster.universe.sleep(3 * SESSION_SECONDS)
+    assert cluster.partition.leader == -1
+    await cluster.configure("3", key, value)
+    await cluster.until(lambda now: now.leader >= 0, seconds=2.0)
+    assert cluster.partition.leader == leader
+
+
+def test_an_unclean_election_happens_as_soon_as_it_is_allowed() -> None:
+    simulate(partial(_switched_on, key="unclean.leader.election.enable", value="true", leader=3))
+
+
+def test_a_recovery_begins_as_soon_as_there_is_a_strategy() -> None:
+    simulate(partial(_switched_on, key="kraft.unclean.recovery.strategy", value="balanced", leader=3))
