@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from functools import cache
 from pathlib import Path
 
 SECONDS_MAX = 30
+DESCRIPTORS_MIN = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +92,24 @@ def find_nft() -> Finding:
     return Finding(printed is not None, "nft" if printed is not None else "no nft on the PATH, or no right to use it")
 
 
+def find_compiler() -> Finding:
+    path = shutil.which("gcc") or shutil.which("cc")
+    return Finding(path is not None, path or "no gcc or cc on the PATH")
+
+
+def find_descriptors() -> Finding:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return Finding(hard >= DESCRIPTORS_MIN, f"at most {hard} open files")
+
+
 CAPABILITIES = {
     "java17": Capability(find_java, "Kafka's own tools and Spark are not run against a node"),
     "mvn": Capability(find_maven, "Kafka's tools and Spark's connector cannot be fetched"),
     "root": Capability(find_root, "no real power loss, no network namespaces"),
     "loop mounts": Capability(find_loop_mounts, "the simulated disk is not compared with ext4 after a real power loss"),
     "netns": Capability(find_namespaces, "real nodes are not cut off from each other by the kernel"),
+    "cc": Capability(find_compiler, "no failing syncs of real files"),
+    "descriptors": Capability(find_descriptors, "a node is not tried with a thousand connections"),
     "nft": Capability(find_nft, "no one-way and partial cuts between real nodes"),
 }
 

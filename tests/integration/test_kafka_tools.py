@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.plain_clients import CODECS, Record, write_confluent
@@ -234,6 +235,36 @@ def test_dump_log_finds_nothing_wrong_with_our_files(tmp_path: Path) -> None:
         assert record in cluster, record
     for control_record in ("LeaderChange", "SnapshotHeader", "SnapshotFooter", "KRaftVoters"):
         assert control_record in cluster, control_record
+
+
+def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path) -> None:
+    """Both directories' bootstrap records, the identity, and a credential that goes all the way into a snapshot."""
+    require_capability("java17")
+    require_capability("mvn")
+    properties = tmp_path / "node.properties"
+    properties.write_text(
+        "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=127.0.0.1:9093\n"
+        f"listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\nlog.dirs={tmp_path}/data,{tmp_path}/other\n"
+    )
+    command = ["storage", "format", "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk", "--config", str(properties), "--standalone"]
+    assert main([*command, "--add-scram", "SCRAM-SHA-256=[name=alice,password=alice-secret]"]) == 0
+    with NodeProcess(tmp_path, "--set", "metadata.log.max.record.bytes.between.snapshots=200", disks=("data", "other")) as node:
+        admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+        for index in range(5):
+            admin.create_topics([NewTopic(f"t-{index}", 3, 1)])[f"t-{index}"].result(30)
+        assert node.stop() == 0
+    snapshot = max((tmp_path / "data" / "__cluster_metadata-0").glob("*.checkpoint"))
+    assert snapshot.stat().st_mode & 0o777 == 0o400
+    bootstrap, info, tree = printed(
+        dump([tmp_path / name / "bootstrap.checkpoint" for name in ("data", "other")], "--cluster-metadata-decoder"),
+        lambda: tool("storage", "info", "--config", str(properties)),
+        lambda: tool("metadata-shell", "--snapshot", str(snapshot), "find", "/image"),
+    )
+    assert not complaints(bootstrap), complaints(bootstrap)[:5]
+    assert bootstrap.count('"type":"USER_SCRAM_CREDENTIAL_RECORD","version":0,"data":{"name":"alice","mechanism":1') == 2
+    assert "cluster.id=MkU3OEVBNTcwNTJENDM2Qk" in info
+    assert "Found problem" not in info
+    assert {"/image/scram/SCRAM-SHA-256/alice", "/image/cluster/brokers/1"} <= set(tree.split())
 
 
 def complaints(text: str) -> list[str]:
