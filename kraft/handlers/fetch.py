@@ -109,9 +109,9 @@ class Fetching:
         if session is None or self._replica_id < 0:
             return None
         if session.follower is None:
-            session.follower = FollowerSession(self._replica_id, self._replica_epoch, now, prompt=self._broker.replicas.followers_serve_consumers)
+            session.follower = FollowerSession(self._replica_id, self._replica_epoch, now, prompt=self._broker.replicas.serving.sends_consumers_to_followers)
         session.follower.request_came(session.partitions, mentioned, self._replica_epoch, now)
-        return FollowerFetch(self, session, session.follower, now + self._request.max_wait_ms / 1000)
+        return FollowerFetch(self, session, self._broker.replicas.serving, now + self._request.max_wait_ms / 1000)
 
     # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@ class Fetching:
     def _preferred(self, partition: Partition, offset: int) -> int:
         """The follower that the consumer had better read from, -1 for none."""
         broker, followers = self._broker, partition.followers
-        if not self._rack or followers is None or not broker.replicas.followers_serve_consumers:
+        if not self._rack or followers is None or not broker.replicas.serving.sends_consumers_to_followers:
             return -1
         racks = {node.id: node.rack for node in broker.metadata.live_brokers(self._context.peer.listener)}
         return preferred_replica(self._rack, partition.node_id, racks, followers, offset)

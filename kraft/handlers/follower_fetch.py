@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING
 from kraft.handlers.fetch_encoder import FetchedPartition
 from kraft.network.reply import Reply
 from kraft.replication.fetch_session import CachedPartition, FetchSession, PartitionKey
-from kraft.replication.follower_session import FollowerSession, FollowerWatch
+from kraft.replication.follower_session import FollowerWatch
 
 if TYPE_CHECKING:
     from kraft.handlers.fetch import Fetching
+    from kraft.replication.follower_serving import FollowerServing
+    from kraft.replication.partition import Partition
 
 
 class FollowerFetch:
     """One Fetch of a follower, under way."""
 
-    __slots__ = ("_deadline", "_fetching", "_follower", "_session")
+    __slots__ = ("_deadline", "_fetching", "_follower", "_serving", "_session")
 
-    def __init__(self, fetching: Fetching, session: FetchSession, follower: FollowerSession, deadline: float) -> None:
+    def __init__(self, fetching: Fetching, session: FetchSession, serving: FollowerServing, deadline: float) -> None:
+        assert session.follower is not None
         self._fetching = fetching
         self._session = session
-        self._follower = follower
+        self._follower = session.follower
+        self._serving = serving
         self._deadline = deadline
 
     def serve(self) -> Reply | Awaitable[Reply]:
@@ -53,21 +57,26 @@ class FollowerFetch:
         for key, cached in due.items():
             if partitions.get(key) is not cached:
                 continue
-            result = fetching.read_one(cached, min(cached.max_bytes, left) if left > 0 else 0, left == fetching.bytes_max)
+            partition = fetching.find(key)
+            held_back = partition is not None and self._serving.leader_holds_back(partition, follower.replica_id)
+            room = 0 if held_back else max(min(cached.max_bytes, left), 0)
+            result = fetching.read_one(cached, room, left == fetching.bytes_max and not held_back)
             left -= result.size
+            if partition is not None:
+                self._serving.leader_sent(partition, result.size)
             if result.size or result.error_code or result.diverging is not None:
                 results.append(result)
                 still[key] = cached
                 continue
             if cached.would_differ(result.high_watermark, result.log_start_offset):
                 follower.news[key] = cached
-            if not self._watch_if_quiet(cached):
+            if partition is None or not self._watch_if_quiet(partition, cached):
                 still[key] = cached
         follower.due = still | follower.due
         return results
 
-    def _watch_if_quiet(self, cached: CachedPartition) -> bool:
-        partition, replica_id = self._fetching.partition(cached.key), self._follower.replica_id
+    def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
+        replica_id = self._follower.replica_id
         if cached.fetch_offset != partition.log.log_end_offset or replica_id not in partition.isr:
             return False
         partition.watch(replica_id, FollowerWatch(self._follower, cached))

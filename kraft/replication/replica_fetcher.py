@@ -185,11 +185,22 @@ class ReplicaFetcher:
         asked = {}
         for key in due:
             following = self._following[key]
-            if key not in self._put_aside:
+            pause = self._replicas.serving.follower_waits(following.partition)
+            if pause and key not in self._put_aside:
+                self._throttle(key, following, now + pause)
+            elif key not in self._put_aside:
                 following.is_asked = True
                 asked[key] = following.wanted()
                 self._left.pop(key, None)
         return asked
+
+    def _throttle(self, key: Key, following: Following, until: float) -> None:
+        """Not asked for until the rate allows it."""
+        following.not_before = until
+        self._put_aside[key] = following
+        if following.is_asked:
+            following.is_asked = False
+            self._left[key] = None
 
     def _wait_ms(self) -> int:
         """How long the leader may wait for records: not beyond the time when a partition that was put off is due again."""
@@ -221,6 +232,7 @@ class ReplicaFetcher:
                     return
                 self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
             else:
+                self._replicas.serving.follower_took(partition, len(data.records or b""))
                 await self._append(partition, data)
                 following.failures = 0
         except (KraftError, OSError) as problem:

@@ -9,6 +9,7 @@ from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.log_writer import LogWriter
@@ -57,8 +58,7 @@ class ReplicaManager:
         """Set by the broker before the first metadata comes."""
         self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
         """Called when a follower outside the in-sync set has fetched."""
-        self.followers_serve_consumers = False
-        """Whether replica.selector.class sends consumers to followers, which then hear at once of what is committed."""
+        self.serving = FollowerServing(node_id, lambda: self.config, lambda topic: self._image and self._image.configs.topic(topic), world.clock.now)
         self._role_listeners: list[Callable[[Partition], None]] = []
         self._listeners: list[LeadershipListener] = []
         self._directory_listeners: list[Callable[[str], None]] = []

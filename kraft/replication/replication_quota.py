@@ -22,6 +22,10 @@ class ReplicationQuota:
         self._at = now()
         self._budget = 0.0
 
+    @property
+    def is_limited(self) -> bool:
+        return self._rate() < UNLIMITED
+
     def seconds_to_wait(self) -> float:
         """Until something may be transferred; 0 when it may be now."""
         rate = self._rate()

@@ -41,7 +41,7 @@ class BrokerReplication:
         self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
         replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
-        replicas.followers_serve_consumers = config.optional_text("replica.selector.class") == RACK_AWARE
+        replicas.serving.sends_consumers_to_followers = config.optional_text("replica.selector.class") == RACK_AWARE
         replicas.reconsider_isr = self.isr.reconsider
         replicas.on_role_change(self.fetchers.role_changed)
 
