@@ -5,11 +5,12 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SEEDS ?= 20
+ROUNDS ?= 20
 KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate mutants jepsen docs record-vectors clean
+.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate mutants jepsen docs spark-harness record-vectors clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -62,6 +63,9 @@ jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judg
 
 mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught
 	@$(PY) -m kraft._tools.mutants
+
+spark-harness: check-maven setup ## Spark over three nodes while all of it is killed, and everything counted: make spark-harness ROUNDS=20
+	@$(PY) -m jepsen.spark --rounds $(ROUNDS)
 
 record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under tests/vectors
 	@$(PY) -m tests.vectors record

@@ -40,7 +40,7 @@ class Job:
 
     def start(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
         reader = self.session.readStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", self.topic)
-        frame = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", "2000").load()
+        frame = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", "20000").load()
         values = frame.select("partition", "offset", frame.value.cast("string").alias("value"))
         name = f"{source}-{sink}"
         if sink == "parquet":
@@ -51,7 +51,7 @@ class Job:
             rows = values.select(f.col("partition").cast("string").alias("key"), f.to_json(f.struct("partition", "offset", "value")).alias("value"))
             writer = rows.writeStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("topic", f"{self.topic}-{source}")
         writer = writer.queryName(name).option("checkpointLocation", str(self.place / "checkpoints" / name))
-        return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="100 milliseconds")).start()
+        return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="500 milliseconds")).start()
 
     def run(self) -> None:
         """Until drained."""
@@ -68,7 +68,7 @@ class Job:
                     queries[name] = self.start(*name, to_the_end=False)
             for source in self.sources:
                 self.batch_read(source)
-            time.sleep(0.1)
+            time.sleep(2.0)
         for query in queries.values():
             query.stop()
         for source, sink in names:

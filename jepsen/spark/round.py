@@ -19,7 +19,7 @@ from tests.integration.spark_logs import read_to_the_end
 from tests.integration.three_nodes import ThreeNodes, until
 
 PARTITIONS = 2
-DRIVER_SECONDS_MAX = 240.0
+DRIVER_SECONDS_MAX = 480.0
 PROGRESS_SECONDS_MAX = 180.0
 FAULTS = ("leader", "workers", "partition", "driver", "controller")
 
@@ -51,7 +51,7 @@ class Round:
                 for fault in self.faults:
                     before = len(writer.acknowledged)
                     getattr(self, f"break_{fault}")(writer)
-                    until(lambda before=before: len(writer.acknowledged) > before + 100, f"nothing acknowledged after {fault}", PROGRESS_SECONDS_MAX)
+                    until(lambda before=before: len(writer.acknowledged) > before + 50, f"nothing acknowledged after {fault}", PROGRESS_SECONDS_MAX)
                     self.until_progress()
             (self.driver.directory / "drain").touch()
             code = self.driver.wait()

@@ -8,8 +8,8 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-BURST = 25
-PAUSE_SECONDS = 0.05
+BURST = 10
+PAUSE_SECONDS = 0.1
 FLUSH_SECONDS_MAX = 120
 
 

@@ -30,6 +30,7 @@ class Outcome(NamedTuple):
 
     @property
     def document(self) -> Any:
+        assert self.out, self.err
         return json.loads(self.out)
 
 

@@ -1,0 +1,63 @@
+"""The judge of the Spark harness finds what it is there to find."""
+
+from __future__ import annotations
+
+from jepsen.spark.checks import Seen, Verdict, judge_batch_read, judge_checkpoint, judge_order, judge_sink, judge_values_by_place
+
+SENT = frozenset("abcd")
+WHOLE = [Seen(0, 0, "a"), Seen(0, 1, "b"), Seen(1, 0, "c")]
+
+
+def judged(found: list[Seen], *, exactly_once: bool = True) -> Verdict:
+    verdict = Verdict("kraft")
+    judge_sink(verdict, "sink", found, "abc", SENT, exactly_once=exactly_once)
+    return verdict
+
+
+def test_what_is_acknowledged_and_there_once_is_well() -> None:
+    assert judged(WHOLE).ok
+    assert judged([*WHOLE, Seen(1, 1, "d")]).ok, "sent and not acknowledged may be there"
+    assert judged(WHOLE).checked == 3
+
+
+def test_what_is_missing_is_lost() -> None:
+    assert judged(WHOLE[1:]).lost == 1
+
+
+def test_what_is_there_twice_counts_where_once_is_promised() -> None:
+    again = [*WHOLE, Seen(0, 1, "b")]
+    assert (judged(again).duplicated, judged(again).ok) == (1, False)
+    assert judged(again, exactly_once=False).ok
+    assert judged(again, exactly_once=False).notes
+
+
+def test_what_was_never_sent_is_a_violation() -> None:
+    assert not judged([*WHOLE, Seen(1, 1, "x")]).ok
+
+
+def test_offsets_must_rise_within_a_partition() -> None:
+    for found, ok in ((WHOLE, True), ([WHOLE[1], WHOLE[0]], False), ([WHOLE[2], *WHOLE[:2]], True)):
+        verdict = Verdict("kraft")
+        judge_order(verdict, "log", found, exactly_once=True)
+        assert verdict.ok == ok
+
+
+def test_a_value_must_be_the_logs() -> None:
+    for log, ok in (({(0, 0): "a", (0, 1): "b", (1, 0): "c"}, True), ({(0, 0): "a"}, False)):
+        verdict = Verdict("kraft")
+        judge_values_by_place(verdict, "sink", WHOLE, log)
+        assert verdict.ok == ok
+
+
+def test_a_checkpoint_must_not_go_back() -> None:
+    for offsets, ok in (([{"0": 1}, {"0": 1, "1": 4}], True), ([{"0": 2}, {"0": 1}], False), ([{"0": 1, "1": 1}, {"0": 1}], False)):
+        verdict = Verdict("kraft")
+        judge_checkpoint(verdict, "query", offsets)
+        assert verdict.ok == ok
+
+
+def test_a_batch_read_must_have_every_offset_once() -> None:
+    for counted, ok in (({0: (3, 3, 2)}, True), ({0: (3, 2, 2)}, False), ({0: (3, 3, 3)}, False)):
+        verdict = Verdict("kraft")
+        judge_batch_read(verdict, counted, "read")
+        assert verdict.ok == ok
