@@ -72,16 +72,21 @@ class Model:
         if leader not in self.alive or follower not in self.alive or follower == leader:
             return
         theirs, mine = self.logs[leader], self.logs[follower]
-        agreed = next((index for index, pair in enumerate(zip(theirs, mine, strict=False)) if pair[0] != pair[1]), min(len(theirs), len(mine)))
+        agreed = self.agreed(follower)
         del mine[agreed:]
         mine += theirs[agreed : agreed + self.chance.randint(0, 3)]
         self.commit()
+
+    def agreed(self, replica: int) -> int:
+        """How far a replica's log is the leader's: no fetch in the leader's epoch acknowledges more."""
+        theirs, mine = self.logs[self.partition.leader], self.logs[replica]
+        return next((index for index, pair in enumerate(zip(theirs, mine, strict=False)) if pair[0] != pair[1]), min(len(theirs), len(mine)))
 
     def commit(self) -> None:
         """The high watermark moves; it is frozen below min.insync.replicas."""
         isr = self.partition.isr
         if len(isr) >= min(self.min_isr, len(REPLICAS)) and self.partition.leader in self.alive:
-            reached = min(len(self.logs[replica]) for replica in isr)
+            reached = min(self.agreed(replica) for replica in isr)
             if reached > len(self.acknowledged):
                 self.acknowledged = self.logs[self.partition.leader][:reached]
 
