@@ -1,7 +1,8 @@
-"""`make simulate SEEDS=n`: run seeds of the single-node simulation, replay a share of them elsewhere, and say what came of it.
+"""`make simulate SEEDS=n`: run seeds of the simulation, replay a share of them elsewhere, and say what came of it.
 
-A seed is replayed in a fresh process with another hash seed, environment and working directory, and must give the same trace. Exit code 0 ok, 1 violation or
-a replay that differs, 2 when no run was valid.
+Seeds are those of tests/simulation/seeds.txt - each found a bug once - and consecutive ones that follow from the commit, unless a first one is given. One in
+ten is replayed in a fresh process with another hash seed, environment and working directory, and must give the same trace. Exit code 0 ok, 1 violation,
+invalid run, a replay that differs or a cell of faults and roles that a large batch never hit.
 """
 
 from __future__ import annotations
@@ -13,95 +14,171 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-ROOT = Path(__file__).resolve().parents[2]
-REPLAY_ONE_IN = 20
-SECONDS_MAX = 900
+ROOT: Final = Path(__file__).resolve().parents[2]
+SEEDS_FILE: Final = ROOT / "tests" / "simulation" / "seeds.txt"
+REPLAY_ONE_IN: Final = 10
+SECONDS_MAX: Final = 900
+SEEDS_A_PROCESS: Final = 5  # Codecs are compiled once a process.
+DERIVED_SEEDS: Final = 1_000_000_000
+ALL_CELLS_FROM: Final = 100
+"""A batch of so many seeds must hit every cell."""
+
+KINDS: Final = ("cluster", "node")
 
 
-def run_here(seed: int, trace_path: str | None) -> dict[str, Any]:
-    """Run one seed in this process."""
+def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
+    """Run one seed in this process: of whole clusters, or of one node."""
+    from kraft.testing.simulation.cluster import ClusterRun
     from kraft.testing.simulation.single_node import SingleNodeRun
 
-    outcome = SingleNodeRun(seed, trace_path).run()
+    run = ClusterRun(seed, trace_path) if kind == "cluster" else SingleNodeRun(seed, trace_path)
+    outcome = run.run()
     return {**dataclasses.asdict(outcome), "verdict": outcome.verdict}
 
 
-def run_elsewhere(seed: int, *, hash_seed: str, padding: int) -> dict[str, Any]:
-    """Run one seed in a process of its own; a crash of it counts as a violation."""
+def run_elsewhere(
+    seeds: Sequence[int], kind: str = "node", *, hash_seed: str = "0", padding: int = 0, tree: Path = ROOT, stop: bool = False
+) -> list[dict[str, Any]]:
+    """Run seeds in a process of their own; a crash of it counts as a violation of the one that it was at. With `stop` the first violation is the last seed."""
     with tempfile.TemporaryDirectory() as where:
-        environment = {
-            "PATH": os.environ.get("PATH", ""),
-            "PYTHONPATH": str(ROOT),
-            "PYTHONHASHSEED": hash_seed,
-            "PADDING": "x" * padding,
-        }
-        command = [sys.executable, "-m", "kraft._tools.simulate", "--one", str(seed)]
-        done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-40:]
-        return {"seed": seed, "verdict": "violation", "violations": ["the simulation itself failed:\n" + "\n".join(last)], "trace": "", "seconds": 0.0}
-    outcome: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return outcome
+        environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(tree), "PYTHONHASHSEED": hash_seed, "PADDING": "x" * padding}
+        command = [sys.executable, "-m", "kraft._tools.simulate", "--kind", kind, *(["--stop"] if stop else []), "--these", *map(str, seeds)]
+        try:
+            done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+            lines, errors, status = done.stdout.splitlines(), done.stderr, done.returncode
+        except subprocess.TimeoutExpired as late:
+            lines, errors, status = (late.stdout or b"").decode().splitlines(), f"no end within {SECONDS_MAX} s", 1
+    found: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
+    if status != 0 and len(found) < len(seeds):
+        last = "\n".join(errors.strip().splitlines()[-40:])
+        found.append({"seed": seeds[len(found)], "verdict": "violation", "violations": [f"the simulation itself failed:\n{last}"], "trace": "", "seconds": 0.0})
+        rest = [] if stop else seeds[len(found) :]
+        found += run_elsewhere(rest, kind, hash_seed=hash_seed, padding=padding, tree=tree) if rest else []
+    return found
 
 
-def replay_command(seed: int) -> str:
-    return f"python -m kraft._tools.simulate --one {seed} --trace /tmp/kraft-trace-{seed}"
+def replay_command(seed: int, kind: str) -> str:
+    return f"python -m kraft._tools.simulate --kind {kind} --one {seed} --trace /tmp/kraft-trace-{seed}"
 
 
-def outcomes(seeds: range, jobs: int) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Each seed's outcome, and the trace of its replay if it was chosen for one."""
+def kept_seeds() -> list[int]:
+    """Every seed that ever found a bug."""
+    lines = SEEDS_FILE.read_text(encoding="utf-8").splitlines() if SEEDS_FILE.exists() else []
+    return [int(line.split("#")[0]) for line in lines if line.split("#")[0].strip()]
 
-    def both(seed: int) -> tuple[dict[str, Any], str | None]:
-        first = run_elsewhere(seed, hash_seed="0", padding=0)
-        chosen = seed % REPLAY_ONE_IN == 0 or (len(seeds) < REPLAY_ONE_IN and seed == seeds[0])
-        return first, str(run_elsewhere(seed, hash_seed="4242", padding=3000)["trace"]) if chosen else None
+
+def commit() -> str:
+    """What is checked out, empty where that is no repository."""
+    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def standard_seeds(count: int) -> list[int]:
+    """Kept ones first, the others follow from the commit."""
+    kept = kept_seeds()[:count]
+    first = zlib.crc32(commit().encode()) % DERIVED_SEEDS
+    return kept + list(range(first, first + count - len(kept)))
+
+
+def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[str, Any], str | None]]:
+    """Each seed's outcome, and the trace of its replay if it was chosen for one: the first, and every tenth after it."""
+    groups = [seeds[start : start + SEEDS_A_PROCESS] for start in range(0, len(seeds), SEEDS_A_PROCESS)]
+    chosen = frozenset(seeds[::REPLAY_ONE_IN])
+
+    def both(group: Sequence[int]) -> list[tuple[dict[str, Any], str | None]]:
+        again = {seed: run_elsewhere([seed], kind, hash_seed="4242", padding=3000)[0]["trace"] for seed in group if seed in chosen}
+        return [(outcome, again.get(outcome["seed"])) for outcome in run_elsewhere(group, kind)]
 
     with ThreadPoolExecutor(jobs) as pool:
-        yield from pool.map(both, seeds)
+        for found in pool.map(both, groups):
+            yield from found
 
 
 def describe(outcome: dict[str, Any]) -> str:
-    counts = ", ".join(f"{key}={outcome[key]}" for key in ("acknowledged", "lives", "stops", "port_calls") if key in outcome)
+    counts = ", ".join(f"{key}={outcome[key]}" for key in ("acknowledged", "leader_changes", "lives", "operations", "port_calls") if key in outcome)
     return f"seed {outcome['seed']}: {outcome['verdict']} ({counts}, {outcome['seconds']:.1f} s simulated; {', '.join(outcome.get('faults', ()))})"
+
+
+class Summary:
+    """What a batch comes to."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.seeds = self.failed = self.invalid = self.replays = self.identical = 0
+        self.cells: set[tuple[str, str]] = set()
+
+    def add(self, outcome: dict[str, Any], replayed: str | None) -> Iterator[str]:
+        """Count it; yields what a person should read of it."""
+        self.seeds += 1
+        self.failed += outcome["verdict"] == "violation"
+        self.invalid += outcome["verdict"] == "invalid"
+        self.cells.update((fault, role) for fault, role in outcome.get("cells", ()))
+        yield describe(outcome)
+        if outcome["verdict"] != "ok":
+            yield from (f"  {finding}" for finding in outcome["violations"] or [outcome.get("invalid")])
+            yield f"  replay: {replay_command(outcome['seed'], self.kind)}"
+        if replayed is not None:
+            self.replays += 1
+            self.identical += replayed == outcome["trace"]
+            if replayed != outcome["trace"]:
+                yield f"  seed {outcome['seed']} gave another trace when replayed: {outcome['trace']} and {replayed}"
+
+    def missed_cells(self) -> list[str]:
+        """Cells of faults and roles that none of many seeds hit."""
+        from kraft.testing.simulation.faults import KINDS as FAULTS
+        from kraft.testing.simulation.observer import ROLES
+
+        if self.kind != "cluster" or self.seeds < ALL_CELLS_FROM:
+            return []
+        return [f"{fault} x {role}" for fault in FAULTS for role in ROLES if (fault, role) not in self.cells]
+
+    def line(self) -> str:
+        return f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, {self.identical}/{self.replays} replays identical"
+
+    @property
+    def is_green(self) -> bool:
+        return not (self.failed or self.invalid or self.identical < self.replays or self.missed_cells())
+
+
+def run_many(seeds: Sequence[int], kind: str, jobs: int) -> int:
+    """Run and judge, and end with the summary line."""
+    summary = Summary(kind)
+    for outcome, replayed in outcomes(seeds, kind, jobs):
+        for line in summary.add(outcome, replayed):
+            print(line, flush=True)
+    for cell in summary.missed_cells():
+        print(f"  no seed hit {cell}")
+    print(summary.line())
+    return 0 if summary.is_green else 1
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
+    parser.add_argument("--kind", choices=KINDS, default="cluster", help="whole clusters (the default), or one node")
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds to run")
-    parser.add_argument("--first", type=int, default=1, help="the first of them")
+    parser.add_argument("--first", type=int, help="run consecutive seeds from this one on, instead of the standard ones")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--these", type=int, nargs="+", help="run these seeds here and print a line of JSON for each")
+    parser.add_argument("--stop", action="store_true", help="with --these: end after the first violation")
     parser.add_argument("--one", type=int, help="run this seed here and print its outcome as JSON")
     parser.add_argument("--trace", help="with --one: write the trace as text to this file")
     arguments = parser.parse_args()
-    if arguments.one is not None:
-        print(json.dumps(run_here(arguments.one, arguments.trace)))
+    if arguments.one is not None or arguments.these:
+        for seed in arguments.these or [arguments.one]:
+            outcome = run_here(seed, arguments.trace, arguments.kind)
+            print(json.dumps(outcome), flush=True)
+            if arguments.stop and outcome["verdict"] == "violation":
+                break
         return 0
-    return run_many(range(arguments.first, arguments.first + arguments.seeds), arguments.jobs)
-
-
-def run_many(seeds: range, jobs: int) -> int:
-    """Run and judge, and end with the summary line."""
-    failed = invalid = replays = identical = 0
-    for outcome, replayed in outcomes(seeds, jobs):
-        failed += outcome["verdict"] == "violation"
-        invalid += outcome["verdict"] == "invalid"
-        print(describe(outcome), flush=True)
-        if outcome["verdict"] != "ok":
-            for finding in outcome["violations"] or [outcome.get("invalid")]:
-                print(f"  {finding}")
-            print(f"  replay: {replay_command(outcome['seed'])}")
-        if replayed is not None:
-            replays += 1
-            identical += replayed == outcome["trace"]
-            if replayed != outcome["trace"]:
-                print(f"  seed {outcome['seed']} gave another trace when replayed: {outcome['trace']} and {replayed}")
-    print(f"simulate: {len(seeds)} seeds, {failed} failed, {invalid} invalid, {identical}/{replays} replays identical")
-    return 1 if failed or identical < replays else 2 if invalid == len(seeds) else 0
+    first = arguments.first
+    seeds = standard_seeds(arguments.seeds) if first is None else list(range(first, first + arguments.seeds))
+    return run_many(seeds, arguments.kind, arguments.jobs)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft.common.ids import OffsetAndEpoch
+from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.peer_exchange import choose
@@ -36,6 +37,11 @@ class QuorumView:
     @property
     def is_leader(self) -> bool:
         return self._node.is_leader
+
+    @property
+    def election(self) -> ElectionState:
+        """Epoch, vote and leader as this node has decided; on its way to disk if it is new."""
+        return self._node.election
 
     @property
     def high_watermark(self) -> int:

@@ -113,6 +113,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
     "15 stale tail": [
         [send("a", 0, 2, 0, 1), poll(4, 0, "a:0", "a:1"), ListOffset(process="r", offset=1, epoch=1, **at(3))],
         [send("a", 0, 2, 0, 1), final("a:0", "a:1"), poll(3, 0, epoch=1, high_watermark=0)],
+        [send("a", 0, 2, 0, 1), final("a:0", "a:1"), ListOffset(process="r", offset=1, epoch=2, **at(3))],
     ],
     "16 regressing end": [
         [ListOffset(process="r", offset=5, epoch=1, **at(1)), ListOffset(process="q", offset=4, epoch=1, **at(3))],
@@ -178,6 +179,10 @@ PLANTED: dict[str, list[list[Operation]]] = {
     "W5 images": [[ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="y", began=2)]],
     "W6 replicas": [[content("1"), content("2", **{name: "z"})] for name in ("batches", "epochs", "producers")] + [[content("1"), content("2", end=4)]],
     "W7 rebuilt": [[Rebuilt(process="1", what="producers", live="p", rebuilt="q", began=99)]],
+    "W8 votes": [
+        [*(QuorumState(process="1", epoch=4, voted=1, began=began) for began in (1, 3)), QuorumState(process="1", life=1, began=4, **later)]
+        for later in ({"epoch": 4, "voted": 2}, {"epoch": 4}, {"epoch": 3})
+    ],
 }  # fmt: skip
 
 
@@ -212,6 +217,10 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
     "a lower high watermark under the next leader": lambda: [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=2, high_watermark=4)],
     "a reader that begins anew": lambda: [lost_answer("a", 0, 2, 0), poll(1, 0, "a:0", "a:1"), poll(3, 0, "a:0", repositioned=True)],
     "what was deleted": lambda: [send("a", 0, 2, 0, 1), DeleteRecords(process="d", before=1, **at(3)), final("a:1", start=1)],
+    "a vote that was lost on its way to disk": lambda: [
+        QuorumState(process="1", epoch=4, voted=1, began=1),
+        QuorumState(process="1", epoch=4, life=1, began=1.5),
+    ],
     "a commit of unknown fate that arrives late": lambda: [
         Commit(process="c", group="g", offset=1, **{**at(1), "outcome": "info"}),
         Commit(process="c", group="g", offset=2, **at(3)),

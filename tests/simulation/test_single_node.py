@@ -1,4 +1,4 @@
-"""A share of `make simulate`: production nodes under drawn faults keep what they promised, and a seed replays identically elsewhere."""
+"""A share of `make simulate` for one node: production nodes under drawn faults keep what they promised, and a seed replays identically elsewhere."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import os
 
 import pytest
 
-from kraft._tools.simulate import run_elsewhere, run_here
+from kraft._tools.simulate import replay_command, run_elsewhere, run_here
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
-SEEDS = range(1, 301 if SOAK else 5)
-REPLAYED = range(1, 301, 20) if SOAK else range(1, 2)
+SEEDS = range(1, 301 if SOAK else 4)
+REPLAYED = range(1, 301, 10) if SOAK else range(1, 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_node_keeps_its_promises(seed: int) -> None:
     outcome = run_here(seed, None)
-    assert outcome["violations"] == (), f"replay: python -m kraft._tools.simulate --one {seed} --trace /tmp/kraft-trace-{seed}"
+    assert outcome["violations"] == (), f"replay: {replay_command(seed, 'node')}"
     assert outcome["verdict"] == "ok", outcome["invalid"]
 
 
 @pytest.mark.parametrize("seed", REPLAYED)
 def test_a_seed_replays_identically_in_another_process(seed: int) -> None:
-    assert run_elsewhere(seed, hash_seed="99", padding=4000)["trace"] == run_here(seed, None)["trace"]
+    assert run_elsewhere([seed], hash_seed="99", padding=4000)[0]["trace"] == run_here(seed, None)["trace"]

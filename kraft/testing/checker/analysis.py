@@ -63,6 +63,11 @@ class PartitionHistory:
         return dict(sorted(found.items()))
 
     @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each value is known to be."""
+        return {value: offset for offset, values in self.versions.items() for value in values}
+
+    @cached_property
     def _offsets(self) -> list[int]:
         return list(self.versions)
 

@@ -44,6 +44,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "W5 images": white_box.images_agree,
     "W6 replicas": white_box.replicas_agree,
     "W7 rebuilt": white_box.rebuilt_states,
+    "W8 votes": white_box.votes_are_kept,
 }
 
 

@@ -220,6 +220,8 @@ class QuorumState(Operation):
     leader: int = -1
     is_leader: bool = False
     high_watermark: int = 0
+    voted: int = -1
+    """For whom it voted in this epoch; -1 for nobody, or where that is not known."""
 
 
 @dataclass(slots=True, kw_only=True)

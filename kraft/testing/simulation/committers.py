@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import trio
 
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
@@ -12,78 +12,98 @@ from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
 )
+from kraft.testing.checker.errors import is_definite
+from kraft.testing.checker.operations import Commit, Committed, Partition
 from kraft.testing.simulation.coordinators import find_coordinator
-from kraft.testing.simulation.history import Commits, History, Partition
-from kraft.testing.simulation.producers import TRY_AGAIN
-from kraft.testing.simulation.session import Refused, Session, Unanswered
+from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 COMMIT_VERSIONS = (2, 9)  # By topic name, as are the fetches.
-NO_OFFSET = -1
+NO_GENERATION = -1
 
 
 class Committer:
-    """Alone with its group and partition, so what it fetches is what it last committed, or something whose fate it never learned."""
+    """Alone with its group and partition: offsets only grow."""
 
-    def __init__(self, session: Session, history: History, group: str, partition: Partition) -> None:
+    def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition) -> None:
         self._session = session
-        self._history = history
-        self.commits = Commits(group, partition)
-        history.commits.append(self.commits)
+        self._recorder = recorder
+        self._group = group
+        self._place = place
         self._next = 0
         self.stopping = trio.Event()
 
     async def run(self) -> None:
         while not self.stopping.is_set():
-            await self._commit()
+            self._next += 1
+            if not await commit(self._session, self._recorder, self._group, self._place, self._next):
+                await find_coordinator(self._session, self._group)
+                await self._session.pause(0.5)
             if self._session.chance.random() < 0.5:
-                await self.verify()
-            await self._session.pause(0.2)
+                await committed(self._session, self._recorder, self._group, self._place)
+            await self._session.pause(0.6)
+        self._session.close()
 
-    async def _commit(self) -> None:
-        self._next += 1
-        topic, index = self.commits.partition
-        part = OffsetCommitRequestPartition(partition_index=index, committed_offset=self._next)
-        request = OffsetCommitRequest(group_id=self.commits.group, topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])])
-        try:
-            response = await self._session.call(request, *COMMIT_VERSIONS)
-        except Unanswered:
-            self.commits.unknown.append(self._next)
-            await self._session.pause(0.5)
-            return
-        code = response.topics[0].partitions[0].error_code
-        if code == ErrorCode.NONE:
-            self.commits.acknowledged = self._next
-            self.commits.acknowledgements += 1
-        elif code in TRY_AGAIN:
-            self.commits.unknown.append(self._next)
-            await find_coordinator(self._session, self.commits.group)
-            await self._session.pause(0.5)
-        else:
-            raise Refused("OffsetCommit", code)
 
-    async def verify(self) -> bool:
-        """Compare what the coordinator has with what it acknowledged; False if it does not answer."""
-        commits = self.commits
-        topic, index = commits.partition
-        old = OffsetFetchRequestTopic(name=topic, partition_indexes=[index])
-        new = OffsetFetchRequestTopics(name=topic, partition_indexes=[index])
-        by_group = self._session.chance.random() < 0.5
-        if by_group:
-            request, versions = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=commits.group, topics=[new])]), (8, 9)
-        else:
-            request, versions = OffsetFetchRequest(group_id=commits.group, topics=[old]), (1, 7)
-        try:
-            response = await self._session.call(request, *versions)
-        except Unanswered:
-            return False
-        answer = response.groups[0] if by_group else response
-        if answer.error_code in TRY_AGAIN or not answer.topics:
-            return False
-        found = answer.topics[0].partitions[0]
-        if found.error_code in TRY_AGAIN:
-            return False
-        if answer.error_code or found.error_code:
-            raise Refused("OffsetFetch", answer.error_code or found.error_code)
-        if found.committed_offset not in (commits.acknowledged if commits.acknowledged >= 0 else NO_OFFSET, *commits.unknown):
-            self._history.violation(f"{commits.group} committed {commits.acknowledged} of {topic}-{index} and is told {found.committed_offset}")
+async def commit(
+    session: Session,
+    recorder: Recorder,
+    group: str,
+    place: Partition,
+    offset: int,
+    *,
+    generation: int = NO_GENERATION,
+    member: str = "",
+    also: tuple[int, ...] = (),
+) -> bool:
+    """Whether the commit was acknowledged. `also` are error codes that a member may get."""
+    topic, index = place
+    made = recorder.add(
+        Commit(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group, offset=offset, generation=generation)
+    )
+    part = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+    request = OffsetCommitRequest(
+        group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])]
+    )
+    try:
+        response = await session.call(request, *COMMIT_VERSIONS)
+    except Unanswered:
+        made.ended = recorder.now()
+        return False
+    code = response.topics[0].partitions[0].error_code
+    if code == ErrorCode.NONE:
+        made.ok(recorder.now())
         return True
+    made.failed(recorder.now(), name_of(code), definite=is_definite(name_of(code)))
+    if code not in TRY_AGAIN and code not in also:
+        raise Refused("OffsetCommit", code)
+    return False
+
+
+async def committed(session: Session, recorder: Recorder, group: str, place: Partition) -> bool:
+    """Ask the coordinator what it has; False if it does not answer."""
+    topic, index = place
+    read = recorder.add(Committed(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group))
+    old = OffsetFetchRequestTopic(name=topic, partition_indexes=[index])
+    new = OffsetFetchRequestTopics(name=topic, partition_indexes=[index])
+    by_group = session.chance.random() < 0.5
+    if by_group:
+        request, versions = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[new])]), (8, 9)
+    else:
+        request, versions = OffsetFetchRequest(group_id=group, topics=[old]), (1, 7)
+    try:
+        response = await session.call(request, *versions)
+    except Unanswered:
+        read.ended = recorder.now()
+        return False
+    answer = response.groups[0] if by_group else response
+    read.ended = recorder.now()
+    code = answer.error_code or (answer.topics[0].partitions[0].error_code if answer.topics else ErrorCode.NOT_COORDINATOR)
+    if code != ErrorCode.NONE:
+        read.error = name_of(code)
+        if code not in TRY_AGAIN:
+            raise Refused("OffsetFetch", code)
+        return False
+    read.offset = answer.topics[0].partitions[0].committed_offset
+    read.ok(recorder.now())
+    return True

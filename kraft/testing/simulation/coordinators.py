@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
-from kraft.testing.simulation.producers import TRY_AGAIN
-from kraft.testing.simulation.session import Refused, Session, Unanswered
+from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 GROUP = 0
 
 
 async def find_coordinator(session: Session, group: str) -> bool:
-    """Whether the node named one; there is only one node that it can be."""
+    """Turn to the group's coordinator; False if nobody names one."""
     try:
         response = await session.call(FindCoordinatorRequest(key=group, key_type=GROUP), 0, 3)
     except Unanswered:
         return False
     if response.error_code not in (ErrorCode.NONE, ErrorCode.INVALID_REPLICATION_FACTOR, *TRY_AGAIN):
         raise Refused("FindCoordinator", response.error_code)
-    return bool(response.error_code == ErrorCode.NONE)
+    if response.error_code != ErrorCode.NONE:
+        return False
+    await session.aim_at_coordinator(response.host)
+    return True

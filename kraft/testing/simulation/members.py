@@ -1,4 +1,7 @@
-"""Members of one classic group in a simulated run: they join, get their share from a leader, stay a while, leave or vanish."""
+"""Members of one classic group in a simulated run: they join, get their share from a leader, stay a while, commit, leave or vanish.
+
+Some go on committing under a generation that is over, as a paused consumer does.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGro
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraft.testing.checker.operations import Assigned, Partition
+from kraft.testing.simulation.committers import commit, committed
 from kraft.testing.simulation.coordinators import find_coordinator
-from kraft.testing.simulation.history import History
-from kraft.testing.simulation.producers import TRY_AGAIN
-from kraft.testing.simulation.session import Refused, Session, Unanswered
+from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 SESSION_MS = 6_000
 REBALANCE_MS = 10_000
@@ -23,15 +27,20 @@ CONSUMER = "consumer"
 REJOIN = {
     *TRY_AGAIN, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID,
 }  # fmt: skip
+FENCED = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
+OFFSETS_EACH = 1_000_000  # So that every commit of the group has an offset of its own.
 
 
 class Member:
     """One consumer's place in the group, over and over again."""
 
-    def __init__(self, session: Session, history: History, group: str) -> None:
+    def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition, number: int) -> None:
         self._session = session
-        self._history = history
+        self._recorder = recorder
         self._group = group
+        self._place = place
+        self._next = number * OFFSETS_EACH
+        self._former: tuple[int, str] | None = None  # A generation that is over, and the member id in it.
         self._id = ""
         self._decisions = 0
         self.settled = trio.Event()  # Set by each generation in which it got its share.
@@ -57,10 +66,24 @@ class Member:
         for _ in range(chance.randint(1, 20)):
             await self._session.world.clock.sleep(HEARTBEAT_SECONDS)
             if self.stopping.is_set() or not await self._heartbeat(joined.generation_id):
+                self._former = (joined.generation_id, joined.member_id)
                 return
+            await self._commit(joined.generation_id)
         if chance.random() < 0.5:
             await self._leave()
         self._id = ""
+
+    async def _commit(self, generation: int) -> None:
+        """Under the present generation, or now and then under one that is over."""
+        chance = self._session.chance
+        self._next += 1
+        if self._former is not None and chance.random() < 0.3:
+            generation, member = self._former
+        else:
+            member = self._id
+        await commit(self._session, self._recorder, self._group, self._place, self._next, generation=generation, member=member, also=FENCED)
+        if chance.random() < 0.3:
+            await committed(self._session, self._recorder, self._group, self._place)
 
     async def _join(self) -> JoinGroupResponse | None:
         protocol = JoinGroupRequestProtocol(name=PROTOCOL, metadata=self._session.name.encode())
@@ -98,7 +121,10 @@ class Member:
             return False
         if response.error_code != ErrorCode.NONE:
             raise Refused("SyncGroup", response.error_code)
-        self._history.assigned(joined.generation_id, joined.leader, bytes(response.assignment).decode(), self._session.name)
+        share = Assigned(process=self._session.name, began=self._recorder.now(), group=self._group, generation=joined.generation_id, leader=joined.leader)
+        share.decision = bytes(response.assignment).decode()
+        share.ok(self._recorder.now())
+        self._recorder.add(share)
         return True
 
     async def _heartbeat(self, generation: int) -> bool:

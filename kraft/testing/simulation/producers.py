@@ -1,39 +1,39 @@
-"""Producers of a simulated run: unique values, plain or idempotent, one batch at a time."""
+"""Producers of a simulated run: unique values, plain or idempotent, one batch at a time; some bump their epoch and then speak once more under the old one."""
 
 from __future__ import annotations
 
 import trio
 
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.compression import ZSTD
 from kraft.protocol.records.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, RecordBatch
-from kraft.testing.simulation.history import FAILED, History, Partition, Send
-from kraft.testing.simulation.session import Refused, Session, Unanswered
+from kraft.testing.checker.errors import is_definite
+from kraft.testing.checker.operations import Partition, Send
+from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 PRODUCE_VERSIONS = (3, 12)  # By topic name; 13 knows only ids.
 BATCH_RECORDS_MAX = 5
-TRY_AGAIN = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE,
-}  # fmt: skip
 ZSTD_VERSION = 7  # Older clients do not know that codec (KIP-110).
-NOT_APPENDED = {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_ENOUGH_REPLICAS}
 IDENTITY_LOST = {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
+BUMP_RATE = 0.03
+KEYS = 8
+PAUSE_SECONDS_MAX = 0.5
 
 
 class Producer:
-    """Sends until told to stop; an idempotent one then still learns what became of its last batch."""
+    """Sends until told to stop; an idempotent one then still learns what became of its last batch. With `keyed` records have few different keys."""
 
-    def __init__(self, session: Session, history: History, partition: Partition, *, idempotent: bool, acks: int) -> None:
+    def __init__(self, session: Session, recorder: Recorder, place: Partition, *, idempotent: bool, acks: int, keyed: bool = False) -> None:
         self._session = session
-        self._history = history
-        self._partition = partition
+        self._recorder = recorder
+        self._place = place
         self._idempotent = idempotent
         self._acks = acks
+        self._keyed = keyed
         self._identity = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self._sequence = 0
         self._count = 0
@@ -44,7 +44,9 @@ class Producer:
             if self._idempotent and self._identity[0] == NO_PRODUCER_ID:
                 await self._new_identity()
             await self._send(self._session.chance.randint(1, BATCH_RECORDS_MAX))
-            await self._session.pause(0.05)
+            if self._idempotent and self._session.chance.random() < BUMP_RATE:
+                await self._bump()
+            await self._session.pause(PAUSE_SECONDS_MAX)
         self._session.close()
 
     async def _new_identity(self) -> None:
@@ -63,46 +65,74 @@ class Producer:
                 raise Refused("InitProducerId", response.error_code)
             await self._session.pause(0.5)
 
-    async def _send(self, count: int) -> None:
-        world = self._session.world
-        values = tuple(f"{self._session.name}:{number}" for number in range(self._count, self._count + count))
-        send = Send(self._session.name, self._partition, self._count, values, self._session.world.clock.now())
-        self._history.sends.append(send)
+    async def _bump(self) -> None:
+        """Begin a new epoch of our own, as clients do to start over (KIP-360); once it is taken, the old epoch is fenced."""
+        old, sequence = self._identity, self._sequence
+        self._identity, self._sequence = (old[0], old[1] + 1), 0
+        bumped = await self._send(1)
+        if bumped.outcome == "ok" and self._identity == (old[0], old[1] + 1):
+            await self._send(1, identity=old, sequence=self._session.chance.choice((0, sequence)))
+
+    async def _send(self, count: int, *, identity: tuple[int, int] | None = None, sequence: int = NO_SEQUENCE) -> Send:
+        """One batch to its end. `identity` makes it a zombie's, which has one try."""
+        values = [f"{self._session.name}:{number}" for number in range(self._count, self._count + count)]
         self._count += count
-        batch = self._batch(values, world.clock.wall_ms())
-        self._sequence += count
-        while not await self._attempt(send, batch):
+        zombie = identity is not None
+        producer_id, epoch = identity or self._identity
+        topic, partition = self._place
+        send = Send(
+            process=f"{self._session.name}{' as zombie' if zombie else ''}", began=self._recorder.now(), topic=topic, partition=partition, values=values,
+            acks=self._acks, attempts=0, producer_id=producer_id, producer_epoch=epoch, keys=self._keys(count) if self._keyed else None,
+        )  # fmt: skip
+        self._recorder.add(send)
+        if not zombie and self._idempotent:
+            sequence = self._sequence
+            self._sequence += count
+        batch = self._batch(send, sequence)
+        while not await self._attempt(send, batch, zombie=zombie) and not zombie:
             await self._session.pause(0.5)
-        send.ended = world.clock.now()
+        send.ended = self._recorder.now()
+        return send
 
-    def _batch(self, values: tuple[str, ...], now_ms: int) -> bytes:
-        records = [Record(number, now_ms, b"k", value.encode(), ()) for number, value in enumerate(values)]
+    def _keys(self, count: int) -> list[str]:
+        return [f"{self._session.name}/{self._session.chance.randrange(KEYS)}" for _ in range(count)]
+
+    def _batch(self, send: Send, sequence: int) -> bytes:
+        now_ms = self._session.world.clock.wall_ms()
+        keys = send.keys or ["k"] * len(send.values)
+        records = [Record(number, now_ms, key.encode(), value.encode(), ()) for number, (key, value) in enumerate(zip(keys, send.values, strict=True))]
         codec = self._session.chance.choice((0, 0, 1, 2, 3, 4))
-        producer_id, epoch = self._identity
-        sequence = self._sequence if self._idempotent else NO_SEQUENCE
-        return build_batch(records, codec=codec, base_sequence=sequence, producer_id=producer_id, producer_epoch=epoch)
+        return build_batch(records, codec=codec, base_sequence=sequence, producer_id=send.producer_id, producer_epoch=send.producer_epoch)
 
-    async def _attempt(self, send: Send, batch: bytes) -> bool:
+    async def _attempt(self, send: Send, batch: bytes, *, zombie: bool) -> bool:
         """Whether the send has ended, well or badly."""
-        topic, partition = self._partition
+        topic, partition = self._place
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
         low, high = PRODUCE_VERSIONS
         if RecordBatch(batch).codec == ZSTD:
             low = ZSTD_VERSION
+        try:
+            await self._session.aim(self._place)
+        except Unanswered:
+            return False
+        send.attempts += 1
         try:
             response = await self._session.call(ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), low, high)
         except Unanswered:
             return not self._idempotent
         answer = response.responses[0].partition_responses[0]
         if answer.error_code == ErrorCode.NONE:
-            self._history.acknowledge(send, answer.base_offset)
+            send.offset, send.outcome = answer.base_offset, "ok"
             return True
+        send.error = name_of(answer.error_code)
         if answer.error_code in IDENTITY_LOST and self._idempotent:
-            self._history.violation(f"{self._session.name} lost its producer id: {Refused('Produce', answer.error_code)}")
-            self._identity = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+            if not zombie:
+                self._recorder.unexpected(self._session.name, f"it lost its producer id: {Refused('Produce', answer.error_code)}")
+                self._identity = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+            send.outcome = "fail" if send.attempts == 1 else "info"
             return True
         if answer.error_code not in TRY_AGAIN:
             raise Refused(f"Produce to {topic}-{partition}", answer.error_code)
-        if not self._idempotent and answer.error_code in NOT_APPENDED:
-            send.outcome = FAILED
+        if not self._idempotent and is_definite(send.error):
+            send.outcome = "fail"
         return not self._idempotent

@@ -1,85 +1,148 @@
-"""Readers of a simulated run: some follow the end of a partition, and in the end one reads everything."""
+"""Readers of a simulated run: some follow the end of a partition and ask where it ends, and in the end one reads everything."""
 
 from __future__ import annotations
 
 import trio
 
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.records.record_batch import batches
-from kraft.testing.simulation.history import History, Partition
-from kraft.testing.simulation.producers import TRY_AGAIN
-from kraft.testing.simulation.session import Refused, Session, Unanswered
+from kraft.testing.checker.operations import OK, FinalRead, ListOffset, Partition, Poll
+from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 FETCH_VERSIONS = (4, 12)  # By topic name.
+EPOCH_IN_FETCH = 9
+EPOCH_IN_LIST_OFFSETS = 4
 LATEST = -1
-PASSING = TRY_AGAIN | {ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.OFFSET_OUT_OF_RANGE}
+EARLIEST = -2
+PASSING = TRY_AGAIN | {ErrorCode.OFFSET_OUT_OF_RANGE}
+ASK_RATE = 0.2
+REWIND_RATE = 0.01
 
 
-async def follow(session: Session, history: History, partition: Partition, stopping: trio.Event) -> None:
-    """Read on and on, noting what is seen. Offsets have no gaps: nothing here is compacted or transactional."""
-    position = 0
-    while not stopping.is_set():
-        for offset, value in await fetch(session, partition, position):
-            if offset != position:
-                history.violation(f"{session.name} expected offset {position} of {partition[0]}-{partition[1]} and got {offset}")
-            history.saw(partition, offset, value, session.name)
-            position = offset + 1
-        await session.pause(0.1)
-    session.close()
+class Reader:
+    """Owns its position in one partition."""
 
+    def __init__(self, session: Session, recorder: Recorder, place: Partition) -> None:
+        self._session = session
+        self._recorder = recorder
+        self._place = place
+        self._position = 0
+        self._moved = True
+        self._keys: list[str] = []
+        """Of what `poll` read, from the beginning: only a final read looks at them."""
+        self.stopping = trio.Event()
 
-async def read_all(session: Session, partition: Partition) -> dict[int, str]:
-    """The whole partition up to its present end."""
-    end = await end_offset(session, partition)
-    found: dict[int, str] = {}
-    position = 0
-    while position < end:
-        for offset, value in await fetch(session, partition, position):
-            found[offset] = value
-            position = offset + 1
-    return found
+    async def run(self) -> None:
+        """Read on and on, now and then asking for the end, now and then going back."""
+        chance = self._session.chance
+        while not self.stopping.is_set():
+            await self.poll()
+            if chance.random() < ASK_RATE:
+                await self.ask("latest" if chance.random() < 0.7 else "earliest")
+            if chance.random() < REWIND_RATE:
+                self._position, self._moved = max(0, self._position - chance.randint(1, 50)), True
+            await self._session.pause(0.5)
+        self._session.close()
 
-
-async def fetch(session: Session, partition: Partition, position: int) -> list[tuple[int, str]]:
-    """Records from `position` on; none when there are none yet, or the node does not answer well."""
-    topic, index = partition
-    size = session.chance.choice((1, 1000, 1 << 20))
-    wanted = FetchPartition(partition=index, fetch_offset=position, partition_max_bytes=size)
-    request = FetchRequest(max_wait_ms=200, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[FetchTopic(topic=topic, partitions=[wanted])])
-    try:
-        response = await session.call(request, *FETCH_VERSIONS)
-    except Unanswered:
-        await session.pause(0.5)
-        return []
-    answer = response.responses[0].partitions[0]
-    if answer.error_code in PASSING:
-        await session.pause(0.5)
-        return []
-    if answer.error_code != ErrorCode.NONE:
-        raise Refused(f"Fetch of {topic}-{index} at {position}", answer.error_code)
-    found = []
-    for batch in batches(answer.records or b"", partial_tail=True):
-        batch.verify_crc()
-        found += [(record.offset, bytes(record.value or b"").decode()) for record in batch.records() if record.offset >= position]
-    return found
-
-
-async def end_offset(session: Session, partition: Partition) -> int:
-    """The partition's end, as soon as the node tells it."""
-    topic, index = partition
-    wanted = ListOffsetsPartition(partition_index=index, timestamp=LATEST)
-    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-    while True:
+    async def poll(self) -> list[tuple[int, str, int]]:
+        """One Fetch. Nothing when there is nothing yet, or the node does not answer well."""
+        topic, index = self._place
+        poll = Poll(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, position=self._position)
+        poll.repositioned = self._moved
         try:
-            response = await session.call(request, 1, 9)
+            epoch = await self._session.aim(self._place)
+            poll.began = self._recorder.now()
+            self._recorder.add(poll)
+            low, high = (EPOCH_IN_FETCH, FETCH_VERSIONS[1]) if epoch >= 0 else FETCH_VERSIONS
+            wanted = FetchPartition(
+                partition=index, fetch_offset=self._position, partition_max_bytes=self._session.chance.choice((1, 1000, 1 << 20)), current_leader_epoch=epoch
+            )
+            topics = [FetchTopic(topic=topic, partitions=[wanted])]
+            response = await self._session.call(FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=topics), low, high)
         except Unanswered:
-            await session.pause(0.5)
-            continue
+            poll.ended = self._recorder.now()
+            await self._session.pause(0.5)
+            return []
+        answer = response.responses[0].partitions[0]
+        poll.ended = self._recorder.now()
+        if answer.error_code != ErrorCode.NONE:
+            poll.error = name_of(answer.error_code)
+            await self._look_after(answer.error_code)
+            return []
+        self._take(poll, answer, epoch)
+        return poll.records
+
+    def _take(self, poll: Poll, answer: object, epoch: int) -> None:
+        poll.outcome, poll.epoch = OK, epoch
+        poll.high_watermark, poll.log_start = answer.high_watermark, answer.log_start_offset  # type: ignore[attr-defined]
+        for batch in batches(answer.records or b"", partial_tail=True):  # type: ignore[attr-defined]
+            batch.verify_crc()
+            for record in batch.records():
+                if record.offset >= self._position:
+                    poll.records.append((record.offset, bytes(record.value or b"").decode(), batch.partition_leader_epoch))
+                    self._keys.append(bytes(record.key or b"").decode())
+        self._moved = False
+        if poll.records:
+            self._position = poll.records[-1][0] + 1
+
+    async def _look_after(self, code: int) -> None:
+        if code not in PASSING:
+            raise Refused(f"Fetch of {self._place[0]}-{self._place[1]} at {self._position}", code)
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            start = await self.ask("earliest")
+            if start is not None and start > self._position:
+                self._position, self._moved = start, True
+        await self._session.pause(0.5)
+
+    async def ask(self, kind: str) -> int | None:
+        """Where the partition begins or ends; None if nobody tells."""
+        topic, index = self._place
+        asked = ListOffset(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, kind=kind)
+        try:
+            epoch = await self._session.aim(self._place)
+            asked.began = self._recorder.now()
+            self._recorder.add(asked)
+            wanted = ListOffsetsPartition(partition_index=index, timestamp=LATEST if kind == "latest" else EARLIEST, current_leader_epoch=epoch)
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+            response = await self._session.call(request, EPOCH_IN_LIST_OFFSETS if epoch >= 0 else 1, 9)
+        except Unanswered:
+            asked.ended = self._recorder.now()
+            return None
         answer = response.topics[0].partitions[0]
+        asked.ended = self._recorder.now()
         if answer.error_code == ErrorCode.NONE:
+            asked.outcome, asked.offset, asked.epoch = OK, answer.offset, epoch
             return int(answer.offset)
+        asked.error = name_of(answer.error_code)
         if answer.error_code not in PASSING:
             raise Refused(f"ListOffsets of {topic}-{index}", answer.error_code)
-        await session.pause(0.5)
+        return None
+
+    async def read_all(self, *, compacted: bool = False) -> FinalRead:
+        """The whole partition, from its start up to its present end, as soon as the nodes let us."""
+        start = end = None
+        while start is None or end is None:
+            start = await self.ask("earliest") if start is None else start
+            end = await self.ask("latest") if end is None else end
+            if start is None or end is None:
+                await self._session.pause(0.3)
+        topic, index = self._place
+        final = FinalRead(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, start=start, end=end, compacted=compacted)
+        self._position, self._moved = start, True
+        self._keys.clear()
+        while self._position < end:
+            before = self._position
+            final.records += await self.poll()
+            if compacted and self._position == before:
+                self._position += await self._past_a_gap(end)
+        final.keys = self._keys if compacted else None
+        final.ok(self._recorder.now())
+        return self._recorder.add(final)
+
+    async def _past_a_gap(self, end: int) -> int:
+        """The tail of a compacted log may hold no record at all."""
+        await self._session.pause(0.1)
+        return 1 if self._position < end else 0

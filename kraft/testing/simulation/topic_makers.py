@@ -1,107 +1,144 @@
-"""Somebody who makes, grows and deletes topics in a simulated run."""
+"""Somebody who makes, grows, configures and deletes topics in a simulated run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import trio
 
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
-from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
+from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest
-from kraft.testing.simulation.history import ACKNOWLEDGED, UNKNOWN, History, TopicLife
-from kraft.testing.simulation.producers import TRY_AGAIN
-from kraft.testing.simulation.session import Refused, Session, Unanswered
+from kraft.testing.checker.operations import FAIL, INFO, OK, TopicChange, TopicSeen
+from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
-PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR}  # No broker is unfenced yet.
+PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REQUEST}  # No broker is unfenced yet; or the topic is not there (any more).
+TOPIC = 2
+SET = 0
+CONFIG_KEY = "max.message.bytes"
+CONFIG_LEAST = 1_000_000
 
 
-async def create_topic(session: Session, name: str, partitions: int) -> str:
-    """Acknowledged or unknown; a topic that is there already was made by an earlier try."""
-    request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)], timeout_ms=5000)
+async def create_topic(session: Session, name: str, partitions: int, replicas: int, configs: Mapping[str, str]) -> str:
+    """OK, FAIL or INFO; a topic that is there already was made by an earlier try."""
+    settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replicas, configs=settings)
     try:
-        response = await session.call(request, 2, 7)
+        response = await session.call(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 2, 7)
     except Unanswered:
-        return UNKNOWN
+        return INFO
     code = response.topics[0].error_code
     if code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-        return ACKNOWLEDGED
+        return OK
     if code not in PASSING:
         raise Refused(f"CreateTopics {name}", code)
-    return UNKNOWN
+    return INFO
 
 
 class TopicMaker:
-    """One topic after the other, each made until that succeeds, perhaps grown, perhaps deleted."""
+    """One topic after the other, each made until that succeeds, perhaps configured, perhaps grown, perhaps deleted."""
 
-    def __init__(self, session: Session, history: History) -> None:
+    def __init__(self, session: Session, recorder: Recorder, replicas: int) -> None:
         self._session = session
-        self._history = history
+        self._recorder = recorder
+        self._replicas = replicas
         self.stopping = trio.Event()
 
     async def run(self) -> None:
         number = 0
         while not self.stopping.is_set():
             number += 1
-            topic = TopicLife(f"extra-{number}")
-            self._history.topics.append(topic)
-            await self._live(topic)
+            await self._live(f"extra-{number}")
             await self._session.pause(2.0)
+        self._session.close()
 
-    async def _live(self, topic: TopicLife) -> None:
+    def _change(self, topic: str, partitions: int = 0, config: dict[str, str] | None = None) -> TopicChange:
+        return self._recorder.add(TopicChange(process=self._session.name, began=self._recorder.now(), topic=topic, partitions=partitions, config=config or {}))
+
+    async def _live(self, topic: str) -> None:
         chance = self._session.chance
         count = chance.randint(1, 3)
-        while topic.created != ACKNOWLEDGED and not self.stopping.is_set():
-            topic.created = await create_topic(self._session, topic.name, count)
-            topic.creation_unanswered |= topic.created == UNKNOWN
+        made = self._change(topic, count)
+        while made.outcome != OK and not self.stopping.is_set():
+            if await create_topic(self._session, topic, count, self._replicas, {}) == OK:
+                made.ok(self._recorder.now())
             await self._session.pause(0.3)
-        if topic.created != ACKNOWLEDGED:
+        if made.outcome != OK:
             return
-        topic.partitions_least = count
+        for number in range(chance.randint(0, 2)):
+            await self._configure(topic, CONFIG_LEAST + number)
         if chance.random() < 0.5:
             await self._grow(topic, count + chance.randint(1, 3))
         if chance.random() < 0.5:
             await self._delete(topic)
 
-    async def _grow(self, topic: TopicLife, count: int) -> None:
-        request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=topic.name, count=count, assignments=None)], timeout_ms=5000)
+    def _settle(self, change: TopicChange, what: str, code: int, done: tuple[int, ...] = (ErrorCode.NONE,)) -> None:
+        change.ended = self._recorder.now()
+        if code in done:
+            change.outcome = OK
+            return
+        change.error = name_of(code)
+        if code not in PASSING:
+            change.outcome = FAIL
+            raise Refused(f"{what} {change.topic}", code)
+
+    async def _configure(self, topic: str, value: int) -> None:
+        change = self._change(topic, config={CONFIG_KEY: str(value)})
+        setting = AlterableConfig(name=CONFIG_KEY, config_operation=SET, value=str(value))
+        request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[setting])])
+        try:
+            response = await self._session.call(request, 0, 1)
+        except Unanswered:
+            return
+        self._settle(change, "IncrementalAlterConfigs", response.responses[0].error_code)
+
+    async def _grow(self, topic: str, count: int) -> None:
+        change = self._change(topic, count)
+        request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=5000)
         try:
             response = await self._session.call(request, 0, 3)
         except Unanswered:
             return
-        code = response.results[0].error_code
-        if code == ErrorCode.NONE:
-            topic.partitions_least = count
-        elif code not in PASSING:
-            raise Refused(f"CreatePartitions {topic.name}", code)
+        self._settle(change, "CreatePartitions", response.results[0].error_code)
 
-    async def _delete(self, topic: TopicLife) -> None:
-        topic.deleted = UNKNOWN
+    async def _delete(self, topic: str) -> None:
+        change = self._change(topic)
         by_state = self._session.chance.random() < 0.5
-        names = {"topics": [DeleteTopicState(name=topic.name)]} if by_state else {"topic_names": [topic.name]}
+        names = {"topics": [DeleteTopicState(name=topic)]} if by_state else {"topic_names": [topic]}
         request = DeleteTopicsRequest(timeout_ms=5000, **names)
         try:
             response = await self._session.call(request, *((6, 6) if by_state else (1, 5)))
         except Unanswered:
             return
-        code = response.responses[0].error_code
-        if code in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            topic.deleted = ACKNOWLEDGED
-        elif code not in PASSING:
-            raise Refused(f"DeleteTopics {topic.name}", code)
+        self._settle(change, "DeleteTopics", response.responses[0].error_code, (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
 
-async def check_topics(session: Session, history: History) -> None:
-    """After healing: what was made is there with the partitions it was given, what was deleted is not."""
+async def see_topics(session: Session, recorder: Recorder) -> None:
+    """After healing: write down what topics are, and how they are configured."""
+    response = await _insist(session, MetadataRequest(topics=None), 1, 12)
+    there = {topic.name: len(topic.partitions) for topic in response.topics}
+    changed = {change.topic: change for change in recorder.history.of(TopicChange)}
+    configs: dict[str, dict[str, str]] = {}
+    present = [topic for topic in changed if topic in there]
+    if present:
+        resources = [DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[CONFIG_KEY]) for topic in present]
+        described = await _insist(session, DescribeConfigsRequest(resources=resources), 1, 4)
+        configs = {result.resource_name: {each.name: each.value for each in result.configs} for result in described.results}
+    for topic in changed:
+        seen = TopicSeen(process=session.name, began=recorder.now(), topic=topic, partitions=there.get(topic, 0), config=configs.get(topic, {}))
+        seen.ok(recorder.now())
+        recorder.add(seen)
+
+
+async def _insist(session: Session, request: Any, low: int, high: int) -> Any:
     while True:
         try:
-            response = await session.call(MetadataRequest(topics=None), 1, 12)
-            break
+            return await session.call(request, low, high)
         except Unanswered:
             await session.pause(0.5)
-    there = {topic.name: len(topic.partitions) for topic in response.topics}
-    for topic in history.topics:
-        if topic.created == ACKNOWLEDGED and topic.deleted is None and there.get(topic.name, 0) < topic.partitions_least:
-            history.violation(f"topic {topic.name} was given {topic.partitions_least} partitions and has {there.get(topic.name, 0)}")
-        if topic.deleted == ACKNOWLEDGED and topic.name in there and not topic.creation_unanswered:
-            history.violation(f"topic {topic.name} was deleted and is there")

@@ -45,6 +45,7 @@ class Disk:
         self.write_back_rate = WRITE_BACK_RATE
         self.cold_rate = 0.0  # How often a residency probe says that a read would wait.
         self.faults: list[Fault] = []
+        self.bites = {"fault": 0, "full": 0, "slow": 0}  # How often each kind of fault did something.
         self.journal = Journal()
         self.root = self.new_directory()
         self.locks: dict[Inode, Node] = {}
@@ -62,9 +63,12 @@ class Disk:
         """Count the call's time, and raise the OSError that a fault wants it to."""
         mean = SYNC_SECONDS_MEAN if operation.startswith("sync") else CALL_SECONDS_MEAN
         self._busy += self._random.expovariate(1 / mean) * self.slowness
+        if self.slowness > 1.0:
+            self.bites["slow"] += 1
         for fault in self.faults:
             if fault.operation == operation and fault.within in path and fault.times > 0:
                 fault.times -= 1
+                self.bites["fault"] += 1
                 raise OSError(fault.error, os.strerror(fault.error), path)
 
     def is_cold(self) -> bool:
@@ -83,6 +87,7 @@ class Disk:
         growth = max(0, position + len(data) - len(inode.content))
         if growth > self.free():
             data = data[: len(data) - (growth - self.free())]
+            self.bites["full"] += 1
             if not data:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         before = len(inode.content)
@@ -96,6 +101,7 @@ class Disk:
     def truncate(self, inode: Inode, size: int, modified_ms: int) -> None:
         growth = size - len(inode.content)
         if growth > self.free():
+            self.bites["full"] += 1
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.used += growth
         inode.truncate(size)

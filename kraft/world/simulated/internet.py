@@ -85,6 +85,10 @@ class Internet:
         self.time = time
         self.chance = chance
         self.faults = NetworkFaults()
+        self.host_faults: dict[str, NetworkFaults] = {}
+        """By name of a host: what holds for every packet that it sends or gets, instead of `faults`."""
+        self.bites = {"cut": 0, "stall": 0, "reset": 0, "forgotten": 0}
+        """How often each kind of fault did something."""
         self._hosts: dict[str, Host] = {}
         self._cuts: dict[tuple[str, str], None] = {}
         self._connections = 0
@@ -132,25 +136,37 @@ class Internet:
         """Whether a packet that leaves `source` now reaches `target`."""
         if source is target:
             return True
-        return source.powered and target.powered and (source.name, target.name) not in self._cuts
+        if (source.name, target.name) in self._cuts:
+            self.bites["cut"] += 1
+            return False
+        return source.powered and target.powered
+
+    def faults_between(self, source: Host, target: Host) -> NetworkFaults:
+        own = self.host_faults
+        return (own.get(source.name) or own.get(target.name) or self.faults) if own else self.faults
 
     def latency(self, source: Host, target: Host) -> float:
-        faults = self.faults
+        faults = self.faults_between(source, target)
         drawn = faults.latency_min + self.chance.expovariate(1.0) * faults.latency_mean
         if source is target:
             return drawn / 4
         if faults.stall_rate and self.chance.random() < faults.stall_rate:
+            self.bites["stall"] += 1
             drawn += RETRY_SECONDS
         return drawn
 
     def later(self, source: Host, target: Host, action: Callable[[], object]) -> None:
         self.time.call_after(self.latency(source, target), action)
 
-    def splits(self) -> bool:
-        return self.chance.random() < self.faults.split_rate
+    def splits(self, source: Host, target: Host) -> bool:
+        return self.chance.random() < self.faults_between(source, target).split_rate
 
-    def resets(self) -> bool:
-        return self.faults.reset_rate > 0 and self.chance.random() < self.faults.reset_rate
+    def resets(self, source: Host, target: Host) -> bool:
+        rate = self.faults_between(source, target).reset_rate
+        if rate > 0 and self.chance.random() < rate:
+            self.bites["reset"] += 1
+            return True
+        return False
 
 
 def failure(number: int) -> OSError:

@@ -30,7 +30,7 @@ class Node:
 
     __slots__ = (
         "_countdown", "_deferred", "_on_death", "_parked", "_planned_power_loss",
-        "alive", "incarnation", "name", "paused", "power_lost", "time", "trace",
+        "alive", "delayed", "incarnation", "name", "paused", "power_lost", "time", "trace",
     )  # fmt: skip
 
     def __init__(self, name: str, incarnation: int, time: VirtualTime, trace: Trace) -> None:
@@ -40,6 +40,7 @@ class Node:
         self.trace = trace
         self.alive = True
         self.paused = False
+        self.delayed = 0  # What would have woken the node at once, had it not been paused.
         self.power_lost = False  # How it died: with its machine, or only its process.
         self._countdown: float = math.inf  # Port calls left until a planned death.
         self._planned_power_loss = False
@@ -101,6 +102,7 @@ class Node:
         if not self.alive:
             return
         if self.paused:
+            self.delayed += 1
             self._deferred.append(action)
         else:
             action()

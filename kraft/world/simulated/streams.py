@@ -45,6 +45,7 @@ class Pipe:
         arrival = max(self._last_arrival, internet.time.now + internet.latency(self.source, self.target))
         self._last_arrival = arrival
         if self.forgotten:
+            internet.bites["forgotten"] += 1
             return
         self._packets.append((arrival, packet))
         if len(self._packets) == 1:
@@ -125,7 +126,7 @@ class SimulatedStream:
         if not unread:
             return 0 if self.incoming.ended or not len(buffer) else None
         count = min(len(buffer), len(unread))
-        if count > 1 and self._internet.splits():
+        if count > 1 and self._internet.splits(self.incoming.source, self._home):
             count = self._internet.chance.randint(1, count)
         data = bytes(unread[:count])
         buffer[:count] = data
@@ -145,12 +146,12 @@ class SimulatedStream:
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         self._enter("send", *digest_of(buffers))
-        if self._internet.resets():
+        if self._internet.resets(self._home, self.outgoing.target):
             self.reset()
             self._check()
         data = b"".join(buffers)
         count = min(len(data), self.outgoing.window)
-        if count > 1 and self._internet.splits():
+        if count > 1 and self._internet.splits(self._home, self.outgoing.target):
             count = self._internet.chance.randint(1, count)
         if count:
             self.outgoing.window -= count

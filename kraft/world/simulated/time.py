@@ -31,8 +31,9 @@ class Event:
 class VirtualTime(trio.abc.Clock):
     """Trio's clock for one simulation. `now` is universal time, in seconds since the simulation began."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn_seconds: float = TURN_SECONDS) -> None:
         self.now = 0.0
+        self._turn_seconds = turn_seconds
         self._heap: list[tuple[float, int, Event]] = []  # The sequence number decides between equal times.
         self._sequence = 0
         self._cancelled = 0
@@ -77,7 +78,7 @@ class VirtualTime(trio.abc.Clock):
 
     def current_time(self) -> float:
         """Trio's question at every turn of its loop: what is due happens here."""
-        self.now += TURN_SECONDS
+        self.now += self._turn_seconds
         while self._heap and self._heap[0][0] <= self.now:
             _, _, event = heapq.heappop(self._heap)
             action, event.action = event.action, None

@@ -12,15 +12,19 @@ LATEST = "latest"
 
 
 def stale_tails(analysis: Analysis) -> Iterator[str]:
-    """15: a leader that acknowledged a record tells no earlier end afterwards, under the same leader epoch."""
+    """15: a leader that acknowledged a record tells no earlier end afterwards, under the same leader epoch; nor does, to ListOffsets, any later leader.
+
+    The high watermark of a Fetch may be lower under a new leader, which has yet to learn how far its log is committed (KIP-207 spares ListOffsets that).
+    """
     tails: dict[tuple[Partition, int], list[tuple[float, int]]] = {}
     for place, partition in analysis.partitions.items():
         for send in partition.acknowledged:
             epoch = partition.epochs.get(send.values[0], -1)
             if send.ended is not None and send.attempts == 1 and send.acks == -1 and epoch >= 0:
                 tails.setdefault((place, epoch), []).append((send.ended, _end(send)))
-    for place, epoch, began, end, who in _told_ends(analysis):
-        owed = max((least for ended, least in tails.get((place, epoch), ()) if ended < began), default=-1)
+    for place, epochs, began, end, who in _told_ends(analysis):
+        epoch = epochs[-1]
+        owed = max((least for each in epochs for ended, least in tails.get((place, each), ()) if ended < began), default=-1)
         if end < owed:
             yield f"{who} is told at {began:.3f} that {place[0]}-{place[1]} ends at {end}, in leader epoch {epoch}; acknowledged was up to {owed}"
 
@@ -29,13 +33,14 @@ def _end(send: Send) -> int:
     return send.offset + len(send.values)
 
 
-def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, int, float, int, str]]:
+def _told_ends(analysis: Analysis) -> Iterator[tuple[Partition, range, float, int, str]]:
+    """Partition, leader epochs whose acknowledgements count, begin, end told, who."""
     for asked in analysis.history.of(ListOffset):
         if asked.outcome == OK and asked.kind == LATEST and asked.epoch >= 0:
-            yield asked.place, asked.epoch, asked.began, asked.offset, asked.process
+            yield asked.place, range(asked.epoch + 1), asked.began, asked.offset, asked.process
     for poll in analysis.history.of(Poll):
         if poll.outcome == OK and poll.epoch >= 0 and poll.high_watermark >= 0:
-            yield poll.place, poll.epoch, poll.began, poll.high_watermark, poll.process
+            yield poll.place, range(poll.epoch, poll.epoch + 1), poll.began, poll.high_watermark, poll.process
 
 
 def regressing_ends(analysis: Analysis) -> Iterator[str]:

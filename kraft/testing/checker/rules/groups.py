@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from kraft.testing.checker.analysis import Analysis
-from kraft.testing.checker.operations import OK, Assigned, Commit, Committed, Partition, Send
+from kraft.testing.checker.operations import OK, Assigned, Commit, Committed, Partition
 
 Register = tuple[str, Partition]
 NONE = -1
@@ -90,12 +90,9 @@ def zombie_producers(analysis: Analysis) -> Iterator[str]:
         for send in partition.acknowledged:
             if send.producer_id >= 0 and send.ended is not None:
                 newest.setdefault(send.producer_id, []).append((send.ended, send.producer_epoch))
-        for send in partition.acknowledged:
+        for send in partition.sends:
+            if send.values[0] not in partition.places:
+                continue
             epoch = max((epoch for ended, epoch in newest.get(send.producer_id, ()) if ended < send.began), default=-1)
-            if epoch > send.producer_epoch and _is_one_attempt(send):
+            if epoch > send.producer_epoch:
                 yield f"{send.values[0]} of producer {send.producer_id} epoch {send.producer_epoch} is taken by {partition.name} after its epoch {epoch}"
-
-
-def _is_one_attempt(send: Send) -> bool:
-    """An acknowledgement of a repeated batch may be of its first attempt, made before."""
-    return send.attempts == 1

@@ -63,11 +63,7 @@ def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
 def _offset_of(partition: PartitionHistory, send: Send) -> int | None:
     if send.outcome == OK and send.offset >= 0:
         return send.offset
-    return _places(partition).get(send.values[0])
-
-
-def _places(partition: PartitionHistory) -> dict[str, int]:
-    return {value: offset for offset, value in partition.final_log.items()} if partition.final_log else {}
+    return partition.places.get(send.values[0])
 
 
 def real_time_inversions(analysis: Analysis) -> Iterator[str]:

@@ -8,6 +8,9 @@ from typing import Any
 from kraft.testing.checker.analysis import Analysis
 from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
 
+NOBODY = -1
+SETTLED_SECONDS = 1.0
+
 
 def one_leader_an_epoch(analysis: Analysis) -> Iterator[str]:
     """W1: no two nodes lead one partition, or the quorum, in one epoch."""
@@ -42,6 +45,28 @@ def nothing_falls(analysis: Analysis) -> Iterator[str]:
         quorums[(quorum.process, quorum.life)] = quorum
         if known is not None and (quorum.epoch < known.epoch or quorum.high_watermark < known.high_watermark):
             yield f"the quorum as {quorum.process} sees it falls from {known.epoch, known.high_watermark} to {quorum.epoch, quorum.high_watermark}"
+
+
+def votes_are_kept(analysis: Analysis) -> Iterator[str]:
+    """W8: through all its lives, a node's epoch does not fall, and in one epoch it votes for one candidate and does not forget that.
+
+    What it has had for a second is on its disk; a newer state may be lost with the process, before anybody was told of it.
+    """
+    settled: dict[str, QuorumState] = {}
+    since: dict[str, QuorumState] = {}
+    for state in analysis.history.of(QuorumState):
+        first = since.get(state.process)
+        if first is None or (first.life, first.epoch, first.voted) != (state.life, state.epoch, state.voted):
+            since[state.process] = state
+        elif state.began - first.began >= SETTLED_SECONDS:
+            settled[state.process] = state
+        before = settled.get(state.process)
+        if before is None:
+            continue
+        if state.epoch < before.epoch:
+            yield f"{state.process} was in quorum epoch {before.epoch}, and in {state.epoch} at {state.began:.3f}"
+        elif state.epoch == before.epoch and before.voted != NOBODY and state.voted != before.voted:
+            yield f"{state.process} voted for {before.voted} in epoch {state.epoch}, and has {state.voted} at {state.began:.3f}"
 
 
 def high_watermark_covered(analysis: Analysis) -> Iterator[str]:

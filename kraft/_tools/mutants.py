@@ -1,0 +1,190 @@
+"""`make mutants`: prove that the simulation bites.
+
+Each patch in tests/mutants is a one-line defect, modelled on a mistake that somebody made once. It is applied to a copy of the tree, never to the product; a
+marker beside its line tells whether that line ran. Then standard seeds run until one of them shows a violation that the unchanged tree does not show with the
+same seed. A mutant that is not reached, or not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
+
+The last line says how many were caught, and how many seeds that took in the median.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from kraft._tools.simulate import ROOT, run_elsewhere, standard_seeds
+
+PATCHES: Final = ROOT / "tests" / "mutants"
+PACKAGES: Final = ("kraft", "api")
+SEEDS_MAX: Final = 60
+SEEDS_AT_ONCE: Final = 5
+MARKER: Final = "kraft_mutant_reached"
+MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
+HUNK: Final = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)")
+
+
+class Mutant(NamedTuple):
+    """A patch: what it changes, and what the defect is."""
+
+    name: str
+    why: str
+    path: str
+    line: int
+    patch: Path
+
+
+class Verdict(NamedTuple):
+    """`seeds` is how many it took; `finding` what the first of them showed, empty if none did."""
+
+    mutant: Mutant
+    reached: bool
+    seeds: int
+    finding: str
+
+    @property
+    def caught(self) -> bool:
+        return self.reached and bool(self.finding)
+
+
+def read_mutants() -> list[Mutant]:
+    """All patches, by name. Raises ValueError for one that changes more than one place."""
+    return [_read(patch) for patch in sorted(PATCHES.glob("*.patch"))]
+
+
+def _read(patch: Path) -> Mutant:
+    lines = patch.read_text(encoding="utf-8").splitlines()
+    path = next(line[6:] for line in lines if line.startswith("+++ b/"))
+    hunks = [index for index, line in enumerate(lines) if line.startswith("@@")]
+    if len(hunks) != 1:
+        raise ValueError(f"{patch.name}: a mutant is one place, not {len(hunks)}")
+    return Mutant(patch.stem, lines[0], path, _changed_line(lines[hunks[0] :]), patch)
+
+
+def _changed_line(hunk: Sequence[str]) -> int:
+    """The number, in the changed file, of the line that differs, or of the one after those that are gone."""
+    begins = HUNK.match(hunk[0])
+    assert begins is not None
+    number = int(begins[1])
+    for position, line in enumerate(hunk[1:], 1):
+        if line.startswith("+"):
+            return number
+        if line.startswith("-") and not any(rest.startswith("+") for rest in hunk[position:]):
+            return number
+        number += not line.startswith("-")
+    raise ValueError("the hunk changes nothing")
+
+
+def make_tree(mutant: Mutant | None, where: Path) -> None:
+    """A copy of the product with the defect in it. Raises CalledProcessError when the patch does not apply."""
+    for package in PACKAGES:
+        shutil.copytree(ROOT / package, where / package, ignore=shutil.ignore_patterns("__pycache__"))
+    if mutant is not None:
+        subprocess.run(["git", "apply", "--whitespace=nowarn", str(mutant.patch)], cwd=where, check=True, capture_output=True, text=True)
+        mark(where, mutant)
+
+
+def mark(where: Path, mutant: Mutant) -> None:
+    """Let the statement at the changed line tell that it ran."""
+    source = where / mutant.path
+    tree = ast.parse(source.read_text(encoding="utf-8"))
+    marked = _Marker(mutant.line)
+    tree = ast.fix_missing_locations(marked.visit(tree))
+    assert marked.done, f"{mutant.name}: no statement at {mutant.path}:{mutant.line}"
+    source.write_text(ast.unparse(tree), encoding="utf-8")
+    (where / f"{MARKER}.py").write_text(MARKER_MODULE, encoding="utf-8")
+
+
+class _Marker(ast.NodeTransformer):
+    """Puts an import of the marker before the innermost statement that holds a line."""
+
+    def __init__(self, line: int) -> None:
+        self._line = line
+        self.done = False
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(node, name, None)
+            if isinstance(block, list) and isinstance(node, ast.stmt | ast.ExceptHandler) and not isinstance(node, ast.ClassDef):
+                self._mark(block)
+        return node
+
+    def _mark(self, block: list[ast.stmt]) -> None:
+        for index, statement in enumerate(block):
+            if not self.done and statement.lineno <= self._line <= (statement.end_lineno or statement.lineno):
+                block.insert(index, ast.Import([ast.alias(MARKER)]))
+                self.done = True
+                return
+
+
+class Hunter:
+    """Runs seeds against mutants; remembers what the unchanged tree shows."""
+
+    def __init__(self, seeds: Sequence[int], baseline: Path) -> None:
+        self._seeds = seeds
+        self._baseline = baseline
+        self._green: dict[int, bool] = {}
+
+    def hunt(self, mutant: Mutant) -> Verdict:
+        with tempfile.TemporaryDirectory(prefix="kraft-mutant-") as name:
+            where = Path(name)
+            make_tree(mutant, where)
+            for start in range(0, len(self._seeds), SEEDS_AT_ONCE):
+                found = run_elsewhere(self._seeds[start : start + SEEDS_AT_ONCE], "cluster", tree=where, stop=True)
+                for position, outcome in enumerate(found, start + 1):
+                    if outcome["verdict"] == "violation" and self._is_green(outcome["seed"]):
+                        return Verdict(mutant, (where / f"{MARKER}.ran").exists(), position, str(outcome["violations"][0]))
+            return Verdict(mutant, (where / f"{MARKER}.ran").exists(), len(self._seeds), "")
+
+    def _is_green(self, seed: int) -> bool:
+        if seed not in self._green:
+            self._green[seed] = run_elsewhere([seed], "cluster", tree=self._baseline)[0]["verdict"] != "violation"
+        return self._green[seed]
+
+
+def verdicts(mutants: Sequence[Mutant], seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
+    with tempfile.TemporaryDirectory(prefix="kraft-mutant-") as name, ThreadPoolExecutor(jobs) as pool:
+        make_tree(None, Path(name))
+        yield from pool.map(Hunter(seeds, Path(name)).hunt, mutants)
+
+
+def describe(verdict: Verdict) -> str:
+    name = verdict.mutant.name
+    if verdict.caught:
+        return f"{name}: caught by seed number {verdict.seeds}: {verdict.finding[:200]}"
+    return f"{name}: {'not caught' if verdict.reached else 'not even reached'} with {verdict.seeds} seeds ({verdict.mutant.why})"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="mutants", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=SEEDS_MAX, help="how many seeds to try at most")
+    parser.add_argument("--first", type=int, help="consecutive seeds from this one on, instead of the standard ones")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--only", nargs="+", help="names of mutants")
+    arguments = parser.parse_args()
+    mutants = [mutant for mutant in read_mutants() if not arguments.only or mutant.name in arguments.only]
+    first = arguments.first
+    seeds = standard_seeds(arguments.seeds) if first is None else list(range(first, first + arguments.seeds))
+    found = []
+    for verdict in verdicts(mutants, seeds, arguments.jobs):
+        print(describe(verdict), flush=True)
+        found.append(verdict)
+    caught = [verdict for verdict in found if verdict.caught]
+    median = statistics.median(verdict.seeds for verdict in caught) if caught else 0
+    print(f"mutants: {len(caught)}/{len(found)} caught, median {median:g} seeds")
+    return 0 if len(caught) == len(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,181 @@
+"""Three to five production nodes in the simulated world, with clients that go wherever a partition is led, and administrators who change things meanwhile.
+
+After a short calm come two phases: what fate drew, then everything healed and working again everywhere in bounded time. In the end what was acknowledged is
+where it was acknowledged, and the replicas have the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from kraft.testing.checker.operations import OK, Commit, FaultInjected, Partition, Poll, ReplicaState, Send
+from kraft.testing.simulation import layouts
+from kraft.testing.simulation.admins import Deleter, Mover, VoterChanger
+from kraft.testing.simulation.committers import Committer, committed
+from kraft.testing.simulation.coordinators import find_coordinator
+from kraft.testing.simulation.fate import Fate
+from kraft.testing.simulation.faults import CLIENTS, Scene
+from kraft.testing.simulation.members import Member
+from kraft.testing.simulation.observer import ROLES, Observer
+from kraft.testing.simulation.producers import Producer
+from kraft.testing.simulation.readers import Reader
+from kraft.testing.simulation.run import SimulatedRun
+from kraft.testing.simulation.session import RoamingSession
+from kraft.testing.simulation.topic_makers import TopicMaker, create_topic, see_topics
+from kraft.world.simulated import Universe
+
+EVENTS: Final = "events"
+TRIMMED: Final[Partition] = ("trimmed", 0)
+COMPACTED: Final[Partition] = ("compacted", 0)
+MOVED: Final[tuple[Partition, ...]] = ((EVENTS, 0), (EVENTS, 1))
+PLACES: Final[tuple[Partition, ...]] = (*MOVED, TRIMMED, COMPACTED)
+ALL_TOPICS: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "20000"}
+TOPICS: Final = {
+    EVENTS: (2, ALL_TOPICS),
+    TRIMMED[0]: (1, ALL_TOPICS),
+    COMPACTED[0]: (1, {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"}),
+}
+REPLICAS: Final = 3
+VOTERS: Final = 3
+GROUP: Final = "group"
+FLUSH_RATE: Final = 0.6
+CALM_SECONDS: Final = 2.0
+CHAOS_SECONDS: Final = 30.0
+HEALED_SECONDS_MAX: Final = 30.0
+CLIENTS_WIND_DOWN_SECONDS: Final = 30.0
+OBSERVED_EVERY_SECONDS: Final = 0.25
+ACKNOWLEDGED_LEAST: Final = 300
+LEADER_CHANGES_LEAST: Final = 2
+KINDS_LEAST: Final = 3
+
+Client = Producer | Reader | Committer | TopicMaker | Member | Mover | Deleter | VoterChanger
+
+
+class ClusterRun(SimulatedRun):
+    """One seed's run."""
+
+    def __init__(self, seed: int, trace_path: str | None = None) -> None:
+        super().__init__(seed, trace_path)
+        chance = self.universe.stream("mixture")
+        self.layout = layouts.draw(chance)
+        self.flush = chance.random() < FLUSH_RATE
+        self.fate = Fate(seed, chance, ROLES, flush=self.flush)
+        self.scene = Scene(self.universe, self.layout.nodes, self.stop_node)
+        self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        self._healed = 0  # How many operations there were when all was healed.
+
+    def invalid(self) -> str:
+        if self.acknowledged() < ACKNOWLEDGED_LEAST:
+            return f"only {self.acknowledged()} records were acknowledged"
+        for first, second in (("calm", "chaos"), ("chaos", "healed"), ("healed", "drained")):
+            if not self.acknowledged_between(first, second):
+                return f"no record was acknowledged between {first} and {second}"
+        if self.leader_changes < LEADER_CHANGES_LEAST:
+            return f"only {self.leader_changes} leader changes"
+        kinds = {fault.kind for fault in self.recorder.history.of(FaultInjected) if fault.bit}
+        return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
+
+    def session(self, name: str) -> RoamingSession:
+        hosts = [f"node-{broker}" for broker in self.layout.brokers]
+        return RoamingSession(self.universe.world_for(CLIENTS), hosts, layouts.PORT, name)
+
+    async def main(self, universe: Universe) -> None:
+        async with trio.open_nursery() as node_nursery:
+            for node in self.layout.nodes:
+                node_nursery.start_soon(self.keep_alive, node, self.layout.configuration(node, flush=self.flush))
+            await self._set_up()
+            node_nursery.start_soon(self._observe)
+            self.recorder.phase("calm")
+            async with trio.open_nursery() as client_nursery:
+                clients, members = self._start_clients(client_nursery)
+                await universe.sleep(CALM_SECONDS)
+                self.recorder.phase("chaos")
+                await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
+                self.fate.heal(self.scene, self.recorder)
+                self._healed = len(self.recorder.history.operations)
+                await self._progress(members)
+                for client in (*clients, *members):
+                    client.stopping.set()
+                self.wind_down(client_nursery, CLIENTS_WIND_DOWN_SECONDS)
+            self.recorder.phase("drained")
+            await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
+            await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._compare_replicas)
+            self.end(node_nursery)
+        states = {(state.place, state.leader_epoch) for state in self.recorder.history.of(ReplicaState) if state.is_leader}
+        self.leader_changes = len(states) - len({place for place, _ in states})
+
+    async def _set_up(self) -> None:
+        """The voters join, and topics are made."""
+        if self.layout.dynamic:
+            await VoterChanger(self.session("quorum admin"), self.layout).grow_to(VOTERS)
+        session = self.session("admin")
+        for topic, (partitions, configs) in TOPICS.items():
+            while await create_topic(session, topic, partitions, REPLICAS, configs) != OK:
+                await session.pause(0.5)
+        while not await find_coordinator(session, GROUP):
+            await session.pause(0.5)
+        session.close()
+
+    def _start_clients(self, nursery: trio.Nursery) -> tuple[list[Client], list[Member]]:
+        recorder = self.recorder
+        producing = [(place, idempotent) for place in MOVED for idempotent in (True, False)] + [(TRIMMED, True), (COMPACTED, True)]
+        clients: list[Client] = [
+            Producer(self.session(f"producer-{number}"), recorder, place, idempotent=idempotent, acks=-1, keyed=place == COMPACTED)
+            for number, (place, idempotent) in enumerate(producing)
+        ]
+        clients += [Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate((*PLACES, *MOVED))]
+        clients += [Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place) for number, place in enumerate(MOVED)]
+        clients += [TopicMaker(self.session("maker"), recorder, REPLICAS), Mover(self.session("mover"), MOVED, self.layout.brokers)]
+        clients.append(Deleter(self.session("deleter"), recorder, TRIMMED))
+        if self.layout.dynamic:
+            clients.append(VoterChanger(self.session("voters"), self.layout))
+        members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]
+        for client in (*clients, *members):
+            nursery.start_soon(self.client, client.run)
+        return clients, members
+
+    async def _observe(self) -> None:
+        while True:
+            self.observer.snapshot()
+            await self.universe.sleep(OBSERVED_EVERY_SECONDS)
+
+    async def _progress(self, members: list[Member]) -> None:
+        """Wait, bounded, until every partition acknowledges and answers again, and every member has its share."""
+        for member in members:
+            member.settled = trio.Event()
+
+        async def everywhere() -> None:
+            while not self._goes_on():
+                await self.universe.sleep(0.2)
+            for member in members:
+                await member.settled.wait()
+
+        await self.within(HEALED_SECONDS_MAX, "every partition and the group go on", everywhere)
+
+    def _goes_on(self) -> bool:
+        """Whether a send and a poll that began after healing have succeeded for each partition."""
+        fresh = self.recorder.history.operations[self._healed :]
+        ended = {(type(each), each.place) for each in fresh if isinstance(each, Send | Poll) and each.outcome == OK and each.ended is not None}
+        return all((kind, place) in ended for kind in (Send, Poll) for place in PLACES)
+
+    async def _read_everything(self) -> None:
+        for place in PLACES:
+            await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(compacted=place == COMPACTED)
+        for group, place in sorted({(commit.group, commit.place) for commit in self.recorder.history.of(Commit)}):
+            session = self.session(f"final {group}")
+            while not await committed(session, self.recorder, group, place):
+                await find_coordinator(session, group)
+                await session.pause(0.5)
+        await see_topics(self.session("final topics"), self.recorder)
+
+    async def _compare_replicas(self) -> None:
+        for place in PLACES:
+            while not self.observer.is_quiet(place):
+                await self.universe.sleep(0.2)
+            self.observer.contents(place, compacted=place == COMPACTED)
+        for name, node in self.observer.living():
+            self.observer.image(name, node)
+
+

@@ -1,0 +1,203 @@
+"""What fate can do to a node of a simulated cluster. Each kind is one function, which returns how to tell afterwards whether it bit.
+
+Who is hit is somebody else's choice (`fate`): by role, so that over many runs every kind meets every role.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from kraft.world.simulated import Fault, NetworkFaults, Universe
+
+CLIENTS: Final = "clients"
+CALLS_MAX: Final = 2000
+LASTS_SECONDS_MAX: Final = 12.0
+CAPACITY: Final = 1 << 40
+
+
+class Scene(NamedTuple):
+    """Where faults strike. `stop` asks a node to shut down in good order."""
+
+    universe: Universe
+    nodes: tuple[str, ...]
+    stop: Callable[[str], bool]
+
+
+Bite = Callable[[], bool]
+Act = Callable[[Scene, random.Random, str], Bite]
+
+
+def kill(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.kill(node)
+    return _certainly
+
+
+def power_off(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.power_off(node)
+    return _certainly
+
+
+def kill_in_mid_call(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.kill_after_calls(node, chance.randrange(CALLS_MAX))
+    world = scene.universe.world_of(node)
+    return lambda: not world.node.alive
+
+
+def power_off_in_mid_call(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.kill_after_calls(node, chance.randrange(CALLS_MAX), power_lost=True)
+    world = scene.universe.world_of(node)
+    return lambda: not world.node.alive
+
+
+def kill_all(scene: Scene, chance: random.Random, node: str) -> Bite:
+    for each in scene.nodes:
+        if scene.universe.world_of(each).node.alive:
+            scene.universe.kill(each)
+    return _certainly
+
+
+def stop(scene: Scene, chance: random.Random, node: str) -> Bite:
+    asked = scene.stop(node)
+    return lambda: asked
+
+
+def pause(scene: Scene, chance: random.Random, node: str) -> Bite:
+    paused = scene.universe.world_of(node).node
+    before = paused.delayed
+    scene.universe.pause(node)
+    scene.universe.time.call_after(chance.uniform(0.05, LASTS_SECONDS_MAX), paused.resume)
+    return lambda: paused.delayed > before
+
+
+def cut(scene: Scene, chance: random.Random, node: str) -> Bite:
+    """Between the node and another, or the clients; half of the cuts one way."""
+    universe = scene.universe
+    other = chance.choice([each for each in (*scene.nodes, CLIENTS) if each != node])
+    source, target = (node, other) if chance.random() < 0.5 else (other, node)
+    universe.cut(source, target, both_ways=chance.random() < 0.5)
+    _heal_later(scene, chance, node, other)
+    return _counts(universe.internet.bites, "cut")
+
+
+def isolate(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.isolate(node)
+    _heal_later(scene, chance, node, None)
+    return _counts(scene.universe.internet.bites, "cut")
+
+
+def half_open(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.forget_connections(node)
+    return _counts(scene.universe.internet.bites, "forgotten")
+
+
+def lossy_network(scene: Scene, chance: random.Random, node: str) -> Bite:
+    _network(scene, chance, node, NetworkFaults(stall_rate=chance.choice((0.02, 0.1)), split_rate=chance.choice((0.05, 0.5))))
+    return _counts(scene.universe.internet.bites, "stall")
+
+
+def slow_network(scene: Scene, chance: random.Random, node: str) -> Bite:
+    _network(scene, chance, node, NetworkFaults(latency_min=chance.choice((0.01, 0.1)), latency_mean=chance.choice((0.01, 0.2))))
+    return _certainly
+
+
+def resets(scene: Scene, chance: random.Random, node: str) -> Bite:
+    _network(scene, chance, node, NetworkFaults(reset_rate=chance.choice((0.003, 0.02))))
+    return _counts(scene.universe.internet.bites, "reset")
+
+
+def slow_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
+    disk = scene.universe.disk(node)
+    disk.slowness, disk.cold_rate = chance.choice((10.0, 100.0)), chance.choice((0.0, 0.3))
+    return _counts(disk.bites, "slow")
+
+
+def full_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
+    disk = scene.universe.disk(node)
+    disk.capacity = disk.used + chance.randrange(5_000)
+
+    def make_room() -> None:
+        disk.capacity = CAPACITY
+
+    scene.universe.time.call_after(chance.uniform(0.1, 5.0), make_room)
+    return _counts(disk.bites, "full")
+
+
+def failing_sync(scene: Scene, chance: random.Random, node: str) -> Bite:
+    disk = scene.universe.disk(node)
+    disk.faults.append(Fault("sync", error=errno.EIO, within=chance.choice((".log", "checkpoint", ""))))
+    return _counts(disk.bites, "fault")
+
+
+def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
+    scene.universe.set_speed(node, chance.choice((0.5, 2.0)))
+    scene.universe.jump_wall(node, chance.randint(-300_000, 300_000))
+    return _certainly
+
+
+def _certainly() -> bool:
+    return True
+
+
+def _counts(bites: dict[str, int], kind: str) -> Bite:
+    before = bites[kind]
+    return lambda: bites[kind] > before
+
+
+def _heal_later(scene: Scene, chance: random.Random, node: str, other: str | None) -> None:
+    universe = scene.universe
+    host, far = universe.host(node).name, None if other is None else universe.host(other).name
+    universe.time.call_after(chance.uniform(0.1, LASTS_SECONDS_MAX), lambda: universe.internet.heal(host, far))
+
+
+def _network(scene: Scene, chance: random.Random, node: str, faults: NetworkFaults) -> None:
+    internet, host = scene.universe.internet, scene.universe.host(node).name
+    internet.host_faults[host] = faults
+
+    def mend() -> None:
+        if internet.host_faults.get(host) is faults:
+            del internet.host_faults[host]
+
+    scene.universe.time.call_after(chance.uniform(1.0, LASTS_SECONDS_MAX), mend)
+
+
+KINDS: Final[dict[str, Act]] = {
+    "kill": kill,
+    "kill in mid call": kill_in_mid_call,
+    "power off": power_off,
+    "power off in mid call": power_off_in_mid_call,
+    "kill all": kill_all,
+    "stop": stop,
+    "pause": pause,
+    "cut": cut,
+    "isolate": isolate,
+    "half-open": half_open,
+    "lossy network": lossy_network,
+    "slow network": slow_network,
+    "resets": resets,
+    "slow disk": slow_disk,
+    "full disk": full_disk,
+    "failing sync": failing_sync,
+    "strange clock": strange_clock,
+}
+NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync")
+"""Kinds that may take what was not synced: with them nodes sync before they acknowledge."""
+DEADLY: Final = ("kill", "kill in mid call", "power off", "power off in mid call")
+HURT_DISK: Final = ("full disk", "failing sync")
+"""After these a node may have to stop by itself."""
+
+
+def heal(scene: Scene) -> None:
+    """Everything works again, as far as fate is concerned."""
+    universe = scene.universe
+    universe.heal()
+    universe.internet.faults = NetworkFaults()
+    universe.internet.host_faults.clear()
+    for node in scene.nodes:
+        universe.resume(node)
+        universe.set_speed(node, 1.0)
+        disk = universe.disk(node)
+        disk.slowness, disk.cold_rate, disk.capacity = 1.0, 0.0, CAPACITY
+        disk.faults.clear()

@@ -1,0 +1,143 @@
+"""What nodes of a simulated cluster are, seen from inside: who has which role, snapshots for the white-box rules, and contents at quiescence."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.protocol.records.record_batch import batches
+from kraft.server.node import Node
+from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
+from kraft.testing.simulation.recorder import Recorder
+from kraft.world.simulated import Universe
+
+if TYPE_CHECKING:
+    from kraft.replication.partition import Partition as Replica
+
+DATA_LEADER: Final = "data leader"
+DATA_FOLLOWER: Final = "data follower"
+ACTIVE_CONTROLLER: Final = "active controller"
+STANDBY_CONTROLLER: Final = "standby controller"
+COORDINATOR: Final = "coordinator"
+ROLES: Final = (DATA_LEADER, DATA_FOLLOWER, ACTIVE_CONTROLLER, STANDBY_CONTROLLER, COORDINATOR)
+IMAGES_ONE_IN: Final = 8
+ALL_BYTES: Final = 1 << 30
+
+
+class Observer:
+    """Looks at the living nodes of a run. `lives` counts each node's."""
+
+    def __init__(self, universe: Universe, recorder: Recorder, nodes: Mapping[str, Node], lives: Mapping[str, int], places: tuple[Partition, ...]) -> None:
+        self._universe = universe
+        self._recorder = recorder
+        self._nodes = nodes
+        self._lives = lives
+        self._places = places
+        self._snapshots = 0
+
+    def living(self) -> list[tuple[str, Node]]:
+        return [(name, node) for name, node in sorted(self._nodes.items()) if self._universe.world_of(name).node.alive]
+
+    def roles(self) -> dict[str, list[str]]:
+        """Which living nodes have each role now."""
+        found: dict[str, list[str]] = {role: [] for role in ROLES}
+        for name, node in self.living():
+            if node.controller is not None:
+                found[ACTIVE_CONTROLLER if node.shared.raft.is_leader else STANDBY_CONTROLLER].append(name)
+            if node.broker is None:
+                continue
+            hosted = [replica for place in self._places if (replica := node.broker.replicas.find(*place)) is not None]
+            if any(replica.is_leader for replica in hosted):
+                found[DATA_LEADER].append(name)
+            if any(not replica.is_leader for replica in hosted):
+                found[DATA_FOLLOWER].append(name)
+            if any(replica.is_leader for replica in node.broker.replicas if replica.topic == OFFSETS_TOPIC):
+                found[COORDINATOR].append(name)
+        return found
+
+    def snapshot(self) -> None:
+        """One moment, for the white-box rules."""
+        now = self._recorder.now()
+        self._snapshots += 1
+        for name, node in self.living():
+            if node.broker is not None:
+                for place in self._places:
+                    replica = node.broker.replicas.find(*place)
+                    if replica is not None and replica.leader_epoch >= 0:
+                        self._recorder.add(self._state(name, node, replica, now))
+            if node.controller is not None and not self._universe.world_of(name).node.paused:
+                raft = node.shared.raft
+                leader = raft.leader_and_epoch
+                state = QuorumState(process=name, began=now, life=self._lives[name], epoch=leader.epoch, leader=leader.leader_id, is_leader=raft.is_leader)
+                state.high_watermark = raft.high_watermark
+                voted = raft.election.voted
+                state.voted = voted.id if voted is not None else state.voted
+                self._recorder.add(state)
+            if self._snapshots % IMAGES_ONE_IN == 0:
+                self.image(name, node)
+
+    def image(self, name: str, node: Node) -> None:
+        loader = node.shared.loader
+        records = [(record.API_KEY, _plain(record)) for record in loader.image.write()]
+        digest = hashlib.blake2b(repr(records).encode(), digest_size=8).hexdigest()
+        self._recorder.add(ImageState(process=name, began=self._recorder.now(), offset=loader.published_offset, digest=digest))
+
+    def _state(self, name: str, node: Node, replica: Replica, now: float) -> ReplicaState:
+        assert node.broker is not None
+        registration = node.shared.loader.image.topics.partition(replica.topic_id, replica.index)
+        recorded = None
+        if registration is not None and registration.partition_epoch == replica.partition_epoch:
+            recorded = list(registration.isr)
+        return ReplicaState(
+            process=name, began=now, topic=replica.topic, partition=replica.index, life=self._lives[name], is_leader=replica.is_leader,
+            leader_epoch=replica.leader_epoch, partition_epoch=replica.partition_epoch, isr=list(replica.isr), isr_recorded=recorded,
+            log_start=replica.log.log_start_offset, high_watermark=replica.log.high_watermark, log_end=replica.log.log_end_offset,
+        )  # fmt: skip
+
+    def replicas(self, place: Partition) -> dict[str, Replica]:
+        brokers = {name: node.broker for name, node in self.living() if node.broker is not None}
+        return {name: replica for name, broker in brokers.items() if (replica := broker.replicas.find(*place)) is not None}
+
+    def is_quiet(self, place: Partition) -> bool:
+        """Whether every replica of the partition is up, in sync, and as long as the leader."""
+        found = self.replicas(place)
+        leader = next((replica for replica in found.values() if replica.is_leader), None)
+        if leader is None or len(leader.isr) < len(leader.replicas) or sorted(found) != sorted(map(str, leader.replicas)):
+            return False
+        ends = {(replica.log.log_end_offset, replica.log.log_start_offset, replica.log.high_watermark) for replica in found.values()}
+        return len(ends) == 1
+
+    def contents(self, place: Partition, *, compacted: bool) -> None:
+        """What the replicas of a quiet partition hold. Compaction is each replica's own affair: there only ends, producers and epochs are compared."""
+        for name, replica in self.replicas(place).items():
+            log = replica.log
+            data = log.read(log.log_start_offset, ALL_BYTES).read()
+            found = list(batches(data))
+            content = ReplicaContent(
+                process=name, began=self._recorder.now(), topic=place[0], partition=place[1], start=log.log_start_offset, end=log.high_watermark,
+                batches="" if compacted else hashlib.blake2b(data, digest_size=8).hexdigest(), producers=_producers(replica),
+            )  # fmt: skip
+            self._recorder.add(content)
+            cached = [log.leader_epoch_cache.epoch_for_offset(max(batch.base_offset, log.log_start_offset)) for batch in found]
+            written = [batch.partition_leader_epoch for batch in found]
+            what = f"leader epochs of {place[0]}-{place[1]}"
+            self._recorder.add(Rebuilt(process=name, began=self._recorder.now(), what=what, live=repr(cached), rebuilt=repr(written)))
+
+
+def _producers(replica: Replica) -> str:
+    """The last batch of each producer."""
+    log = replica.log
+    entries = sorted((entry.producer_id, entry) for entry in log.producers.producers.values())
+    return repr([(number, entry.producer_epoch, entry.batches[-1].last_sequence, entry.batches[-1].last_offset) for number, entry in entries if entry.batches])
+
+
+def _plain(value: Any) -> Any:
+    """A record as nested tuples: its fields in order of name."""
+    if isinstance(value, list | tuple):
+        return tuple(_plain(item) for item in value)
+    names = getattr(value, "__slots__", None)
+    if names is None or isinstance(value, str | bytes | int):
+        return value
+    return tuple((name, _plain(getattr(value, name))) for name in names)

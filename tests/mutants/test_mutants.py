@@ -1,0 +1,43 @@
+"""Every mutant still applies to the tree, and its changed line is a statement that can be marked. Whether it is caught, `make mutants` shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraft._tools.mutants import ROOT, Mutant, _changed_line, make_tree, read_mutants
+
+MUTANTS = read_mutants()
+MUTANTS_LEAST = 14
+
+
+def test_there_are_enough() -> None:
+    assert len(MUTANTS) >= MUTANTS_LEAST
+    assert all(mutant.why.endswith(".") for mutant in MUTANTS)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
+def test_a_mutant_applies_and_differs_from_the_product(mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraft._tools.mutants.PACKAGES", ())
+    copy = tmp_path / mutant.path
+    copy.parent.mkdir(parents=True)
+    copy.write_text((ROOT / mutant.path).read_text(encoding="utf-8"), encoding="utf-8")
+    make_tree(mutant, tmp_path)
+    mutated = copy.read_text(encoding="utf-8")
+    assert "import kraft_mutant_reached" in mutated
+    compile(mutated, mutant.path, "exec")
+
+
+def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraft._tools.mutants.PACKAGES", ())
+    with pytest.raises(Exception, match="returned non-zero exit status"):
+        make_tree(MUTANTS[0], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("hunk", "line"),
+    [(["@@ -10,3 +10,3 @@", " a", "-b", "+c", " d"], 11), (["@@ -10,3 +10,2 @@", " a", "-b", " c"], 11), (["@@ -10,2 +10,3 @@", " a", " b", "+c"], 12)],
+)
+def test_the_changed_line_is_found(hunk: list[str], line: int) -> None:
+    assert _changed_line(hunk) == line

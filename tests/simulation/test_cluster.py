@@ -1,0 +1,48 @@
+"""Whole clusters under drawn faults keep what they promised: the standard seeds, two processes side by side, one in ten replayed elsewhere."""
+
+from __future__ import annotations
+
+import os
+
+from kraft._tools.simulate import Summary, kept_seeds, outcomes, standard_seeds
+from kraft.testing.simulation.cluster import PLACES, ClusterRun
+from kraft.testing.simulation.faults import KINDS
+from kraft.testing.simulation.layouts import LAYOUTS
+from kraft.testing.simulation.observer import ROLES
+
+SOAK = os.environ.get("KRAFT_SOAK") == "1"
+SEEDS = 200 if SOAK else 30
+
+
+def test_clusters_keep_their_promises() -> None:
+    summary = Summary("cluster")
+    told = [line for outcome, replayed in outcomes(standard_seeds(SEEDS), "cluster", 2) for line in summary.add(outcome, replayed)]
+    print(summary.line())
+    assert summary.is_green, "\n".join([*told, *summary.missed_cells(), summary.line()])
+    assert summary.replays >= SEEDS // 10
+
+
+def test_standard_seeds_begin_with_those_that_found_bugs() -> None:
+    seeds = standard_seeds(SEEDS)
+    assert len(seeds) == len(dict.fromkeys(seeds)) == SEEDS
+    assert seeds[: len(kept_seeds())] == kept_seeds()[:SEEDS]
+
+
+def test_a_batch_of_consecutive_seeds_comes_by_every_cell() -> None:
+    """Half of all strikes are taken from the table of faults and roles in turn."""
+    planned = {cell for seed in range(7000, 7000 + 60) for cell in _first_cells(seed)}
+    assert planned == {(kind, role) for kind in KINDS for role in ROLES}
+
+
+def _first_cells(seed: int) -> list[tuple[str, str]]:
+    fate = ClusterRun(seed).fate
+    found = [fate._from_table({role: ["1"] for role in ROLES}) for _ in range(4)]
+    return [cell for cell in found if cell is not None]
+
+
+def test_every_layout_can_hold_three_replicas_and_has_three_voters() -> None:
+    for layout in LAYOUTS:
+        assert 3 <= len(layout.nodes) <= 5
+        assert len(layout.brokers) >= 3
+        assert len(layout.voters) == 3
+    assert len(PLACES) == 4
