@@ -1,0 +1,146 @@
+"""Three processes with two log directories and a rack each: where replicas are, move and are read from, with Kafka's tools and unmodified clients."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
+from tests.integration.three_nodes import NODES, ThreeNodes, Writer, until
+from tests.java.kafka import tool
+
+DISKS = ("one", "two")
+SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
+    settings = ("--set", f"replica.selector.class={SELECTOR}", "--set", "replica.high.watermark.checkpoint.interval.ms=500")
+    cluster = ThreeNodes(tmp_path_factory.mktemp("three-racks"), *settings)
+    for number, node in cluster.nodes.items():
+        node.arguments = (*node.arguments, "--set", f"broker.rack=rack-{number}")
+        node.data_directories = ",".join(str(node.directory / disk) for disk in DISKS)
+    try:
+        yield cluster.start()
+    finally:
+        for node in cluster.nodes.values():
+            node.__exit__(None, None, None)
+
+
+def where(cluster: ThreeNodes, node: int, topic: str) -> dict[int, list[tuple[str, bool]]]:
+    """By partition: name of the disk, and whether it is a copy on its way."""
+    found: dict[int, list[tuple[str, bool]]] = {}
+    for result in cluster.ask(node, DescribeLogDirsRequest(topics=None)).results:
+        for told in result.topics:
+            for partition in told.partitions if told.name == topic else ():
+                found.setdefault(partition.partition_index, []).append((Path(result.log_dir).name, partition.is_future_key))
+    return found
+
+
+def test_a_new_topic_is_spread_over_the_directories(cluster: ThreeNodes) -> None:
+    topic = cluster.create("spread", partitions=6)
+    cluster.until_in_sync(topic)
+    for node in NODES:
+        disks = [places[0][0] for places in where(cluster, node, topic).values()]
+        assert sorted(set(disks)) == sorted(DISKS)
+
+
+def test_kafkas_tool_moves_replicas_between_brokers_and_directories_under_a_throttle(cluster: ThreeNodes, tmp_path: Path) -> None:
+    topic = cluster.create("reassigned", replicas=2)
+    with Writer(cluster, topic) as writer:
+        writer.more(100)
+        before = list(cluster.partitions(topic)[0].replicas)
+        target = [*(node for node in NODES if node not in before), before[0]]
+        disks = {node: where(cluster, node, topic).get(0, [("one", False)])[0][0] for node in target}
+        other = {node: next(disk for disk in DISKS if disk != disks[node]) for node in target}
+        paths = [str(cluster.nodes[node].directory / other[node]) for node in target]
+        plan = tmp_path / "plan.json"
+        plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": target, "log_dirs": paths}]}))
+        common = ("--bootstrap-server", cluster.nodes[before[0]].bootstrap, "--reassignment-json-file", str(plan))
+        limits = ("--throttle", "10000000", "--replica-alter-log-dirs-throttle", "10000000")
+        done = tool("reassign", *common, "--execute", *limits, "--timeout", "60000")
+        assert "Successfully started" in done.stdout
+        until(lambda: "is completed" in tool("reassign", *common, "--verify", "--preserve-throttles").stdout, "the reassignment does not end")
+        until(lambda: all(where(cluster, node, topic).get(0) == [(other[node], False)] for node in target), "a replica did not get to its directory")
+        verified = tool("reassign", *common, "--verify").stdout
+        writer.more(50)
+    assert not writer.failed
+    assert re.search(r"Reassignment of partition reassigned-0 is complete", verified), verified
+    assert "Clearing broker-level throttles" in verified
+    assert "Clearing topic-level throttles" in verified
+    left = [tool("configs", "--bootstrap-server", common[1], "--describe", "--entity-type", "topics", "--entity-name", topic).stdout]
+    assert "throttled" not in left[0]
+    assert {value for value, _, _ in writer.acknowledged} <= {value for _, _, value in cluster.read(topic, len(writer.acknowledged))}
+    shown = tool("log-dirs", "--bootstrap-server", common[1], "--describe", "--topic-list", topic).stdout
+    assert f'"partition":"{topic}-0"' in shown
+
+
+def test_consumers_read_from_the_replica_in_their_rack(cluster: ThreeNodes) -> None:
+    topic = cluster.create("racks")
+    cluster.until_in_sync(topic)
+    leader = cluster.leader(topic)
+    near = next(node for node in NODES if node != leader)
+    sources: list[Any] = []
+
+    def note(text: str) -> None:
+        partition = json.loads(text)["topics"].get(topic, {}).get("partitions", {}).get("0")
+        if partition is not None:
+            sources.append((partition["broker"], partition["leader"]))
+
+    options = cluster.servers(group_id="racks", auto_offset_reset="earliest", client_rack=f"rack-{near}", statistics_interval_ms=100)
+    consumer = Consumer({**options, "stats_cb": note})  # type: ignore[dict-item]
+    consumer.subscribe([topic])
+    found: list[bytes] = []
+    try:
+        with Writer(cluster, topic) as writer:
+            writer.more(50)
+
+            def enough() -> bool:
+                message = consumer.poll(0.5)
+                if message is not None and not message.error():
+                    found.append(bytes(message.value() or b""))
+                return len(found) >= 50 and (near, leader) in sources
+
+            until(enough, f"{len(found)} records, read from {sources[-3:]}, expected from {near}")
+            have = len(found)
+            writer.more(50)
+            until(lambda: enough() and len(found) >= have + 50, "a follower does not hear of what is committed")
+    finally:
+        consumer.close()
+    assert found == [b"%d" % number for number in range(len(found))]
+
+
+def test_a_failed_directory_takes_only_its_own_replicas(cluster: ThreeNodes) -> None:
+    """The second disk of a node fails: what it led is led by others, what is on the first goes on there, and nothing that was acknowledged is lost."""
+    topic = cluster.create("disk-fails", partitions=6)
+    cluster.until_in_sync(topic)
+    victim = cluster.leader(topic)
+    places = {index: found[0][0] for index, found in where(cluster, victim, topic).items()}
+    lost = [index for index, disk in places.items() if disk == "two"]
+    kept = [index for index, disk in places.items() if disk == "one"]
+    assert lost
+    assert kept
+    with Writer(cluster, topic, lost[0]) as writer:
+        writer.more(50)
+        disk = cluster.nodes[victim].directory / "two"
+        disk.rename(disk.with_name("gone"))
+        disk.write_text("no directory")
+        writer.more(50)
+
+        def others_lead() -> bool:
+            found = cluster.partitions(topic)
+            return bool(found) and all(found[index].leader not in (-1, victim) and victim not in found[index].isrs for index in lost)
+
+        until(others_lead, "the replicas of the failed directory are still in sync: " + cluster.nodes[victim].log_tail(20))
+        writer.more(50)
+    assert not writer.failed
+    found = cluster.partitions(topic)
+    assert all(victim in found[index].isrs for index in kept)
+    values = {value for partition, _, value in cluster.read(topic, len(writer.acknowledged), partitions=6) if partition == lost[0]}
+    assert {value for value, _, _ in writer.acknowledged} <= values
