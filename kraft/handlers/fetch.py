@@ -173,6 +173,7 @@ class Fetching:
                     self._acknowledge(partition, wanted)
                 result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
                 result.size = data.size
+                partition.traffic.bytes_out[self._replica_id >= 0] += data.size
                 if self._isolation == READ_COMMITTED:
                     bound = partition.log.last_stable_offset
                     result.aborted = [(aborted.producer_id, aborted.first_offset) for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound)]

@@ -11,6 +11,7 @@ from kraft.common.errors import ApiError, NotLeader
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication import isr_policy
 from kraft.replication.isr_policy import FollowerState, IsrRules
+from kraft.replication.partition_traffic import PartitionTraffic
 from kraft.replication.purgatory import PartitionWaiters
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Partition(PartitionWaiters):
         "rules",
         "topic",
         "topic_id",
+        "traffic",
     )
 
     def __init__(self, node_id: int, topic: str, index: int, topic_id: bytes, log: UnifiedLog, rules: IsrRules) -> None:
@@ -70,6 +72,7 @@ class Partition(PartitionWaiters):
         self.min_isr = 1
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerState] | None = None
+        self.traffic = PartitionTraffic()
 
     # --- roles -------------------------------------------------------------------------------------------------------------------------------------------
 
@@ -142,6 +145,7 @@ class Partition(PartitionWaiters):
     def appended(self, size: int) -> None:
         """This leader's log has grown by `size` bytes: the high watermark moves as far as it may, and those who wait are told."""
         log = self.log
+        self.traffic.bytes_in += size
         if self.followers is None:
             end = self.durable_end()
             if end > log.high_watermark:
@@ -234,6 +238,7 @@ class Partition(PartitionWaiters):
         """The controller's answer to a proposal. It counts unless the metadata log has told something newer by now."""
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch or not self.is_leader:
             return
+        self.traffic.isr_changed(len(self.isr), len(isr))
         self.isr = isr
         self.partition_epoch = partition_epoch
         self.pending_isr = None

@@ -252,6 +252,7 @@ class ReplicaFetcher:
                 self._replicas.flusher.flush_later(partition.log)
         if info is None:
             return
+        partition.traffic.replication_bytes_in += len(records)
         if partition.durable_end() < partition.log.log_end_offset:  # flush.messages: the next fetch acknowledges, so it has to be durable before.
             await self._replicas.flusher.flush(partition.log)
 

@@ -17,6 +17,7 @@ from kraft.common.version import VERSION
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import name_of as error_name_of
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
+from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
 
 if TYPE_CHECKING:
@@ -44,7 +45,10 @@ class NodeMetrics:
         for piece in render_prometheus(self._registry.families()):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
-        for piece in render_prometheus([*await self._gather_partitions(), *await self._gather_groups()]):
+        gathered = [*await self._gather_partitions(), *await self._gather_groups(), *await quorum_families(self._node)]
+        if self._node.broker is not None:
+            gathered += [request_durations(self._node.broker.dispatcher.counters), await follower_lags(self._node.broker.replicas)]
+        for piece in render_prometheus(gathered):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
         return "".join(pieces)
@@ -94,6 +98,7 @@ class NodeMetrics:
             "kafka_server_raftmetrics_current_leader": ("The active controller; -1 when none is known.", lambda: raft.leader_and_epoch.leader_id),
             "kafka_server_raftmetrics_current_epoch": ("The quorum's epoch.", lambda: raft.leader_and_epoch.epoch),
             "kafka_server_raftmetrics_high_watermark": ("Metadata records that are committed.", lambda: raft.known_high_watermark() or 0),
+            "kafka_server_raftmetrics_number_of_voters": ("Voters of the quorum.", lambda: len(raft.voters.ids)),
             "kafka_server_raftmetrics_log_end_offset": ("Metadata records in this node's log.", lambda: raft.log_end_offset),
             "kafka_server_broker_metadata_metrics_last_applied_record_offset": ("The metadata this node works with.", lambda: loader.published_offset),
         }
@@ -114,7 +119,7 @@ class NodeMetrics:
         )
         self._registry.counters(
             seconds,
-            "Time in handlers by API and version. Produce and Fetch answer outside of handlers and are not timed.",
+            "Time in handlers by API and version. Produce and Fetch answer outside of handlers: see kraft_request_duration_seconds.",
             ("request", "version"),
             lambda: [((name_of(key), str(version)), counted.seconds) for (key, version), counted in sorted(counters.items())],
         )

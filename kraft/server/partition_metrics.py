@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from kraft.replication.partition import Partition
+from kraft.replication.partition_traffic import CONSUMERS, FOLLOWERS
 
 _EACH: Final = ("topic", "partition")
 
@@ -28,6 +29,12 @@ PARTITION_FAMILIES: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
         "Records appended where this broker leads, counted from the beginning of each log.",
         ("topic",),
     ),
+    ("kafka_server_brokertopicmetrics_bytesin_total", "counter", "Bytes of batches appended where this broker leads.", ("topic",)),
+    ("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Bytes of batches read for consumers.", ("topic",)),
+    ("kafka_server_brokertopicmetrics_replicationbytesin_total", "counter", "Bytes of batches copied from leaders.", ()),
+    ("kafka_server_brokertopicmetrics_replicationbytesout_total", "counter", "Bytes of batches read for followers.", ()),
+    ("kafka_server_replicamanager_isrshrinks_total", "counter", "In-sync sets that became smaller on this leader's proposal.", ()),
+    ("kafka_server_replicamanager_isrexpands_total", "counter", "In-sync sets that became larger on this leader's proposal.", ()),
     ("kafka_server_replicamanager_leadercount", "gauge", "Partitions that this broker leads.", ()),
     ("kafka_server_replicamanager_partitioncount", "gauge", "Partitions that this broker hosts.", ()),
     ("kafka_server_replicamanager_underreplicatedpartitions", "gauge", "Led partitions with a replica that is not in sync.", ()),
@@ -50,6 +57,7 @@ def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...
     yield "kafka_server_replicamanager_underreplicatedpartitions", (), int(lagging), True
     yield "kafka_server_replicamanager_underminisrpartitioncount", (), int(partition.is_leader and len(partition.isr) < partition.min_isr), True
     yield "kafka_server_replicamanager_atminisrpartitioncount", (), int(partition.is_leader and len(partition.isr) == partition.min_isr), True
+    yield from _traffic_series(partition)
     if not partition.is_leader:
         return
     yield "kafka_topic_partition_current_offset", each, log.high_watermark, False
@@ -61,3 +69,13 @@ def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...
     yield "kafka_topic_partition_leader_is_preferred", each, int(partition.replicas[:1] == (partition.leader_id,)), False
     yield "kafka_topic_partitions", (partition.topic,), 1, True
     yield "kafka_server_brokertopicmetrics_messagesin_total", (partition.topic,), log.log_end_offset, True
+
+
+def _traffic_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...], float, bool]]:
+    traffic, prefix = partition.traffic, "kafka_server_brokertopicmetrics_"
+    yield prefix + "bytesin_total", (partition.topic,), traffic.bytes_in, True
+    yield prefix + "bytesout_total", (partition.topic,), traffic.bytes_out[CONSUMERS], True
+    yield prefix + "replicationbytesin_total", (), traffic.replication_bytes_in, True
+    yield prefix + "replicationbytesout_total", (), traffic.bytes_out[FOLLOWERS], True
+    yield "kafka_server_replicamanager_isrshrinks_total", (), traffic.isr_shrinks, True
+    yield "kafka_server_replicamanager_isrexpands_total", (), traffic.isr_expands, True

@@ -1,0 +1,68 @@
+"""Families that are gathered anew for each scrape, beside those of partitions and groups: request durations, the quorum, how far followers are."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.ids import METADATA_TOPIC
+from kraft.common.metrics import Family
+from kraft.protocol.api_keys import name_of
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.server.cluster_facts import SLICE_PARTITIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from kraft.handlers.dispatcher import ApiCounters
+    from kraft.replication.partition import Partition
+    from kraft.server.node import Node
+
+
+def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> Family:
+    """Histograms by API and version."""
+    help_text = "Seconds from a decoded header to the answer, waits included. Of Produce and Fetch one in sixteen is timed."
+    family = Family("kraft_request_duration_seconds", "histogram", help_text, ("request", "version"))
+    for (key, version), counted in sorted(counters.items()):
+        if counted.durations.count:
+            family.children[name_of(key), str(version)] = counted.durations
+    return family
+
+
+async def follower_lags(partitions: Iterable[Partition]) -> Family:
+    """The largest lag of each follower over the partitions that this broker leads."""
+    lags: dict[int, int] = {}
+    for count, partition in enumerate(list(partitions), 1):
+        if count % SLICE_PARTITIONS == 0:
+            await trio.lowlevel.checkpoint()
+        if partition.is_leader and partition.followers:
+            end = partition.log.log_end_offset
+            for replica, follower in partition.followers.items():
+                lags[replica] = max(lags.get(replica, 0), end - max(follower.log_end_offset, partition.log.log_start_offset))
+    family = Family("kraft_replication_max_lag_records", "gauge", "Records that a follower has yet to copy in its furthest partition led here.", ("follower",))
+    family.read = [((str(replica),), float(lag)) for replica, lag in sorted(lags.items())].__iter__
+    return family
+
+
+async def quorum_families(node: Node) -> list[Family]:
+    """What the leader of the quorum knows of the others; empty on any other node."""
+    raft = node.shared.raft
+    if not raft.is_leader:
+        return []
+    request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])])
+    answer = await raft.describe_quorum(request)
+    partition = answer.topics[0].partitions[0]  # type: ignore[attr-defined]  # The driver answers with the message of the same name.
+    end = raft.log_end_offset
+    lags, ages = [], []
+    now_ms = node.world.clock.wall_ms()
+    for role, replicas in (("voter", partition.current_voters), ("observer", partition.observers)):
+        for replica in replicas:
+            labels = (str(replica.replica_id), role)
+            lags.append((labels, float(max(0, end - max(0, replica.log_end_offset)))))
+            if replica.replica_id != partition.leader_id and replica.last_caught_up_timestamp >= 0:
+                ages.append((labels, max(0, now_ms - replica.last_caught_up_timestamp) / 1000))
+    lag = Family("kraft_quorum_lag_records", "gauge", "Metadata records that a node has yet to copy, as the active controller sees it.", ("node", "role"))
+    age = Family("kraft_quorum_behind_seconds", "gauge", "Since a node last had all metadata records.", ("node", "role"))
+    lag.read, age.read = lags.__iter__, ages.__iter__
+    return [lag, age]
