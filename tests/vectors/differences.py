@@ -109,6 +109,14 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "no unclean election just after a change of controllers",
         "A new active controller gives every fenced broker one session to return before it elects a leader outside the in-sync set. Kafka elects at once.",
     ),
+    Documented(
+        "unclean elections as soon as they are allowed",
+        "Setting unclean.leader.election.enable elects for leaderless partitions at once. Kafka looks every unclean.leader.election.interval.ms.",
+    ),
+    Documented(
+        "followers tell where epochs end",
+        "OffsetForLeaderEpoch with replica id -2 is answered by any replica, as ListOffsets is. Kafka's followers answer NOT_LEADER_OR_FOLLOWER.",
+    ),
 )
 
 
