@@ -80,6 +80,7 @@ class NodeToControllerChannel:
             try:
                 with clock.move_on_at(deadline):
                     return await self._try(request, context, enveloped, deadline - clock.now())
+                self.close()  # It may lead nowhere any more, with nobody left to say so: half-open.
             except (TimeoutError, UnsupportedApi) as problem:
                 self.close()
                 reason = str(problem)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import trio
+
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
@@ -33,7 +35,7 @@ class QuorumChannel:
             if isinstance(problem.__cause__, ConnectionRefusedError):
                 raise problem.__cause__ from problem
             raise ConnectionError(str(problem)) from problem
-        except TimeoutError:
+        except (TimeoutError, trio.Cancelled):  # Whoever asked may have a deadline of its own. What does not answer may lead nowhere any more: half-open.
             self._forget(host, port)
             raise
         return response

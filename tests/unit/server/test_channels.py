@@ -123,6 +123,33 @@ def test_the_quorums_channel_too() -> None:
     play(scene)
 
 
+def test_a_half_open_connection_is_not_used_again() -> None:
+    async def scene(made: Scene) -> None:
+        async with controller(made, block):
+            await made.channel.send(AllocateProducerIdsRequest())
+            made.universe.forget_connections("broker")
+            with pytest.raises(ApiError):
+                await made.channel.send(AllocateProducerIdsRequest(), timeout=2.0)
+            assert (await made.channel.send(AllocateProducerIdsRequest(), timeout=2.0)).producer_id_start == 1000
+
+    play(scene)
+
+
+def test_nor_by_the_quorums_channel_when_its_caller_gives_up_first() -> None:
+    async def scene(made: Scene) -> None:
+        async with controller(made, block):
+            channel = QuorumChannel(made.world, 1)
+            await channel.send(2, "node-2", PORT, AllocateProducerIdsRequest(), 2.0)
+            made.universe.forget_connections("broker")
+            with made.world.clock.move_on_after(2.0) as scope:
+                await channel.send(2, "node-2", PORT, AllocateProducerIdsRequest(), 2.0)
+            assert scope.cancelled_caught
+            assert (await channel.send(2, "node-2", PORT, AllocateProducerIdsRequest(), 2.0)).producer_id_start == 1000
+            channel.close()
+
+    play(scene)
+
+
 def test_a_request_goes_to_whoever_leads_when_it_can() -> None:
     async def scene(made: Scene) -> None:
         async def not_me(request: Any, context: RequestContext) -> AllocateProducerIdsResponse:
