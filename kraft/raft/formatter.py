@@ -30,6 +30,8 @@ from kraft.world.ports import FileSystem, Randomness
 
 RELEASE_VERSIONS: Mapping[str, int] = {"4.3-IV0": 30, "4.3": 30}
 METADATA_VERSION_NAMES: Mapping[int, str] = {30: "4.3-IV0"}
+OTHER_FEATURES = frozenset(("group.version", "share.version", "streams.version", "transaction.version"))
+"""Apache Kafka 4.3 has them too. Level 0 of one, which is the same as not finalized, may be asked for."""
 UUID_PURPOSE = "directory-id"
 
 
@@ -193,8 +195,10 @@ def feature_problems(request: FormatRequest) -> list[str]:
     if release is not None and release not in RELEASE_VERSIONS:
         problems.append(f"Unknown metadata.version '{release}'. Supported metadata.version are: {', '.join(METADATA_VERSION_NAMES.values())}")
     if release is not None and METADATA_VERSION in request.features:
-        problems.append("Use only one of --release-version and --feature metadata.version=...")
+        problems.append("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
     for name, level in request.features.items():
+        if name in OTHER_FEATURES and name not in SUPPORTED_FEATURES and level == 0:
+            continue
         if name not in SUPPORTED_FEATURES:
             problems.append(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED_FEATURES))}")
         elif not SUPPORTED_FEATURES[name][0] <= level <= SUPPORTED_FEATURES[name][1]:

@@ -116,13 +116,19 @@ def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
         ({"features": {"metadata.version": 25}}, "No feature:metadata.version with feature level 25"),
         ({"features": {"kraft.version": 0}}, "Cannot set kraft.version to 0"),
         ({"features": {"kraft.version": 1}, "standalone": False, "has_static_voters": True}, "Cannot set kraft.version to 1"),
-        ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use only one"),
+        ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use --release-version instead"),
+        ({"features": {"transaction.version": 2}}, "Unsupported feature: transaction.version"),
     ],
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message.replace("[", r"\[")):
         do(request(tmp_path, **changes))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_features_that_are_not_served_may_be_left_out_by_name(tmp_path: Path) -> None:
+    plan = do(request(tmp_path, features={"transaction.version": 0, "group.version": 0, "metadata.version": 30}))
+    assert {"transaction.version", "group.version"}.isdisjoint(dict(plan.features))
 
 
 def test_every_problem_is_told_at_once(tmp_path: Path) -> None:
