@@ -157,8 +157,8 @@ def _broker_reasons(down: list[int]) -> list[Reason]:
     if not down:
         return []
     remedy = (
-        "Start them again: the last line of a node's log says why it ended. One that will not come back is decommissioned (kraft brokers decommission ID): "
-        "its replicas are made anew elsewhere."
+        f"Start {'it' if len(down) == 1 else 'them'} again: the last line of a node's log says why it ended. One that will not come back is decommissioned "
+        "(kraft brokers decommission ID): its replicas are made anew elsewhere."
     )
     return [Reason(code="brokers_down", summary=f"{_nouns('Broker', down)} {'is' if len(down) == 1 else 'are'} down.", remedy=remedy)]
 

@@ -12,7 +12,17 @@ from tests.capabilities import require_capability
 
 ROOT = Path(__file__).parents[2]
 SAMPLES = {path.stem: path for path in sorted((ROOT / "config").glob("*.properties"))}
-SETS = [[name] for name in SAMPLES if not name.startswith("three-nodes")] + [[name for name in SAMPLES if name.startswith("three-nodes")]]
+TOGETHER = (("three-nodes",), ("controller", "broker"))
+"""Samples of one cluster, by how their names begin, in the order in which they start."""
+
+
+def _sets() -> list[list[str]]:
+    together = [[name for prefix in prefixes for name in SAMPLES if name.startswith(f"{prefix}-")] for prefixes in TOGETHER]
+    grouped = [name for names in together for name in names]
+    return [[name] for name in SAMPLES if name not in grouped] + together
+
+
+SETS = _sets()
 
 
 def test_every_sample_is_started_below() -> None:

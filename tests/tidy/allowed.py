@@ -23,7 +23,7 @@ class Allowed:
 ANY = ("*",)
 PORTS = "The ports' implementations are where ambient things end."
 PROCESS = "The composition root owns the process, its terminal, signals and trio.run; the admin command is a client with a loop of its own."
-PROCESS_MODULES = ("os", "signal", "time", "gc", "threading", "ssl", "tempfile", "shutil", "resource", "socket", "subprocess")
+PROCESS_MODULES = ("os", "signal", "time", "gc", "threading", "ssl", "tempfile", "shutil", "resource", "socket", "subprocess", "selectors", "http.client")
 USERS_TESTS = "Starts and breaks real processes for users' tests, and simulated nodes for ours."
 SPARK = "Runs in Spark's processes, never in a node."
 GENERATOR = "Runs on a developer's machine, never in a node."
@@ -61,6 +61,7 @@ FILES: tuple[Allowed, ...] = (
     Allowed(
         "kraft/server/asyncio_bridge.py", "ambient module", ("asyncio",), "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none."
     ),
+    Allowed("api/routers/operations.py", "ambient module", ("asyncio",), "The HTTP edge's own loop: how long its health page waits for the quorum."),
     Allowed(
         "kraft/storage/file_cache.py",
         "finalizer",
