@@ -121,6 +121,13 @@ def shrunk_isr(
     return tuple(replica for replica in isr if keeps(replica))
 
 
+def forget_who_left(followers: dict[int, FollowerState], before: Collection[int], isr: Collection[int], now: float) -> None:
+    """Whom the controller took out of the in-sync set may have lost its disk: it has to fetch again before it may be proposed for it."""
+    for replica in before:
+        if replica in followers and replica not in isr:
+            followers[replica] = FollowerState(now, in_isr=False)
+
+
 def may_join_isr(follower: FollowerState, high_watermark_now: int, epoch_start_offset: int) -> bool:
     """A follower joins once it has all that is committed and something of this leader epoch's beginning."""
     return follower.log_end_offset >= high_watermark_now and follower.log_end_offset >= epoch_start_offset

@@ -84,6 +84,7 @@ class Partition(PartitionWaiters):
             self.pending_isr = None
         new_epoch = registration.leader_epoch > self.leader_epoch
         was_leader = self.is_leader
+        isr_policy.forget_who_left(self.followers or {}, self.isr, registration.isr, now)
         self.partition_epoch = registration.partition_epoch
         self.leader_id = registration.leader
         self.leader_epoch = registration.leader_epoch

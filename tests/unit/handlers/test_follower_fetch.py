@@ -179,9 +179,13 @@ def test_who_left_the_in_sync_set_is_looked_at_each_time_until_it_is_back() -> N
         async with follower(universe) as it:
             await it.fetch(everything())
             it.made.change(it.topic_id, 4, isr=[NODE])
+            partition = it.made.partition("t", 4)
+            assert partition.isr_to_propose(it.made.world.clock.now()) is None, "it may have lost its disk: first it has to fetch"
+            it._count(4)
             for _ in range(3):
                 await it.fetch({})
                 assert it.looked_at == [4]
+            assert partition.pending_isr == (NODE, 2)
             it.made.change(it.topic_id, 4, isr=[NODE, 2])
             await it.fetch({})
             await it.fetch({})
