@@ -112,7 +112,9 @@ class LogTasks:
             if not job.contents:
                 continue
             try:
-                await self._world.threads.run(job.run)
+                await self._world.threads.run(job.prepare)
+                job.put_in_place()
+                await self._world.threads.run(job.finish)
             except StorageError as problem:
                 directory.checkpoint_missed()
                 self._failed(directory, problem, "checkpoint")

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 
 from kraft.common.errors import ConfigurationError, CorruptData
 from kraft.common.ids import TopicPartition, Uuid
-from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file
+from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file, write_file
 from kraft.storage.log_files import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT, LOCK, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kraft.storage.meta_properties import meta_properties_path
 from kraft.storage.storage_failure import upkeep_failure
@@ -20,21 +20,53 @@ from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
 
 NO_BROKER_EPOCH = -1
+PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be under way.
 
 
 class CheckpointJob:
-    """Checkpoint files to be replaced, with their content as of now. `run` blocks, may run in a thread and raises StorageError (OutOfResources may pass)."""
+    """Checkpoint files to be replaced, with their content as of now.
 
-    __slots__ = ("_files", "contents")
+    `run` does it at once, on the loop. What need not be done at once goes in three steps, of which the first and the last wait for the disk and belong in a
+    thread: `prepare`, `put_in_place` on the loop, `finish`. A job that was made later may run in between; what it wrote is newer and stays. All raise
+    StorageError (OutOfResources may pass).
+    """
 
-    def __init__(self, files: FileSystem, contents: Sequence[tuple[str, bytes]]) -> None:
+    __slots__ = ("_files", "_newest", "contents")
+
+    def __init__(self, files: FileSystem, contents: Sequence[tuple[str, bytes]], newest: Mapping[str, bytes]) -> None:
+        """`newest` is, of each path, what the latest job is to write there."""
         self._files = files
+        self._newest = newest
         self.contents = contents
 
     def run(self) -> None:
-        try:
+        with self._failing():
             for path, content in self.contents:
                 replace_file(self._files, path, content)
+
+    def prepare(self) -> None:
+        """Write everything beside what is there."""
+        with self._failing():
+            for path, content in self.contents:
+                write_file(self._files, path + PREPARED, content, durable=True)
+
+    def put_in_place(self) -> None:
+        """Rename what is still the newest."""
+        with self._failing():
+            for path, content in self.contents:
+                if self._newest.get(path) is content:
+                    self._files.rename(path + PREPARED, path)
+
+    def finish(self) -> None:
+        """Make the names durable."""
+        with self._failing():
+            for directory in dict.fromkeys(path.rpartition("/")[0] for path, _ in self.contents):
+                self._files.sync_directory(directory)
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as problem:
             raise upkeep_failure(problem, "checkpoint") from problem
 
@@ -122,17 +154,18 @@ class LogDirectory:
         return self._job({HIGH_WATERMARK_CHECKPOINT: {topic_partition: log.high_watermark for topic_partition, log in self.logs.items()}})
 
     def checkpoint_missed(self) -> None:
-        """A job could not do its work: the next one writes every file, changed or not."""
+        """A job did not do its work, or may not have done it yet: the next one writes every file, changed or not."""
         self._written.clear()
 
     def _job(self, checkpoints: dict[str, dict[TopicPartition, int]]) -> CheckpointJob:
         contents = []
         for name, offsets in checkpoints.items():
             content = offset_checkpoint_text(offsets).encode()
-            if self._written.get(name) != content:
-                self._written[name] = content
-                contents.append((self.file(name), content))
-        return CheckpointJob(self._files, contents)
+            path = self.file(name)
+            if self._written.get(path) != content:
+                self._written[path] = content
+                contents.append((path, content))
+        return CheckpointJob(self._files, contents, self._written)
 
 
 def _broker_epoch(text: str) -> int:

@@ -11,8 +11,10 @@ from kraft.common.errors import ConfigurationError, CorruptData, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.checkpoints import read_file, read_offset_checkpoint, write_file
 from kraft.storage.log_config import LogConfig
+from kraft.storage.log_directory import CheckpointJob
 from kraft.storage.log_manager import LogManager
 from kraft.storage.meta_properties import MetaProperties, parse_properties, read_meta_properties, write_meta_properties
+from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of, content
 
@@ -88,6 +90,46 @@ def test_checkpoints_are_kafkas_text(machine: Machine) -> None:
     assert read_file(machine.files, "/data/recovery-point-offset-checkpoint") == b"0\n1\nt 0 1\n"
     assert read_file(machine.files, "/data/replication-offset-checkpoint") == b"0\n1\nt 0 1\n"
     assert not manager.recovery_checkpoints()[0][1].contents  # nothing has changed
+
+
+POINTS = "/data/recovery-point-offset-checkpoint"
+
+
+def flushed_with_a_checkpoint_under_way(machine: Machine) -> tuple[LogManager, UnifiedLog, CheckpointJob]:
+    manager = manager_on(machine)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for value in (b"a", b"b", b"c", b"d"):
+        log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
+    log.flush()
+    under_way = manager.recovery_checkpoints()[0][1]
+    under_way.prepare()
+    return manager, log, under_way
+
+
+def test_a_checkpoint_under_way_does_not_undo_that_of_a_truncation(machine: Machine) -> None:
+    manager, log, under_way = flushed_with_a_checkpoint_under_way(machine)
+    assert manager.truncate_to(log, 1, now_ms=NOW_MS)
+    under_way.put_in_place()
+    under_way.finish()
+    assert under_way.contents[0] == (POINTS, b"0\n1\nt 0 3\n")
+    assert read_file(machine.files, POINTS) == b"0\n1\nt 0 1\n"
+
+
+def test_a_truncation_does_not_rely_on_a_checkpoint_that_is_still_under_way(machine: Machine) -> None:
+    manager = manager_on(machine)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for value in (b"a", b"b"):
+        log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
+    assert manager.recovery_checkpoints()[0][1].contents[0] == (POINTS, b"0\n1\nt 0 0\n")
+    assert manager.truncate_to(log, 1, now_ms=NOW_MS)
+    assert read_file(machine.files, POINTS) == b"0\n1\nt 0 0\n"
+
+
+def test_a_checkpoint_under_way_is_put_in_place_when_nothing_newer_came(machine: Machine) -> None:
+    _, _, under_way = flushed_with_a_checkpoint_under_way(machine)
+    under_way.put_in_place()
+    under_way.finish()
+    assert read_file(machine.files, POINTS) == under_way.contents[0][1]
 
 
 def test_malformed_checkpoints_are_errors_and_empty_ones_are_not(machine: Machine) -> None:
