@@ -94,7 +94,7 @@ class Node:
             if not self.alive:
                 raise NodeFailed(f"node {self.number} ended with {self.process and self.process.returncode}:\n{self.log_tail()}")
             try:
-                socket.create_connection((self.host, CLIENT_PORT), timeout=1).close()
+                socket.create_connection((self.network.listens(self.number), CLIENT_PORT), timeout=1).close()
                 return
             except OSError:
                 time.sleep(0.05)

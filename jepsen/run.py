@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.checkers.verdict import Verdict, judge_file
@@ -24,6 +25,7 @@ from jepsen.workloads.final import METADATA, compare_replicas, read_all, stuck
 from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
 from kraft.testing.checker.operations import OK, Partition, Phase, Unexpected
 
+CREATE_ATTEMPTS_MAX = 3
 WARM_UP_ACKNOWLEDGED = 100
 WARM_UP_SECONDS_MAX = 60.0
 HEALED_LOAD_SECONDS = 2.0
@@ -87,7 +89,16 @@ class Run:
         if self._facts.unclean:
             config["unclean.leader.election.enable"] = "true"
         replicas = 1 if self._facts.workload in SOLO else 3
-        admin.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config=config)])[TOPIC].result(60)
+        for attempt in range(CREATE_ATTEMPTS_MAX):
+            try:
+                admin.create_topics([NewTopic(TOPIC, PARTITIONS, replicas, config=config)])[TOPIC].result(60)
+            except KafkaException as problem:
+                if problem.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return
+                if attempt + 1 == CREATE_ATTEMPTS_MAX:
+                    raise NodeFailed(f"no topic can be made: {problem}") from problem
+            else:
+                return
 
     def _use(self) -> None:
         options, recorder = self.options, self.recorder

@@ -77,7 +77,7 @@ def seeds_to_catch(mutant: Mutant) -> int | None:
             findings = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
             told = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-300:]
             print(f"  seed {seed}: {told}", *findings[:2], sep="\n    ", flush=True)
-            if done.returncode == 1 and mutant.at_start == ("does not start" in done.stdout):
+            if told.startswith("verdict: violation") and mutant.at_start == ("does not start" in done.stdout):
                 return seed
     return None
 

@@ -17,6 +17,7 @@ def power(how_many: Callable[[int], int], role: str = "any") -> Callable[[Contex
 
     def begin(context: Context) -> Injection:
         first = context.pick(role)
+        context.disk(first)
         count = how_many(len(context.cluster.nodes))
         others = [number for number in context.free() if number != first]
         if len(others) < count - 1:
@@ -37,7 +38,7 @@ def power(how_many: Callable[[int], int], role: str = "any") -> Callable[[Contex
 
 def full(context: Context) -> Injection:
     number = context.pick("leader")
-    disk = context.cluster.nodes[number].disk
+    disk = context.disk(number)
     disk.fill()
     filled = disk.free_bytes() < 64 << 10
 
@@ -57,14 +58,14 @@ def broken(context: Context) -> Injection:
     In the end power fails: what the node took for written and was not is gone.
     """
     number = context.pick("leader")
-    node = context.cluster.nodes[number]
-    node.disk.break_writes()
+    node, disk = context.cluster.nodes[number], context.disk(number)
+    disk.break_writes()
     context.recorder.power_loss([number])
     deadline = time.monotonic() + BROKEN_SECONDS_MAX
-    while node.alive and time.monotonic() < deadline and not node.disk.failed():
+    while node.alive and time.monotonic() < deadline and not disk.failed():
         time.sleep(0.05)
-    failed = node.disk.failed() or not node.alive
-    node.disk.mend_writes()
+    failed = disk.failed() or not node.alive
+    disk.mend_writes()
 
     def end() -> bool:
         lose_power([node])

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from jepsen.db import Cluster
+from jepsen.disk import Disk
 from jepsen.history import Recorder
+from jepsen.network import Network
 from jepsen.observer import Observer
 
 NETWORK = 0  # Stands for the network among the busy.
@@ -61,6 +63,22 @@ class Context:
             raise NotNow(f"no {role} is free")
         return self.chance.choice(candidates)
 
+    def switch(self) -> Network:
+        """The network, where it can be cut. Raises NotNow in the reduced form."""
+        network = self.cluster.network
+        if not isinstance(network, Network):
+            raise NotNow("the loopback device cannot be cut")
+        return network
+
     def need_network(self) -> None:
+        """Raises NotNow while the network has a fault."""
+        self.switch()
         if NETWORK in self.busy:
             raise NotNow("the network has a fault already")
+
+    def disk(self, number: int) -> Disk:
+        """Of one node. Raises NotNow in the reduced form."""
+        disk = self.cluster.nodes[number].disk
+        if not isinstance(disk, Disk):
+            raise NotNow("there are no disks")
+        return disk

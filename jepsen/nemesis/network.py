@@ -14,7 +14,7 @@ def between(some: Sequence[int], others: Sequence[int]) -> list[Pair]:
 
 
 def cut(context: Context, kind: str, role: str, pairs: Sequence[Pair]) -> Injection:
-    network = context.cluster.network
+    network = context.switch()
     chosen = sorted(set(pairs))
     network.cut(chosen)
 
@@ -97,7 +97,7 @@ def clients_only(context: Context) -> Injection:
 def loss(context: Context) -> Injection:
     """A share of the frames between two nodes and all others is lost."""
     context.need_network()
-    network = context.cluster.network
+    network = context.switch()
     chosen = sorted(set(between(context.chance.sample(sorted(context.cluster.nodes), 2), [*context.cluster.nodes, CLIENTS])))
     before = network.lost()
     network.lose(chosen)
@@ -112,6 +112,6 @@ def loss(context: Context) -> Injection:
 def slow(context: Context) -> Injection:
     """What leaves one node passes a narrow place: queues form and answers are late."""
     node = context.pick("leader")
-    network = context.cluster.network
+    network = context.switch()
     network.throttle(node, 256)
     return Injection(kind="slow-network", role=f"leader n{node}", busy=frozenset({node}), end=lambda: network.throttle_no_more(node) > 0)

@@ -114,6 +114,8 @@ def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False) 
     """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan too."""
     if plan == "swarm":
         yield from swarm(chance, flush, reduced)
-    fixed = NAMED[plan] if plan in NAMED else (Step(fault=plan, hold=4.0, rest=2.0),) if FAULTS[plan] else ()
+    if plan not in NAMED and plan not in FAULTS:
+        raise KeyError(f"no plan and no fault is called {plan}")
+    fixed = NAMED[plan] if plan in NAMED else (Step(fault=plan, hold=4.0, rest=2.0),)
     while fixed:
         yield from fixed
