@@ -32,7 +32,7 @@ class QueuedAppend:
     `leader_epoch` is the one it was written in, and it counts only if the replica has kept its role in that epoch until then.
     """
 
-    __slots__ = ("_prepare", "_role", "_take_effect", "_when_done", "done", "failure", "info", "leader_epoch", "partition", "size")
+    __slots__ = ("_prepare", "_role", "_take_effect", "_when_done", "done", "failure", "info", "leader_epoch", "log", "partition", "size")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class QueuedAppend:
     ) -> None:
         """`leader_epoch`: the only one in which it may be appended; None for whatever it is when its turn comes."""
         self.partition = partition
+        self.log = partition.log
         self.size = size
         self.leader_epoch = leader_epoch
         self.info: LogAppendInfo | None = None
@@ -73,6 +74,7 @@ class QueuedAppend:
         partition = self.partition
         if self.leader_epoch is not None:
             self._check_still_valid()
+        self.log = partition.log
         pending = self._prepare()
         self.leader_epoch, self._role = partition.leader_epoch, partition.is_leader
         if pending is None:
@@ -81,12 +83,12 @@ class QueuedAppend:
 
     def _check_still_valid(self) -> None:
         partition = self.partition
-        if partition.leader_epoch != self.leader_epoch or partition.is_leader != self._role or partition.leader_id == -1:
-            raise NotLeader(f"{partition}: the leader epoch changed before it was appended", partition.leader_id, partition.leader_epoch)
+        if partition.leader_epoch != self.leader_epoch or partition.is_leader != self._role or partition.leader_id == -1 or partition.log is not self.log:
+            raise NotLeader(f"{partition}: the leader epoch, or its log, changed before it was appended", partition.leader_id, partition.leader_epoch)
 
     def written(self, pending: PendingAppend, problem: OSError | StorageError | None) -> None:
         """The bytes are in the file, unless there was a `problem`: the append takes effect, or is undone. Raises NotLeader, ApiError, StorageError."""
-        log = self.partition.log
+        log = self.log
         pending.settle()
         if problem is not None:
             log.abort_append(pending)
@@ -233,7 +235,7 @@ class LogWriter:
             outcomes = await self._world.threads.run(_write_all, tuple(pending for _, pending in begun))
         except BaseException:  # Cancelled before it began, or the node is dead: no byte is written.
             for append, pending in begun:
-                append.partition.log.abort_append(pending)
+                append.log.abort_append(pending)
             raise
         for (append, pending), problem in zip(begun, outcomes, strict=True):
             try:
@@ -242,7 +244,7 @@ class LogWriter:
                 append.failure = failure
             append.finished()
             if pending.info.rolled:
-                self._rolled(append.partition.log)
+                self._rolled(append.log)
 
 
 def _write_all(appends: tuple[PendingAppend, ...]) -> list[OSError | StorageError | None]:

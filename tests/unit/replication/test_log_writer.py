@@ -137,6 +137,24 @@ def test_a_leader_epoch_that_changes_meanwhile_undoes_the_append() -> None:
     simulate(play)
 
 
+def test_a_log_that_takes_anothers_place_meanwhile_gets_nothing_of_it() -> None:
+    """A replica that moves between directories gets another log."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=LARGE) as made:
+            made.topic("t")
+            made.topic("other")
+            partition, old = made.partition("t"), made.partition("t").log
+            append = queue(made, b"lost")
+            await until_written(made)
+            partition.log = made.partition("other").log
+            with pytest.raises(NotLeader):
+                await append.outcome()
+            assert (old.is_appending, values(old), partition.log.log_end_offset) == (False, [], 0)
+
+    simulate(play)
+
+
 def test_what_must_be_of_one_epoch_is_refused_in_another() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=LARGE) as made:
