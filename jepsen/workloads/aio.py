@@ -69,9 +69,7 @@ class AioProducer(AioClient):
         waiting: set[asyncio.Task[None]] = set()
         while not self.stopping.is_set():
             if len(waiting) < IN_FLIGHT_MAX:
-                task = asyncio.ensure_future(self._send(producer))
-                waiting.add(task)
-                task.add_done_callback(waiting.discard)
+                await self._send(producer, waiting)
             await asyncio.sleep(self.period)
         if waiting:
             await asyncio.wait(waiting, timeout=STOP_SECONDS_MAX)
@@ -82,20 +80,35 @@ class AioProducer(AioClient):
         except (TimeoutError, KafkaError):
             return  # What was not acknowledged stays unknown in the history.
 
-    async def _send(self, producer: AIOKafkaProducer) -> None:
+    async def _send(self, producer: AIOKafkaProducer, waiting: set[asyncio.Task[None]]) -> None:
+        """Hand one record over, in order; a task of its own waits for the answer."""
         topic, partition = self.chance.choice(self.places)
         value = f"{self.name}.{self.number}"
         self.number += 1
         send = Send(process=self.name, began=self.recorder.now(), topic=topic, partition=partition, values=[value], attempts=UNKNOWN_ATTEMPTS)
         self.recorder.begin(send)
         try:
-            found = await producer.send_and_wait(topic, value.encode(), key=KEY, partition=partition)
+            answer = await producer.send(topic, value.encode(), key=KEY, partition=partition)
         except KafkaError as problem:
-            send.failed(self.recorder.now(), type(problem).__name__, definite=False)
-        else:
-            send.offset = found.offset
-            send.ok(self.recorder.now())
-            self.recorder.acknowledged[value] = self.recorder.now()
+            self._failed(send, problem)
+            return
+        task = asyncio.ensure_future(self._answered(send, answer))
+        waiting.add(task)
+        task.add_done_callback(waiting.discard)
+
+    async def _answered(self, send: Send, answer: asyncio.Future[Any]) -> None:
+        try:
+            found = await answer
+        except KafkaError as problem:
+            self._failed(send, problem)
+            return
+        send.offset = found.offset
+        send.ok(self.recorder.now())
+        self.recorder.acknowledged[send.values[0]] = self.recorder.now()
+        self.recorder.done(send)
+
+    def _failed(self, send: Send, problem: KafkaError) -> None:
+        send.failed(self.recorder.now(), type(problem).__name__, definite=False)
         self.recorder.done(send)
 
 
