@@ -303,19 +303,23 @@ class Life:
     async def _settle(self) -> None:
         """Wait until both sides have had time to answer, and longer where one has not."""
         await trio.sleep(SETTLE_S)
-        for _ in range(20):
-            if all(len(asked.answers) != 1 for asked in self.pending):
-                break
+        for tried in range(500):
+            alone = [asked for asked in self.pending if len(asked.answers) == 1]
+            if not alone or (tried >= 20 and all(self._was_given_up(asked) for asked in alone)):
+                break  # A busy machine may take long, and one that was given up is never answered by Kafka.
             await trio.sleep(SETTLE_S / 3)
         for asked in list(self.pending):
             if len(asked.answers) == 2:
                 self.pending.remove(asked)
                 self._compare(asked)
             elif asked.answers:
-                ours = asked.answers.get("ours")
-                if ours is None or ours.error_code not in GIVEN_UP:
+                if not self._was_given_up(asked):
                     raise AssertionError(self._report("only one side answered", asked, asked.answers))
                 self.pending.remove(asked)
+
+    def _was_given_up(self, asked: Asked) -> bool:
+        ours = asked.answers.get("ours")
+        return ours is not None and getattr(ours, "error_code", 0) in GIVEN_UP
 
     def _compare(self, asked: Asked) -> None:
         ours, kafka = asked.answers["ours"], asked.answers["kafka"]

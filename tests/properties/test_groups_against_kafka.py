@@ -12,7 +12,9 @@ import trio
 
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.capabilities import require_capability
@@ -23,6 +25,7 @@ from tests.unit.coordinator.service import PARTITIONS, Service
 
 pytestmark = pytest.mark.java
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
+LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +48,19 @@ async def make_topics(port: int) -> dict[str, bytes]:
             if found.coordinators[0].error_code == 0:
                 break
             await trio.sleep(0.2)
-    await trio.sleep(3)
     metadata = await kafka.ask(ApiKey.METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in "tu"]), "c")
     return {topic.name: bytes(topic.topic_id) for topic in metadata.topics}
+
+
+async def until_coordinated(port: int, group: str) -> None:
+    """Kafka loads its fifty partitions of group offsets one after the other; a moment on a quiet machine."""
+    kafka = Kafka(port)
+    with trio.fail_after(60):
+        while True:
+            described = await kafka.ask(ApiKey.DESCRIBE_GROUPS, 5, DescribeGroupsRequest(groups=[group]), "c")
+            if described.groups[0].error_code not in LOADING:
+                return
+            await trio.sleep(0.1)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +84,7 @@ def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
             await trio.sleep(0.1)
             for seed in seeds:
                 life = Life(Random(seed), Ours(service), Kafka(port), topic_ids, session_ms=session_ms, rebalance_ms=rebalance_ms)
+                await until_coordinated(port, life.group)
                 try:
                     await life.run(steps)
                 except* ArbitraryChoice:
