@@ -1,4 +1,7 @@
-"""DeleteRecords (KIP-107): raise a partition's log start offset."""
+"""DeleteRecords (KIP-107): raise a partition's log start offset, and answer once every replica that is alive has followed, or the client's time is up.
+
+The low watermark is the lowest log start of the leader and of the replicas whose brokers are unfenced: one that is down learns of it when it returns.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,10 @@ from kraft.protocol.messages.delete_records_response import DeleteRecordsPartiti
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
+    from kraft.replication.partition import Partition
+
+LOOK_SECONDS = 0.02
+"""How often it is looked whether followers have followed. They hear of it with their next fetch."""
 
 API = Handler(ApiKey.DELETE_RECORDS, between(0, 2))
 
@@ -23,13 +30,45 @@ API = Handler(ApiKey.DELETE_RECORDS, between(0, 2))
 async def delete_records(request: DeleteRecordsRequest, context: RequestContext, broker: BrokerServices) -> DeleteRecordsResponse:
     """Each partition answers for itself with its new low watermark."""
     response = DeleteRecordsResponse()
+    waiting: list[_Waiting] = []
     for topic in request.topics:
-        results = [_delete(topic.name, wanted, broker) for wanted in topic.partitions]
+        results = [_delete(topic.name, wanted, broker, waiting) for wanted in topic.partitions]
         response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+    clock = broker.world.clock
+    deadline = clock.now() + request.timeout_ms / 1000
+    while waiting := [each for each in waiting if not each.is_over(broker)]:
+        if clock.now() >= deadline:
+            for each in waiting:
+                each.result.error_code = ErrorCode.REQUEST_TIMED_OUT
+            break
+        await clock.sleep(min(LOOK_SECONDS, max(0.001, deadline - clock.now())))
     return response
 
 
-def _delete(topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices) -> DeleteRecordsPartitionResult:
+class _Waiting:
+    """A partition whose followers have yet to raise their log starts to `offset`."""
+
+    __slots__ = ("_leader_epoch", "_offset", "_partition", "result")
+
+    def __init__(self, partition: Partition, offset: int, result: DeleteRecordsPartitionResult) -> None:
+        self._partition = partition
+        self._leader_epoch = partition.leader_epoch
+        self._offset = offset
+        self.result = result
+
+    def is_over(self, broker: BrokerServices) -> bool:
+        """Whether all who are alive have followed, which the result shows, or this broker does not lead any more."""
+        partition, result = self._partition, self.result
+        if not partition.is_leader or partition.leader_epoch != self._leader_epoch:
+            result.low_watermark, result.error_code = -1, ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return True
+        followers = (partition.followers or {}).items()
+        starts = [follower.log_start_offset for replica, follower in followers if broker.metadata.is_live(replica)]
+        result.low_watermark = min([partition.log.log_start_offset, *starts])
+        return result.low_watermark >= self._offset
+
+
+def _delete(topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices, waiting: list[_Waiting]) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
         if topic in INTERNAL_TOPICS:
@@ -38,7 +77,9 @@ def _delete(topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices) 
         partition.check_leader()
         if "delete" not in partition.log.config.cleanup_policy:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"{partition}: only topics whose cleanup.policy has delete give up records on request")
+        offset = partition.log.high_watermark if wanted.offset == -1 else wanted.offset
         result.low_watermark = partition.delete_records_before(wanted.offset)
+        waiting.append(_Waiting(partition, offset, result))
     except EXPECTED as problem:
         result.error_code = code_of(problem)
     return result

@@ -1,4 +1,4 @@
-"""Whole nodes lose every replica that may lead, by simulated kills and pauses: who leads then, and what everybody is told of it."""
+"""Whole nodes whose replicas are lost, by simulated kills and pauses: who leads then, what everybody is told of it, and what deletions wait for."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from kraft.client.connection import connect
 from kraft.common.config.node_loader import load_node_config
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.server.node import Node, run_node
@@ -192,3 +193,31 @@ def test_an_unclean_election_happens_as_soon_as_it_is_allowed() -> None:
 
 def test_a_recovery_begins_as_soon_as_there_is_a_strategy() -> None:
     simulate(partial(_switched_on, key="kraft.unclean.recovery.strategy", value="balanced", leader=3))
+
+
+async def _records_deleted(cluster: Cluster) -> None:
+    await cluster.create(min_insync_replicas="1")
+    await cluster.produce(10)
+    assert await _delete_before(cluster, 4) == (0, 4)
+    cluster.universe.pause("3")
+    assert await _delete_before(cluster, 5, timeout_ms=1_000) == (7, 4), "it is alive, as far as anybody knows, and has not followed"
+    await cluster.universe.sleep(2 * SESSION_SECONDS)
+    assert await _delete_before(cluster, 6) == (0, 6), "a fenced broker is not waited for"
+    cluster.universe.resume("3")
+    await cluster.until(lambda now: set(now.isr) == {2, 3, 4})
+    assert await _delete_before(cluster, 6) == (0, 6)
+    for name in BROKERS:
+        broker = cluster.nodes[name].broker
+        assert broker is not None
+        assert broker.replicas.partition(TOPIC, 0).log.log_start_offset == 6
+
+
+async def _delete_before(cluster: Cluster, offset: int, timeout_ms: int = 30_000) -> tuple[int, int]:
+    topics = [DeleteRecordsTopic(name=TOPIC, partitions=[DeleteRecordsPartition(partition_index=0, offset=offset)])]
+    response = await cluster.call("2", DeleteRecordsRequest(topics=topics, timeout_ms=timeout_ms))
+    told = response.topics[0].partitions[0]
+    return told.error_code, told.low_watermark
+
+
+def test_deleted_records_are_deleted_on_every_replica_that_is_alive() -> None:
+    simulate(_records_deleted)
