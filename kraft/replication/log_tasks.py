@@ -14,7 +14,7 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.replication.log_flusher import LogFlusher
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
+from kraft.storage.log_cleaner import CleaningAborted, CleaningJob, Uncleanable
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean
@@ -169,10 +169,13 @@ class LogTasks:
             self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
         return True
 
-    async def _run_in_slices(self, steps: Iterator[None], directory: LogDirectory) -> None:
+    async def _run_in_slices(self, steps: Iterator[CleaningJob | None], directory: LogDirectory) -> None:
         clock = self._world.clock
         start = clock.now()
-        for _ in steps:
+        for job in steps:
+            if job is not None:
+                await self._world.threads.run(job)
+                start = clock.now()
             if not directory.is_online:
                 raise CleaningAborted(f"{directory.path} is offline")
             spent = clock.now() - start

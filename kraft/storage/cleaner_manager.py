@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kraft.common.errors import CorruptData
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
-from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, Cleaning, Uncleanable
+from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, Cleaning, CleaningJob, Uncleanable
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import CLEANER_CHECKPOINT
 from kraft.storage.log_manager import LogManager
@@ -36,7 +36,7 @@ class LogCleanerManager:
                         best = candidate
         return best
 
-    def clean(self, candidate: LogToClean, now_ms: int) -> Iterator[None]:
+    def clean(self, candidate: LogToClean, now_ms: int) -> Iterator[CleaningJob | None]:
         """One cleaning, in steps of some dozen records. Raises CleaningAborted, Uncleanable (the log is then left alone), StorageError."""
         log = candidate.log
         directory = self._manager.directory_of(log)

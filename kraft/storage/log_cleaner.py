@@ -14,8 +14,9 @@ or retained away meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from kraft.common.errors import KraftError, ProtocolError
 from kraft.common.ids import TopicPartition
@@ -25,6 +26,7 @@ from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import read_batch, walk_headers
 from kraft.storage.cleaned_segment import CleanedSegmentWriter, rebuild_batch
 from kraft.storage.cleaned_transactions import CleanedTransactions
+from kraft.storage.file_cache import OpenFile
 from kraft.storage.log_files import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, SWAP_SUFFIX
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.log_to_clean import LogToClean
@@ -33,6 +35,10 @@ from kraft.storage.unified_log import UnifiedLog
 
 RECORDS_PER_STEP = 32
 DEFAULT_MAP_BYTES = 128 * 1024 * 1024
+
+
+CleaningJob = Callable[[], None]
+"""What may take the disk a while: the sync of a copy. Raises OSError."""
 
 
 class CleaningAborted(KraftError):
@@ -71,8 +77,11 @@ class Cleaning:
         self._transactions = CleanedTransactions()
         self.stats = CleanerStats(self._log.topic_partition)
 
-    def run(self) -> Iterator[None]:
-        """Raises CleaningAborted, Uncleanable, OSError, StorageError. What was replaced before an error stays replaced: each group is sound by itself."""
+    def run(self) -> Iterator[CleaningJob | None]:
+        """Before the next step, have a thread do the job that a step gives. Raises CleaningAborted, Uncleanable, OSError, StorageError.
+
+        What was replaced before an error stays replaced: each group is sound by itself.
+        """
         try:
             yield from self._build_map()
             for group in self._groups():
@@ -146,7 +155,7 @@ class Cleaning:
                 size, offsets_size, times_size = segment.size, segment.offset_index.size, segment.time_index.size
         return groups
 
-    def _clean_group(self, group: list[LogSegment]) -> Iterator[None]:
+    def _clean_group(self, group: list[LogSegment]) -> Iterator[CleaningJob | None]:
         self._sources = group
         first = group[0]
         copy = LogSegment(self._log.local.cache, self._directory, first.base_offset, size=0, created_ms=self._now_ms, fresh=True, suffix=CLEANED_SUFFIX)
@@ -162,6 +171,7 @@ class Cleaning:
             self._transactions.kept_aborts.clear()
             copy.open_log()
             copy.close_for_appends()
+            yield partial(_sync, tuple(copy.files_to_sync(with_indexes=True)))
             self._check()
         except (KraftError, OSError):
             copy.delete_files()
@@ -241,8 +251,6 @@ class Cleaning:
     def _swap(self, group: list[LogSegment], copy: LogSegment, modified_ms: int) -> None:
         """From here on nothing is paused: the originals go and the copy takes their place."""
         files = self._log.local.cache.files
-        for opened in copy.files_to_sync(with_indexes=True):
-            opened.file.sync()
         files.set_modified_ms(copy.path(LOG_SUFFIX), modified_ms)
         files.sync_directory(self._directory)
         copy.change_suffix(SWAP_SUFFIX)
@@ -256,3 +264,15 @@ class Cleaning:
         if self._log.has_producers:
             for segment in group[1:]:
                 self._log.producers.remove_snapshot(segment.base_offset)
+
+
+def _sync(files: tuple[OpenFile, ...]) -> None:
+    for opened in files:
+        opened.file.sync()
+
+
+def run_here(steps: Iterator[CleaningJob | None]) -> None:
+    """A whole cleaning, its jobs included, where nobody is kept waiting."""
+    for job in steps:
+        if job is not None:
+            job()

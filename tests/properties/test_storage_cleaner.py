@@ -15,7 +15,7 @@ import pytest
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import CleaningAborted
+from kraft.storage.log_cleaner import CleaningAborted, run_here
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.unified_log import UnifiedLog
@@ -85,8 +85,7 @@ class CleanedLog:
         if candidate is None:
             return
         try:
-            for _ in self.cleaner.clean(candidate, self.now_ms):
-                pass
+            run_here(self.cleaner.clean(candidate, self.now_ms))
         except CleaningAborted:
             return
 
@@ -157,8 +156,7 @@ def test_a_finished_cleaning_leaves_one_record_a_key() -> None:
             cleaned.append()
         candidate = cleaned.cleaner.next_log(cleaned.now_ms)
         assert candidate is not None
-        for _ in cleaned.cleaner.clean(candidate, cleaned.now_ms):
-            pass
+        run_here(cleaned.cleaner.clean(candidate, cleaned.now_ms))
         keys = [key for offset, key, _ in content(cleaned.log) if offset < candidate.first_uncleanable_offset]
         assert len(keys) == len(set(keys))
 

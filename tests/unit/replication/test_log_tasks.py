@@ -160,3 +160,24 @@ def test_a_file_that_cannot_be_removed_does_not_keep_the_others() -> None:
             assert [name[:2] for name in made.world.files.list_directory("/data") if name.endswith("-delete")] == ["t0"]
 
     simulate(play)
+
+
+def test_a_copy_is_synced_in_a_thread_and_takes_no_place_when_that_fails() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            await compacted(made)
+            log, threads = made.partition("t").log, made.world.threads
+            segments, directory = list(log.segments), made.logs.directory_of(made.partition("t").log)
+            universe.disk("broker").faults = [Fault("sync", errno.EIO, ".cleaned")]
+            synced_aside = False
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks._clean)
+                while directory.is_online:
+                    await trio.lowlevel.checkpoint()
+                    synced_aside = synced_aside or (threads.running > 0 and any(".cleaned" in name for name in made.world.files.list_directory(log.directory)))
+                    await universe.sleep(0.00001)
+                nursery.cancel_scope.cancel()
+            assert synced_aside
+            assert log.segments == segments
+
+    simulate(play)

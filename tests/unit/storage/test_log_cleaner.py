@@ -6,7 +6,7 @@ import pytest
 
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import Cleaning, CleaningAborted
+from kraft.storage.log_cleaner import Cleaning, CleaningAborted, run_here
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import log_to_clean
@@ -35,8 +35,7 @@ def clean(log: UnifiedLog, *, now_ms: int = NOW_MS, checkpoint: int | None = Non
     candidate = log_to_clean(log, checkpoint, now_ms)
     assert candidate.cleanable_bytes > 0
     cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=map_bytes_max)
-    for _ in cleaning.run():
-        pass
+    run_here(cleaning.run())
     return cleaning.stats.end_offset
 
 
@@ -194,7 +193,7 @@ def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Mac
         next(steps)
     log.truncate_to(39, NOW_MS)
     with pytest.raises(CleaningAborted):
-        list(steps)
+        run_here(steps)
     assert {key: value for _, key, value in content(log)} == before
     assert not [name for name in machine.files.list_directory(DIRECTORY) if "cleaned" in name or "swap" in name]
 
@@ -210,7 +209,7 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
     cleaner = LogCleanerManager(manager)
     candidate = cleaner.next_log(NOW_MS)
     assert candidate is not None
-    list(cleaner.clean(candidate, NOW_MS))
+    run_here(cleaner.clean(candidate, NOW_MS))
     assert cleaner.next_log(NOW_MS) is None
     assert machine.files.open("/data/cleaner-offset-checkpoint").pread(100, 0) == b"0\n1\nt 0 %d\n" % candidate.first_uncleanable_offset
     assert LogCleanerManager(manager).next_log(NOW_MS) is None
