@@ -228,9 +228,8 @@ class ReplicaFetcher:
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
                 await self._replicas.writer.until_free(partition.log)  # We may have led until just now.
-                if not self._is_current(following):
-                    return
-                self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
+                if self._is_current(following):
+                    self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
             else:
                 self._replicas.serving.follower_took(partition, len(data.records or b""))
                 await self._append(partition, data)
@@ -242,16 +241,16 @@ class ReplicaFetcher:
             self._put_off(following, str(problem))
 
     async def _append(self, partition: Partition, data: fetch_response.PartitionData) -> None:
-        records = memoryview(data.records) if data.records else memoryview(b"")
+        records = memoryview(data.records or b"")
         writer, now_ms = self._replicas.writer, self._clock.wall_ms()
         if writer.takes(partition.log, len(records)):
             info = await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
         else:
             info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
-            if info is not None and info.rolled:
-                self._replicas.flusher.flush_later(partition.log)
         if info is None:
             return
+        if info.rolled:
+            self._replicas.flusher.flush_later(partition.log)  # The writer has, too: a flush of what is durable is none.
         partition.traffic.replication_bytes_in += len(records)
         if partition.durable_end() < partition.log.log_end_offset:  # flush.messages: the next fetch acknowledges, so it has to be durable before.
             await self._replicas.flusher.flush(partition.log)
