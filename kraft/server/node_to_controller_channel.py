@@ -31,6 +31,7 @@ from kraft.world.ports import World
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
+UNANSWERED = "it takes too long"
 RETRY_SECONDS = 0.05
 LEADER_WATCH_SECONDS = 0.1
 TRIES_AGAIN = frozenset((ErrorCode.NOT_CONTROLLER, ErrorCode.NOT_LEADER_OR_FOLLOWER))
@@ -76,11 +77,10 @@ class NodeToControllerChannel:
         clock = self._world.clock
         deadline = clock.now() + (self._timeout if timeout is None else timeout)
         while True:
-            reason = "it takes too long"
+            reason = UNANSWERED
             try:
                 with clock.move_on_at(deadline):
                     return await self._try(request, context, enveloped, deadline - clock.now())
-                self.close()  # It may lead nowhere any more, with nobody left to say so: half-open.
             except (TimeoutError, UnsupportedApi) as problem:
                 self.close()
                 reason = str(problem)
@@ -90,6 +90,8 @@ class NodeToControllerChannel:
                 if problem.code not in TRIES_AGAIN:
                     raise
                 reason = str(problem)
+            if reason == UNANSWERED:
+                self.close()  # The connection may lead nowhere any more, with nobody left to say so: half-open.
             if clock.now() + RETRY_SECONDS >= deadline:
                 raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"no active controller answered {api_keys.name_of(request.API_KEY)}: {reason}")
             await clock.sleep(RETRY_SECONDS)

@@ -217,6 +217,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
     "a lower high watermark under the next leader": lambda: [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=2, high_watermark=4)],
     "a reader that begins anew": lambda: [lost_answer("a", 0, 2, 0), poll(1, 0, "a:0", "a:1"), poll(3, 0, "a:0", repositioned=True)],
     "what was deleted": lambda: [send("a", 0, 2, 0, 1), DeleteRecords(process="d", before=1, **at(3)), final("a:1", start=1)],
+    "an old offset from a deposed coordinator": lambda: [
+        Commit(process="c", group="g", offset=1, **at(1)),
+        Commit(process="c", group="g", offset=2, **at(3)),
+        Committed(process="c", group="g", offset=1, deposed=True, **at(5)),
+    ],
     "a vote that was lost on its way to disk": lambda: [
         QuorumState(process="1", epoch=4, voted=1, began=1),
         QuorumState(process="1", epoch=4, life=1, began=1.5),

@@ -26,6 +26,11 @@ class PartitionHistory:
         self.deletes: list[DeleteRecords] = []
         self.final: FinalRead | None = None
 
+    @property
+    def is_compacted(self) -> bool:
+        """Whether records may go while their keys stay."""
+        return (self.final is not None and self.final.compacted) or any(send.keys is not None for send in self.sends)
+
     @cached_property
     def acknowledged(self) -> list[Send]:
         """Successful sends whose offset was told."""
@@ -107,10 +112,10 @@ class Analysis:
 
     def plain(self) -> list[PartitionHistory]:
         """Partitions of topics that are not compacted."""
-        return [partition for partition in self.partitions.values() if not (partition.final and partition.final.compacted)]
+        return [partition for partition in self.partitions.values() if not partition.is_compacted]
 
     def compacted(self) -> list[PartitionHistory]:
-        return [partition for partition in self.partitions.values() if partition.final and partition.final.compacted]
+        return [partition for partition in self.partitions.values() if partition.is_compacted and partition.final]
 
     @cached_property
     def healed_at(self) -> float | None:

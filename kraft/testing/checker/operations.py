@@ -114,6 +114,8 @@ class Committed(Keyed):
     OP: ClassVar[str] = "committed"
     group: str
     offset: int = -1
+    deposed: bool = False
+    """Whether the node that answered was no coordinator any more and did not know it yet, where a harness can tell. What it says may be old, as in Kafka."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -64,6 +64,7 @@ class ClusterRun(SimulatedRun):
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node)
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        self.recorder.is_deposed = self.observer.is_deposed
         self._healed = 0  # How many operations there were when all was healed.
 
     def invalid(self) -> str:

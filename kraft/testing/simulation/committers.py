@@ -105,5 +105,6 @@ async def committed(session: Session, recorder: Recorder, group: str, place: Par
             raise Refused("OffsetFetch", code)
         return False
     read.offset = answer.topics[0].partitions[0].committed_offset
+    read.deposed = recorder.is_deposed(session.host, group)
     read.ok(recorder.now())
     return True

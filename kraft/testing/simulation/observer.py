@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
+from kraft.coordinator.partitioner import partition_for
 from kraft.protocol.records.record_batch import batches
 from kraft.server.node import Node
 from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
@@ -56,6 +57,16 @@ class Observer:
             if any(replica.is_leader for replica in node.broker.replicas if replica.topic == OFFSETS_TOPIC):
                 found[COORDINATOR].append(name)
         return found
+
+    def is_deposed(self, host: str, group: str) -> bool:
+        """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living node does."""
+        epochs: dict[str, int] = {}
+        for name, node in self.living():
+            topic = node.shared.loader.image.topics.by_name(OFFSETS_TOPIC)
+            if topic is not None:
+                registration = topic.partitions.get(partition_for(group, len(topic.partitions)))
+                epochs[f"node-{name}"] = -1 if registration is None else registration.leader_epoch
+        return bool(epochs.get(host, -1) < max(epochs.values(), default=-1))
 
     def snapshot(self) -> None:
         """One moment, for the white-box rules."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, TypeVar
 
 from kraft.testing.checker.history import History
@@ -20,6 +21,8 @@ class Recorder:
         self._universe = universe
         self.history = History()
         self._told: set[tuple[str, str]] = set()
+        self.is_deposed: Callable[[str, str], bool] = lambda host, group: False
+        """Whether a host believes to coordinate a group, and another does by now."""
 
     def now(self) -> float:
         return self._universe.time.now

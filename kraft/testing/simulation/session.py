@@ -67,6 +67,11 @@ class Session:
     async def aim_at_coordinator(self, host: str) -> None:
         """Turn to the node that is said to coordinate a group."""
 
+    @property
+    def host(self) -> str:
+        """Where requests go now."""
+        return self._host
+
     def close(self) -> None:
         if self._connection:
             self._connection.close()

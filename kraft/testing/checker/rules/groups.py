@@ -15,7 +15,7 @@ NONE = -1
 def committed_offsets(analysis: Analysis) -> Iterator[str]:
     """17: a group's offset is a register: a read gives the last write, or one whose fate is unknown, never one that another certainly replaced.
 
-    A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then.
+    A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then. A deposed coordinator may tell what is old.
     """
     writes: dict[Register, dict[int, Commit]] = {}
     reads: dict[Register, list[Committed]] = {}
@@ -42,7 +42,7 @@ def _judge(register: Register, reads: list[Committed], writes: dict[int, Commit]
         ended = _ended(writes, read.offset)
         if ended is None:
             yield f"{group} is told at {read.began:.3f} that it committed {read.offset} of {topic}-{partition}, which nobody did"
-        elif ended < latest[0]:
+        elif ended < latest[0] and not read.deposed:
             yield f"{group} committed {latest[1]} of {topic}-{partition} and is told {read.offset} at {read.began:.3f}"
 
 

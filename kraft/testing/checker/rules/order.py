@@ -40,7 +40,7 @@ def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
 
 def _skips(analysis: Analysis, partition: PartitionHistory, before: int, after: int) -> bool:
     """Whether a record that nobody asked to delete lies between the two."""
-    if partition.final is not None and partition.final.compacted:
+    if partition.is_compacted:
         return False
     before = max(before, partition.deleted_before - 1)
     return before < after and partition.rank(after) - partition.rank(before + 1) > 0
