@@ -223,8 +223,8 @@ class ReplicaFetcher:
         try:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._start_where_the_leader_is(following, connection)
-            elif data.error_code:
-                self._refused(following, data.error_code)
+            elif data.error_code:  # Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it is, ask again later.
+                self._put_off(following, name_of(data.error_code))
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
                 await self._replicas.writer.until_free(partition.log)  # We may have led until just now.
@@ -255,11 +255,9 @@ class ReplicaFetcher:
         if partition.durable_end() < partition.log.log_end_offset:  # flush.messages: the next fetch acknowledges, so it has to be durable before.
             await self._replicas.flusher.flush(partition.log)
 
-    def _refused(self, following: Following, code: int) -> None:
-        """Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it is, ask again later."""
-        self._put_off(following, name_of(code))
-
     def _put_off(self, following: Following, reason: str) -> None:
+        if not self._is_current(following):
+            return  # It was left while something of it went wrong: a directory that failed takes its replicas away first.
         following.not_before = self._clock.now() + min(self._settings.backoff_seconds, FIRST_BACKOFF_SECONDS * 2 ** min(following.failures, 10))
         following.failures += 1
         partition = following.partition

@@ -189,6 +189,23 @@ def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> 
     simulate(play)
 
 
+def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+
+            async def leave(*_: Any) -> None:
+                it.fetcher.leave((it.topic_id, 0))
+                raise OSError("the disk is gone, and the replica was taken away with it")
+
+            monkeypatch.setattr(it.fetcher, "_append", leave)
+            await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
+            await universe.sleep(5)
+            assert it.fetcher._ask() == {}
+
+    simulate(play)
+
+
 def test_an_answer_to_an_earlier_leader_epoch_is_dropped() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
