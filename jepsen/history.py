@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from kraft.testing.checker.history import History, from_line, to_line
-from kraft.testing.checker.operations import Operation
+from kraft.testing.checker.operations import OK, Operation, Partition, Send
 
 SomeOperation = TypeVar("SomeOperation", bound=Operation)
 
@@ -72,6 +72,7 @@ class Recorder:
         self._file: TextIO = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by close().
         self._open: dict[int, Operation] = {}
         self.acknowledged: dict[str, float] = {}
+        self.last_acknowledged: dict[Partition, float] = {}
         self.polled: set[str] = set()
         self._write("run", asdict(facts))
 
@@ -86,6 +87,8 @@ class Recorder:
 
     def done(self, operation: Operation) -> None:
         """It ended, well or badly, or needed no time."""
+        if isinstance(operation, Send) and operation.outcome == OK:
+            self.last_acknowledged[operation.place] = self.now()
         with self._lock:
             self._open.pop(id(operation), None)
             self._file.write(to_line(operation) + "\n")

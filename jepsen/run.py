@@ -30,6 +30,7 @@ WARM_UP_ACKNOWLEDGED = 100
 WARM_UP_SECONDS_MAX = 60.0
 HEALED_LOAD_SECONDS = 2.0
 UNSEEN_SECONDS_MAX = 60.0
+PROGRESS_SECONDS_MAX = 120.0
 JOIN_SECONDS_MAX = 60.0
 HISTORY = "history.jsonl"
 
@@ -139,8 +140,20 @@ class Run:
                 node.await_ready()
             except NodeFailed as problem:
                 stuck(self.recorder, f"after healing {problem}")
+        self._await_progress()
         self._phase("healed")
         self.healed_at = time.monotonic()
+
+    def _await_progress(self) -> None:
+        """How long a busy machine takes for its elections is no promise; that they end is. From then on the checker's deadlines count."""
+        wanted, began = {(TOPIC, partition) for partition in range(PARTITIONS)}, self.recorder.now()
+        deadline = time.monotonic() + PROGRESS_SECONDS_MAX
+        while time.monotonic() < deadline:
+            if all(self.recorder.last_acknowledged.get(place, 0.0) > began for place in wanted):
+                return
+            time.sleep(0.1)
+        behind = sorted(place for place in wanted if self.recorder.last_acknowledged.get(place, 0.0) <= began)
+        stuck(self.recorder, f"nothing is acknowledged by {behind} within {PROGRESS_SECONDS_MAX:g} s after healing")
 
     def _drain(self, clients: Clients) -> None:
         """A little more load, then what was acknowledged has to be seen by somebody."""

@@ -11,6 +11,7 @@ from jepsen.nemesis.plans import FAULTS, Step, steps
 from kraft.testing.checker.operations import INFO, OK, FaultInjected, Unexpected
 
 OVERLAP_CHANCE = 0.35
+RECOVERY_SECONDS_MAX = 40.0
 
 
 class Nemesis:
@@ -54,6 +55,16 @@ class Nemesis:
             self._stopped.wait(min(step.hold, 1.0))
             self._end_until(self._context.recorder.now())
         self._stopped.wait(step.rest)
+        if not self._overlap:
+            self._until_acknowledged()
+
+    def _until_acknowledged(self) -> None:
+        """A fault upon a cluster that is still down shows nothing: a plan's next one waits until something is acknowledged again."""
+        acknowledged = self._context.recorder.acknowledged
+        before, deadline = len(acknowledged), self._context.recorder.now() + RECOVERY_SECONDS_MAX
+        while len(acknowledged) <= before and self._context.recorder.now() < deadline:
+            if self._stopped.wait(0.1):
+                return
 
     def _begin(self, step: Step) -> None:
         recorder = self._context.recorder
