@@ -21,6 +21,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.integration.spark_sessions import start_session
 
 RESTARTS_MAX = 200
+START_SECONDS_MAX = 30
 DRAIN_SECONDS_MAX = 240
 SINKS = ("parquet", "foreach", "log")
 
@@ -56,7 +57,7 @@ class Job:
     def run(self) -> None:
         """Until drained."""
         names = [(source, sink) for source in self.sources for sink in SINKS]
-        queries = {name: self.start(*name, to_the_end=False) for name in names}
+        queries = {name: self.started(*name) for name in names}
         restarts = 0
         while not (self.place / "drain").exists():
             for name, query in queries.items():
@@ -65,7 +66,7 @@ class Job:
                     restarts += 1
                     assert restarts < RESTARTS_MAX, "queries fail again and again"
                     self.say(kind="failed", query="-".join(name), why=str(query.exception())[:3000])
-                    queries[name] = self.start(*name, to_the_end=False)
+                    queries[name] = self.started(*name)
             for source in self.sources:
                 self.batch_read(source)
             time.sleep(2.0)
@@ -75,6 +76,14 @@ class Job:
             self.drain(source, sink)
         self.results()
         self.say(kind="drained")
+
+    def started(self, source: str, sink: str) -> StreamingQuery:
+        """A query whose Python side has come up, or that has failed: one at a time, because Spark gives that side ten seconds on a machine that may be busy."""
+        query = self.start(source, sink, to_the_end=False)
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while query.isActive and not query.recentProgress and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return query
 
     def told(self, query: StreamingQuery) -> None:
         last = query.lastProgress

@@ -41,6 +41,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.known_latest: Offsets | None = None
         self.frozen: Offsets | None = None  # the end of everything under Trigger.AvailableNow
         self.last_trigger_s: float | None = None
+        self.told: Offsets | None = None  # what the group was told last
         self._offsets: KafkaOffsetReader | None = None
 
     @property
@@ -66,6 +67,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = offsets_of_json(start)
+        self.tell_group(begin)
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
         if isinstance(limit, ReadAllAvailable):
@@ -76,6 +78,12 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if isinstance(limit, ReadMaxRows):
             latest = rate_limit(limit.max_rows, begin, latest, self.offsets.earliest)
         return offsets_to_json(latest)
+
+    def tell_group(self, done: Offsets) -> None:
+        """Where a batch begins, all before it is done: a group may be told, so that its lag can be seen. (Spark commits a batch only when the next begins.)"""
+        if self.options.commit_group is not None and done != self.told:
+            self.offsets.tell_group(self.options.commit_group, done)
+            self.told = done
 
     def must_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
         """Whether this trigger is skipped: fewer than `least` new offsets, and the longest delay has not passed. The first trigger never waits."""
@@ -132,9 +140,7 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return fetch(self.options, self.config, partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """The checkpoint is where the offsets live. A group may be told, so that its lag can be seen; that this fails harms nothing."""
-        if self.options.commit_group is not None:
-            self.offsets.tell_group(self.options.commit_group, offsets_of_json(end))
+        """Nothing: the checkpoint is where the offsets live."""
 
     def stop(self) -> None:
         if self._offsets is not None:

@@ -104,3 +104,12 @@ def test_offsets_reported_are_plain_json() -> None:
     made = reader({T0: 80, T1: 20})
     made.latestOffset(offset(0, 0), datasource.ReadAllAvailable())
     assert json.loads(json.dumps(made.reportLatestOffset())) == offset(80, 20)
+
+
+def test_a_group_is_told_once_where_each_batch_begins() -> None:
+    made = reader({T0: 10}, commitGroup="dashboard")
+    told: list[tuple[str, dict[TopicPartition, int]]] = []
+    made._offsets.tell_group = lambda group, offsets: told.append((group, offsets))
+    for start in (0, 0, 10, 10):
+        made.latestOffset({"t": {"0": start}}, made.getDefaultReadLimit())
+    assert told == [("dashboard", {T0: 0}), ("dashboard", {T0: 10})]
