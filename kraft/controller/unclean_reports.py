@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from kraft.controller.unclean_recovery import LogEnd, Recovered
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.metadata.image.partition_registration import RECOVERING
+from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
+
+TOLD_AT_ONCE_MAX: Final = 20
 
 RecoveryListener = Callable[[Mapping[str, Any]], object]
 """Gets the fields of each recovery as `fields_of` makes them."""
 
 
 def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> None:
-    """One warning for each partition that went to a replica which may lack acknowledged records."""
+    """A warning for each partition that went to a replica which may lack acknowledged records; of many at once the first few are told, and how many more."""
+    further = 0
+    for told, (topic, index, before, after) in enumerate(_unclean_elections(changes, image)):
+        if told >= TOLD_AT_ONCE_MAX:
+            further += 1
+            continue
+        logger.warning(
+            "unclean leader election",
+            topic=topic,
+            partition=index,
+            leader=after.leader,
+            leader_epoch=after.leader_epoch,
+            former_leader=before.leader,
+            former_isr=list(before.isr),
+        )
+    if further:
+        logger.warning("unclean leader election of further partitions", partitions=further, note="GET /v1/events tells each")
+
+
+def _unclean_elections(changes: MetadataChanges, image: MetadataImage) -> Iterator[tuple[str, int, PartitionRegistration, PartitionRegistration]]:
+    """(topic, index, before, after) of every partition whose leader has to recover now and had not before."""
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)
         for index, before in partitions.items():
@@ -26,15 +48,7 @@ def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: Metad
             if topic is None or before is None or after is None:
                 continue
             if after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING:
-                logger.warning(
-                    "unclean leader election",
-                    topic=topic.name,
-                    partition=index,
-                    leader=after.leader,
-                    leader_epoch=after.leader_epoch,
-                    former_leader=before.leader,
-                    former_isr=list(before.isr),
-                )
+                yield topic.name, index, before, after
 
 
 def fields_of(recovered: Recovered) -> dict[str, Any]:

@@ -69,8 +69,7 @@ class LogManager(FutureLogs):
     def open(self, cluster_id: str | None) -> str | None:
         """Lock the directories, check whose they are; the cluster id they have (None: none is formatted yet).
 
-        Raises ConfigurationError when one is in use, or of another cluster or node. A disk that fails takes its directory offline; StorageError when none is
-        left.
+        Raises ConfigurationError when one is in use, or of another cluster or node, StorageError when no disk is left; one that fails is offline.
         """
         found = []
         for directory in self.directories:
@@ -177,10 +176,9 @@ class LogManager(FutureLogs):
         return next(directory for directory in self.directories if directory.path == parent)
 
     def get_or_create(self, topic_partition: TopicPartition, topic_id: Uuid | None, *, now_ms: int, directory_id: Uuid | None = None) -> UnifiedLog:
-        """The log of a partition. A new one goes to `directory_id`, or to the online directory with the fewest logs, and touches the disk only when it is
-        first written.
+        """The log of a partition. A new one goes to `directory_id`, or to the online directory with the fewest logs, and touches the disk when first written.
 
-        Raises StorageError when the directory wanted, or every one, is offline.
+        Raises StorageError when every directory is offline.
         """
         found = self._logs.get(topic_partition)
         if found is not None:
