@@ -357,3 +357,65 @@ def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Clust
         save("SELECT 1 AS value", topic="t")
     with pytest.raises(Exception, match="KAFKA_NULL_TOPIC_IN_DATA"):
         save("SELECT 'v' AS value, CAST(NULL AS STRING) AS topic")
+
+
+# -- beyond the official connector ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected", "tasks"),
+    [
+        ("partition = 1", 10, 1),
+        ("partition = 0 AND offset >= 4 AND offset < 7", 3, 1),
+        ("offset > 100", 0, 0),
+        (f"timestamp >= timestamp_millis({BASE_MS + 15})", 5, 2),
+        ("topic = 'other'", 0, 0),
+        ("CAST(value AS STRING) LIKE '1%'", 11, 2),
+    ],
+)
+def test_filters_narrow_what_a_batch_reads(spark: SparkSession, cluster: Cluster, numbers: str, condition: str, expected: int, tasks: int) -> None:
+    whole = rows_of(read(spark, cluster, "kraft", subscribe=numbers).filter(condition))
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        frame = read(spark, cluster, "kraft", subscribe=numbers).filter(condition)
+        assert rows_of(frame) == whole
+        assert (len(whole), frame.rdd.getNumPartitions()) == (expected, max(1, tasks))
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_a_group_is_told_how_far_a_stream_has_come(spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str) -> None:
+    from confluent_kafka import ConsumerGroupTopicPartitions
+
+    run_stream(spark, cluster, "kraft", numbers, tmp_path, Batches(), commitGroup="dashboard")
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    found = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("dashboard")])["dashboard"].result(30)
+    assert {each.partition: each.offset for each in found.topic_partitions} == {0: 10, 1: 10}
+
+
+@pytest.mark.parametrize("fetcher", ["direct", "librdkafka"])
+def test_both_ways_to_fetch_see_the_same(spark: SparkSession, cluster: Cluster, numbers: str, fetcher: str) -> None:
+    chosen = read(spark, cluster, "kraft", subscribe=numbers, fetcher=fetcher, includeHeaders="true")
+    assert rows_of(chosen) == rows_of(read(spark, cluster, "kafka", subscribe=numbers, includeHeaders="true"))
+
+
+def test_the_format_is_found_without_being_registered(cluster: Cluster) -> None:
+    import pyspark_kraft
+
+    assert pyspark_kraft.DefaultSource.name() == "kraft"
+
+
+def test_a_micro_batch_that_foreach_batch_writes_twice_is_in_the_topic_once(spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str) -> None:
+    topic = cluster.create("foreach-once", 2)
+
+    def write(frame: DataFrame, _: int) -> None:
+        for _ in range(2):
+            writer = frame.select("key", "value").write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
+            writer.option("exactlyOnce", "true").mode("append").save()
+
+    run_stream(spark, cluster, "kraft", numbers, tmp_path, write)
+    assert sorted(int(row[1]) for row in plain_rows(cluster, topic, 2)) == list(range(20))
+    with pytest.raises(Exception, match="only possible within a streaming query"):
+        read(spark, cluster, "kraft", subscribe=numbers).write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option(
+            "topic", topic
+        ).option("exactlyOnce", "true").mode("append").save()

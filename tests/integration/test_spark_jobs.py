@@ -20,7 +20,7 @@ from tests.integration.spark_logs import read_to_the_end
 from tests.integration.spark_sessions import start_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
-ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 8_000
+ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 2_000
 
 
 class Outcome(NamedTuple):
@@ -91,7 +91,7 @@ def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agr
     first = kraft(*arguments)
     assert (first.code, first.document["records"]) == (0, half), first.err
     flights.iloc[half:].to_csv(files / "2.csv", index=False)
-    archived = kraft("archive", "flights", str(store), "--records-per-batch", "3000", "-o", "json")
+    archived = kraft("archive", "flights", str(store), "--records-per-batch", "700", "-o", "json")
     assert (archived.code, archived.document["records"]) == (0, half), archived.err
     second = kraft(*arguments)
     assert (second.code, second.document["records"]) == (0, len(flights) - half), second.err
@@ -111,7 +111,7 @@ def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agr
     same = kraft("verify", "flights", "--with-archive", str(store), "-o", "json")
     assert (same.code, same.document["agree"], same.document["records"]) == (0, True, len(flights)), same.err
 
-    copied = kraft("mirror", "flights", "--to", cluster.bootstrap, "--target-topic", "copy", "--codec", "lz4", "--records-per-batch", "5000", "-o", "json")
+    copied = kraft("mirror", "flights", "--to", cluster.bootstrap, "--target-topic", "copy", "--codec", "lz4", "--records-per-batch", "1500", "-o", "json")
     assert (copied.code, copied.document["records"], copied.document["partitions"]) == (0, len(flights), 3), copied.err
     equal = kraft("verify", "flights", "--with-topic", "copy", "-o", "json")
     assert (equal.code, equal.document["records"]) == (0, len(flights)), equal.err
