@@ -75,7 +75,7 @@ def seeds_to_catch(mutant: Mutant) -> int | None:
             command = [sys.executable, "-m", "jepsen", "run", "--source", str(source), "--directory", str(runs), "--seed", str(seed), *mutant.arguments]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
             findings = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
-            told = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-300:]
+            told = done.stdout.strip().splitlines()[-1] if "verdict: " in done.stdout else f"no verdict: {done.stderr[-600:]}"
             print(f"  seed {seed}: {told}", *findings[:2], sep="\n    ", flush=True)
             if told.startswith("verdict: violation") and mutant.at_start == ("does not start" in done.stdout):
                 return seed

@@ -68,7 +68,13 @@ class TopicMaker(Client):
         deadline = time.monotonic() + SEEN_SECONDS_MAX
         while True:
             began = self.recorder.now()
-            found = admin.list_topics(timeout=ASK_SECONDS_MAX).topics
+            try:
+                found = admin.list_topics(timeout=ASK_SECONDS_MAX).topics
+            except KafkaException as problem:
+                if time.monotonic() > deadline:
+                    self.unexpected(f"no broker tells what topics there are after healing: {problem}")
+                    return
+                continue
             seen = {topic: len(found[topic].partitions) if topic in found and found[topic].error is None else 0 for topic in self.changes}
             if all(self._expected(topic, seen[topic]) for topic in self.changes) or time.monotonic() > deadline:
                 break
