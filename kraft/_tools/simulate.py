@@ -26,7 +26,7 @@ REPLAY_ONE_IN: Final = 10
 SECONDS_MAX: Final = 900
 SEEDS_A_PROCESS: Final = 5  # Codecs are compiled once a process.
 DERIVED_SEEDS: Final = 1_000_000_000
-ALL_CELLS_FROM: Final = 100
+ALL_CELLS_FROM: Final = 200
 """A batch of so many seeds must hit every cell."""
 
 KINDS: Final = ("cluster", "node")
