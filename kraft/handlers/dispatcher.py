@@ -84,6 +84,8 @@ class RequestDispatcher:
         if type(outcome) is Reply:
             counters.durations.observe(self._clock.now() - start)
             return outcome
+        if type(outcome) is Staged:  # Wrapped as one: its connection must go on knowing that the frame is still needed.
+            return Staged(self._finish_timed(outcome.answer, start, counters), outcome.first_stage)
         return self._finish_timed(outcome, start, counters)  # type: ignore[arg-type]  # A Reply is excluded.
 
     async def _finish_timed(self, outcome: Awaitable[Reply], start: float, counters: ApiCounters) -> Reply:

@@ -11,11 +11,11 @@ import trio
 
 from kraft.common.errors import ProtocolError
 from kraft.common.logging import Loggers
-from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.dispatcher import SAMPLED, RequestDispatcher
 from kraft.handlers.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.network.reply import Peer, Reply
+from kraft.network.reply import FirstStage, Peer, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import decode_response, encode_request
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -71,6 +71,31 @@ def test_a_request_that_ends_early_breaks_the_protocol() -> None:
 def test_what_is_not_served_breaks_the_protocol(key: int, version: int) -> None:
     with pytest.raises(ProtocolError, match="not served"):
         dispatch(dispatcher(heartbeats([])), struct.pack(">hhih", key, version, 7, -1) + b"\0\0\0")
+
+
+def test_a_request_that_still_needs_its_frame_says_so_whether_it_is_timed_or_not() -> None:
+    api = Handler(ApiKey.HEARTBEAT, between(0, 4))
+    stage = FirstStage(1)
+
+    @api.serve_raw
+    def serve(frame: memoryview, position: int, context: RequestContext, services: None) -> Staged:
+        async def answer() -> Reply:
+            return Reply((b"answer",))
+
+        return Staged(answer(), stage)
+
+    dispatching = dispatcher(api)
+    frame = encode_request(ApiKey.HEARTBEAT, 4, 7, "c", HeartbeatRequest(group_id="g", member_id="m"))[4:]
+
+    async def main() -> None:
+        for number in range(2 * SAMPLED):
+            outcome = dispatching.dispatch(PEER, memoryview(frame))
+            assert isinstance(outcome, Staged), f"request {number}"
+            assert outcome.first_stage is stage
+            assert (await outcome).parts == (b"answer",)
+
+    trio.run(main)
+    assert dispatching.counters[ApiKey.HEARTBEAT, 4].durations.count == 2
 
 
 def test_answers_to_huge_requests_are_not_kept() -> None:
