@@ -53,9 +53,11 @@ class SharedServer:
             self.channel.close()
 
     def leader_endpoint(self) -> tuple[int, str, int] | None:
-        """(id, host, port) of the active controller as the quorum knows it now."""
-        leader_id = self.raft.leader_and_epoch.leader_id
-        return next((voter for voter in self.raft.voter_endpoints() if voter[0] == leader_id), None)
+        """(id, host, port) of the active controller as the quorum knows it now.
+
+        A node that knows its quorum by bootstrap servers may have the leader's own word only: static voters stand in no log.
+        """
+        return self.raft.leader_endpoint()
 
     def finalized_features(self) -> dict[str, int]:
         """Levels as ApiVersions tells them; kraft.version is the Raft layer's own."""
