@@ -91,9 +91,11 @@ class Observer:
 
     def image(self, name: str, node: Node) -> None:
         loader = node.shared.loader
+        if loader.offset < 0 or loader.transaction_is_open:
+            return
         records = [(record.API_KEY, _plain(record)) for record in loader.image.write()]
         digest = hashlib.blake2b(repr(records).encode(), digest_size=8).hexdigest()
-        self._recorder.add(ImageState(process=name, began=self._recorder.now(), offset=loader.published_offset, digest=digest))
+        self._recorder.add(ImageState(process=name, began=self._recorder.now(), offset=loader.offset, digest=digest))
 
     def _state(self, name: str, node: Node, replica: Replica, now: float) -> ReplicaState:
         assert node.broker is not None

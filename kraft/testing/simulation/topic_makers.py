@@ -18,7 +18,8 @@ from kraft.testing.checker.operations import FAIL, INFO, OK, TopicChange, TopicS
 from kraft.testing.simulation.recorder import Recorder
 from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
-PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REQUEST}  # No broker is unfenced yet; or the topic is not there (any more).
+PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_PARTITIONS}
+"""No broker is unfenced yet; the topic is not there any more; a request that was handed to the controller twice, for its first answer was lost, has grown it."""
 TOPIC = 2
 SET = 0
 CONFIG_KEY = "max.message.bytes"
