@@ -90,7 +90,7 @@ def make_tree(mutant: Mutant | None, where: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, where / package, ignore=shutil.ignore_patterns("__pycache__"))
     if mutant is not None:
-        subprocess.run(["git", "apply", "--whitespace=nowarn", str(mutant.patch)], cwd=where, check=True, capture_output=True, text=True)
+        subprocess.run(["git", "apply", "-C0", "--whitespace=nowarn", str(mutant.patch)], cwd=where, check=True, capture_output=True, text=True)
         mark(where, mutant)
 
 

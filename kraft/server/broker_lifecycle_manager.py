@@ -97,7 +97,7 @@ class BrokerLifecycleManager:
         )
         deadline = clock.now() + self._config.seconds("initial.broker.registration.timeout.ms")
         while True:
-            response = await self._attempt(request, deadline)
+            response = await self._attempt(request, min(deadline, clock.now() + self._config.seconds("broker.session.timeout.ms")))  # It may be half-open.
             if isinstance(response, BrokerRegistrationResponse) and not response.error_code:
                 self.epoch = response.broker_epoch
                 self.registered.set()

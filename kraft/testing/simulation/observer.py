@@ -119,17 +119,22 @@ class Observer:
         leader = next((replica for replica in found.values() if replica.is_leader), None)
         if leader is None or len(leader.isr) < len(leader.replicas) or sorted(found) != sorted(map(str, leader.replicas)):
             return False
-        ends = {(replica.log.log_end_offset, replica.log.log_start_offset, replica.log.high_watermark) for replica in found.values()}
+        ends = {(replica.log.log_end_offset, replica.log.high_watermark) for replica in found.values()}
         return len(ends) == 1
 
     def contents(self, place: Partition, *, compacted: bool) -> None:
-        """What the replicas of a quiet partition hold. Compaction is each replica's own affair: there only ends, producers and epochs are compared."""
-        for name, replica in self.replicas(place).items():
+        """What the replicas of a quiet partition hold, from the largest log start on: where a log starts is no more durable than in Apache Kafka.
+
+        Compaction is each replica's own affair: there only ends, producers and epochs are compared.
+        """
+        held = self.replicas(place)
+        start = max(replica.log.log_start_offset for replica in held.values())
+        for name, replica in held.items():
             log = replica.log
-            data = log.read(log.log_start_offset, ALL_BYTES).read()
+            data = log.read(start, ALL_BYTES).read()
             found = list(batches(data))
             content = ReplicaContent(
-                process=name, began=self._recorder.now(), topic=place[0], partition=place[1], start=log.log_start_offset, end=log.high_watermark,
+                process=name, began=self._recorder.now(), topic=place[0], partition=place[1], start=start, end=log.high_watermark,
                 batches="" if compacted else hashlib.blake2b(data, digest_size=8).hexdigest(), producers=_producers(replica),
             )  # fmt: skip
             self._recorder.add(content)

@@ -19,7 +19,7 @@ from kraft.testing.simulation.recorder import Recorder
 from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_PARTITIONS}
-"""No broker is unfenced yet; the topic is not there any more; a request that was handed to the controller twice, for its first answer was lost, has grown it."""
+"""No broker is unfenced yet; the topic is not there any more; it has grown already, by a request that was handed to the controller twice."""
 TOPIC = 2
 SET = 0
 CONFIG_KEY = "max.message.bytes"

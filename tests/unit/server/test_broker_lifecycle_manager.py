@@ -101,6 +101,29 @@ def test_a_refusal_for_good_ends_the_broker_with_its_reason(codes: tuple[int, ..
     simulate(main)
 
 
+def test_no_attempt_to_register_waits_longer_than_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection may be half-open: then another attempt gets through long before the registration as a whole is given up."""
+
+    async def scene(made: Scene) -> None:
+        patience: list[float] = []
+
+        async def never(request: Any, *, timeout: float) -> Any:
+            patience.append(timeout)
+            await made.universe.sleep(timeout)
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
+
+        controller = ScriptedController()
+        monkeypatch.setattr(controller, "send", never)
+        config = load_node_config(sets=["initial.broker.registration.timeout.ms=20000", "broker.session.timeout.ms=9000"])
+        manager = BrokerLifecycleManager(made.manager._world, config, CLUSTER, controller, lambda: 0, made.manager._log)  # type: ignore[arg-type]
+        with pytest.raises(ApiError):
+            await manager._register([], [], -1)
+        assert len(patience) == 3
+        assert max(patience) <= 9
+
+    play(scene)
+
+
 def test_a_heartbeat_that_is_refused_is_tried_again_with_one_log_line() -> None:
     async def scene(made: Scene) -> None:
         made.offset, made.heartbeat_code = 10, ErrorCode.STALE_BROKER_EPOCH
