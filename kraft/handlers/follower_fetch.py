@@ -48,14 +48,19 @@ class FollowerFetch:
                 return self._reply(results)
 
     def _look(self) -> list[FetchedPartition]:
-        """What is due and has something to say, within the bytes allowed. What turns out to be quiet is watched from now on."""
+        """What is due and has something to say, within the bytes allowed. What turns out to be quiet is watched from now on.
+
+        What had its turn comes last in the next one, so that partitions which catch up, with more than one answer holds, starve none that is in sync.
+        """
         fetching, follower, partitions = self._fetching, self._follower, self._session.partitions
         due, follower.due = follower.due, {}
         left = fetching.bytes_max
         results = []
-        still = {}
-        for key, cached in due.items():
-            if partitions.get(key) is not cached:
+        still: dict[PartitionKey, None] = {}
+        served: dict[PartitionKey, None] = {}
+        for key in due:
+            cached = partitions.get(key)
+            if cached is None:
                 continue
             partition = fetching.find(key)
             held_back = partition is not None and self._serving.leader_holds_back(partition, follower.replica_id)
@@ -66,13 +71,13 @@ class FollowerFetch:
                 self._serving.leader_sent(partition, result.size)
             if result.size or result.error_code or result.diverging is not None:
                 results.append(result)
-                still[key] = cached
+                served[key] = None
                 continue
             if cached.would_differ(result.high_watermark, result.log_start_offset):
-                follower.news[key] = cached
+                follower.news[key] = None
             if partition is None or not self._watch_if_quiet(partition, cached):
-                still[key] = cached
-        follower.due = still | follower.due
+                still[key] = None
+        follower.due = still | follower.due | served
         return results
 
     def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
@@ -86,8 +91,8 @@ class FollowerFetch:
         """Data and errors, and what else is new; in the first answer of a session everything."""
         news, self._follower.news = self._follower.news, {}
         told = {result.key for result in results}
-        for key, cached in news.items():
-            if key not in told and self._session.partitions.get(key) is cached:
+        for key in news:
+            if key not in told and key in self._session.partitions:
                 self._tell(key, results)
         return self._fetching.reply(results)
 

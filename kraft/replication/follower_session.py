@@ -26,6 +26,7 @@ class FollowerSession:
     """The leader's notes on one follower's session. Owned by the broker's loop.
 
     `due` are partitions to be looked at, in the order in which they are served; `news` those of which there is nothing to send but how far they are committed.
+    Both hold names alone: what is asked of a partition is what the session says when its turn comes.
     With `prompt`, news are reason enough to answer a Fetch that waits (followers serve consumers then).
     """
 
@@ -34,24 +35,24 @@ class FollowerSession:
     def __init__(self, replica_id: int, broker_epoch: int, now: float, *, prompt: bool = False) -> None:
         self.replica_id = replica_id
         self.broker_epoch = broker_epoch
-        self.due: dict[PartitionKey, CachedPartition] = {}
-        self.news: dict[PartitionKey, CachedPartition] = {}
+        self.due: dict[PartitionKey, None] = {}
+        self.news: dict[PartitionKey, None] = {}
         self.last_request_at = now
         self.prompt = prompt
         self._awaited: trio.Event | None = None
         self._swept_at = now
-        self._sweep: Iterator[CachedPartition] = iter(())
+        self._sweep: Iterator[PartitionKey] = iter(())
 
     def request_came(
         self, partitions: dict[PartitionKey, CachedPartition], mentioned: list[CachedPartition], broker_epoch: int, now: float
     ) -> None:
         """A Fetch of the session of these partitions has arrived. From another incarnation than before it says something of each of them (KIP-903)."""
         for cached in mentioned:
-            self.due[cached.key] = cached
+            self.due[cached.key] = None
         self.last_request_at = now
         if broker_epoch != self.broker_epoch:
             self.broker_epoch = broker_epoch
-            self.due.update(partitions)
+            self.due.update(dict.fromkeys(partitions))
         share = int(len(partitions) * (now - self._swept_at) / SWEEP_SECONDS)
         if share:
             self._swept_at = now
@@ -59,11 +60,11 @@ class FollowerSession:
 
     def _sweep_some(self, partitions: dict[PartitionKey, CachedPartition], count: int) -> None:
         for _ in range(count):
-            cached = next(self._sweep, None)
-            if cached is None:
-                self._sweep = iter(list(partitions.values()))
+            key = next(self._sweep, None)
+            if key is None:
+                self._sweep = iter(list(partitions))
                 return
-            self.due.setdefault(cached.key, cached)
+            self.due[key] = None
 
     def wake(self) -> None:
         """Whoever waits for something to be due looks again."""
@@ -94,12 +95,12 @@ class FollowerWatch:
         follower = partition.followers.get(session.replica_id) if partition.followers is not None else None
         if follower is not None and follower.log_end_offset == self.cached.fetch_offset:  # In a new term nothing is known of it yet.
             follower.was_quiet(session.last_request_at)
-        session.due[self.cached.key] = self.cached
+        session.due[self.cached.key] = None
         session.wake()
 
     def committed(self) -> None:
         """More is committed, or the log starts later: worth telling with the next answer."""
         session = self.session
-        session.news[self.cached.key] = self.cached
+        session.news[self.cached.key] = None
         if session.prompt:
             session.wake()

@@ -99,7 +99,7 @@ class PartitionWaiters:
         before = self.watches.get(replica_id)
         self.watches[replica_id] = watch
         if before is not None and before.session is not watch.session:
-            before.session.due[before.cached.key] = before.cached
+            before.session.due[before.cached.key] = None
 
     def _tell_high_watermark(self, high_watermark: int) -> None:
         for listener in list(self.high_watermark_listeners or ()):

@@ -247,3 +247,47 @@ def test_another_session_of_the_same_follower_takes_over() -> None:
             assert list(await it.fetch({})) == [9]
 
     simulate(play)
+
+
+def test_partitions_that_catch_up_starve_none() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            for _ in range(4):
+                it.append(0)
+                it.append(1)
+            it.append(2)
+
+            async def fetch_little(offsets: dict[int, int]) -> dict[int, Any]:
+                request = it.request(offsets)
+                request.max_bytes = 1
+                return {index: data for index, data in it.take(await it.made.ask(request, VERSION)).items() if data.records}
+
+            taken = {0: 0, 1: 0, 2: 0}
+            order = []
+            asked: dict[int, int] = {}
+            for _ in range(4):
+                (index,) = await fetch_little(asked)
+                order.append(index)
+                taken[index] += 1
+                asked = {index: taken[index]}
+            assert order == [0, 1, 2, 0]
+
+    simulate(play)
+
+
+def test_what_a_quiet_partition_was_asked_of_before_does_not_count_any_more() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.append(3)
+            await it.fetch({})
+            await it.fetch({3: 1})  # Quiet again, and watched.
+            assert (await it.fetch({3: 0}))[3].records, "it has lost what it had"
+            it.append(3)  # The watch of before ends.
+            assert (await it.fetch({}))[3].records
+            await it.fetch({3: 2})
+            it.append(3)
+            assert (await it.fetch({}))[3].records
+
+    simulate(play)
