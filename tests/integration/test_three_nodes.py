@@ -15,26 +15,13 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from tests.integration.three_nodes import NODES, ThreeNodes, Writer, three_nodes, until
+from tests.integration.three_nodes import NODES, ThreeNodes, Writer, assert_nothing_lost, three_nodes, until
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
     with three_nodes(tmp_path_factory.mktemp("three-nodes")) as cluster:
         yield cluster
-
-
-def assert_nothing_lost(cluster: ThreeNodes, topic: str, writer: Writer) -> None:
-    """Each acknowledged record is there, where it was acknowledged, once; in the order of writing; the same on every replica."""
-    assert not writer.failed
-    cluster.until_in_sync(topic)
-    cluster.until_identical(topic)
-    found = cluster.read(topic, len(writer.acknowledged))
-    at = {offset: value for _, offset, value in found}
-    lost = [(value, offset) for value, offset, _ in writer.acknowledged if at.get(offset) != value]
-    assert not lost
-    numbers = [int(value) for _, _, value in found]
-    assert numbers == sorted(set(numbers))
 
 
 def test_the_leader_dies_and_comes_back(cluster: ThreeNodes) -> None:

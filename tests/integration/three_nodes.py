@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import trio
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.client.connection import connect
+from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.protocol.records.record_batch import batches
 from kraft.testing.node_process import NodeProcess
 from kraft.world.real import RealWorld
 from tests.java.kafka import free_ports
@@ -34,6 +37,17 @@ def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS
             return found
         time.sleep(0.05)
     raise TimeoutError(what)
+
+
+def batches_between(log: bytes, start: int, end: int) -> list[bytes]:
+    """The whole batches with an offset from `start` to before `end`."""
+    found = batches(log, partial_tail=True)  # The end may be on its way to the disk.
+    return [log[batch.position : batch.position + batch.size] for batch in found if batch.next_offset > start and batch.base_offset < end]
+
+
+def next_offset(log: bytes) -> int:
+    """One past the last record."""
+    return max(batch.next_offset for batch in batches(log))
 
 
 class ThreeNodes:
@@ -55,6 +69,7 @@ class ThreeNodes:
             for node in NODES
         }
         self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:3])
+        self.controllers = ",".join(f"127.0.0.1:{port}" for port in ports[3:])
 
     def start(self, nodes: Sequence[int] = NODES) -> ThreeNodes:
         """All at once: the first needs a second one for its quorum."""
@@ -95,6 +110,16 @@ class ThreeNodes:
 
         return int(until(known, f"{topic}-{partition} has no leader"))
 
+    def told_by(self, node: int, topic: str) -> dict[int, Any]:
+        """The partitions as this node tells them, by index: leader_id, replica_nodes, isr_nodes. Asks nobody else: others may be paused."""
+        found = self.ask(node, MetadataRequest(topics=[MetadataRequestTopic(name=topic)])).topics[0]
+        return {partition.partition_index: partition for partition in found.partitions}
+
+    def quorum(self, node: int) -> Any:
+        """What this node's broker tells of the quorum: leader_id, high_watermark, current_voters, observers."""
+        request = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+        return self.ask(node, request).topics[0].partitions[0]
+
     def until_in_sync(self, topic: str) -> None:
         """Every replica of every partition is in its in-sync set."""
 
@@ -117,6 +142,23 @@ class ThreeNodes:
             return found[0] if found[0] and found[0] == found[1] == found[2] else None
 
         return bytes(until(same, f"the replicas of {topic}-{partition} differ"))
+
+    def until_agree(self, topic: str, partition: int = 0, nodes: Sequence[int] = NODES) -> bytes:
+        """Wait until these replicas have the same batches from the largest log start to the high watermark, and return those.
+
+        Unlike `until_identical`, replicas may begin at different offsets, as after DeleteRecords or a refill.
+        """
+        consumer = Consumer(self.servers(group_id="watermarks"))
+        try:
+            start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=WAIT_SECONDS_MAX)
+        finally:
+            consumer.close()
+
+        def same() -> bytes | None:
+            found = [b"".join(batches_between(self.records(node, topic, partition), start, end)) for node in nodes]
+            return found[0] if found[0] and found.count(found[0]) == len(found) and next_offset(found[0]) == end else None
+
+        return bytes(until(same, f"the replicas of {topic}-{partition} on {nodes} differ between {start} and {end}"))
 
     def read(self, topic: str, expected: int, partitions: int = 1) -> list[tuple[int, int, bytes]]:
         """(partition, offset, value) of everything committed, from the beginning."""
@@ -143,8 +185,9 @@ class ThreeNodes:
 class Writer:
     """An idempotent producer that writes numbered records to one partition, one after another, until it is told to stop."""
 
-    def __init__(self, cluster: ThreeNodes, topic: str, partition: int = 0) -> None:
-        self._producer = Producer(cluster.servers(enable_idempotence=True, linger_ms=0, reconnect_backoff_max_ms=500))
+    def __init__(self, cluster: ThreeNodes, topic: str, partition: int = 0, **options: str | int | bool) -> None:
+        """`options` are the client's, with underscores for dots."""
+        self._producer = Producer(cluster.servers(enable_idempotence=True, linger_ms=0, reconnect_backoff_max_ms=500, **options))
         self._topic = topic
         self._partition = partition
         self._stopped = threading.Event()
@@ -187,6 +230,34 @@ class Writer:
         """Seconds without an acknowledgement."""
         times = sorted(when for _, _, when in self.acknowledged)
         return max(after - before for before, after in itertools.pairwise(times))
+
+
+def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: Writer) -> None:
+    """Each acknowledged record is there, where it was acknowledged, once; in the order of writing."""
+    assert not writer.failed
+    found = cluster.read(topic, len(writer.acknowledged))
+    at = {offset: value for _, offset, value in found}
+    lost = [(value, offset) for value, offset, _ in writer.acknowledged if at.get(offset) != value]
+    assert not lost
+    numbers = [int(value) for _, _, value in found]
+    assert numbers == sorted(set(numbers))
+
+
+def assert_nothing_lost(cluster: ThreeNodes, topic: str, writer: Writer) -> None:
+    """`assert_acknowledged`, and the same bytes on every replica."""
+    cluster.until_in_sync(topic)
+    cluster.until_identical(topic)
+    assert_acknowledged(cluster, topic, writer)
+
+
+def kill_all(cluster: ThreeNodes, nodes: Sequence[int]) -> None:
+    """No node outlives another by more than a signal's delay."""
+    for node in nodes:
+        process = cluster.nodes[node].process
+        assert process is not None
+        process.kill()
+    for node in nodes:
+        cluster.nodes[node].kill()
 
 
 @contextmanager
