@@ -46,9 +46,11 @@ class Channel(Protocol):
 
 
 class _Proposal:
-    """One partition's, as it is when it leaves."""
+    """One partition's, as it was when it came up. Whenever it is sent, its members are the incarnations of brokers that were found in sync then (KIP-903):
+    one that has started again since may have lost its disk, and only the epoch of before lets the controller refuse it.
+    """
 
-    __slots__ = ("isr", "leader_epoch", "partition", "partition_epoch")
+    __slots__ = ("_followers", "isr", "leader_epoch", "partition", "partition_epoch")
 
     def __init__(self, partition: Partition) -> None:
         assert partition.pending_isr is not None
@@ -56,6 +58,8 @@ class _Proposal:
         self.isr = partition.pending_isr
         self.leader_epoch = partition.leader_epoch
         self.partition_epoch = partition.partition_epoch
+        followers = partition.followers or {}
+        self._followers = {member: followers[member].broker_epoch for member in self.isr if member in followers}
 
     @property
     def stands(self) -> bool:
@@ -65,8 +69,7 @@ class _Proposal:
 
     def to_wire(self, own_epoch: int) -> PartitionData:
         partition = self.partition
-        followers = partition.followers or {}
-        members = [(member, own_epoch if member == partition.node_id else followers[member].broker_epoch if member in followers else -1) for member in self.isr]
+        members = [(member, own_epoch if member == partition.node_id else self._followers.get(member, -1)) for member in self.isr]
         return PartitionData(
             partition_index=partition.index,
             leader_epoch=self.leader_epoch,
@@ -85,7 +88,7 @@ class AlterPartitionManager:
         self._channel = channel
         self._clock = clock
         self._log = log
-        self._wanted: dict[tuple[bytes, int], Partition] = {}
+        self._wanted: dict[tuple[bytes, int], _Proposal] = {}
         self._woken = trio.Event()
         self.shrinks = 0
         self.expansions = 0
@@ -102,7 +105,7 @@ class AlterPartitionManager:
         else:
             self.expansions += 1
         self._log.debug("in-sync set proposed", topic=partition.topic, partition=partition.index, isr=list(isr), was=list(partition.isr))
-        self._wanted[partition.topic_id, partition.index] = partition
+        self._wanted[partition.topic_id, partition.index] = _Proposal(partition)
         self._woken.set()
 
     def reconsider_all(self, partitions: Iterable[Partition]) -> None:
@@ -122,9 +125,9 @@ class AlterPartitionManager:
         """One request. False when there is to be a pause before the next."""
         proposals = {}
         for key in list(self._wanted)[:PARTITIONS_PER_REQUEST]:
-            partition = self._wanted.pop(key)
-            if partition.pending_isr is not None and partition.is_leader:
-                proposals[key] = _Proposal(partition)
+            proposal = self._wanted.pop(key)
+            if proposal.stands and proposal.partition.is_leader:
+                proposals[key] = proposal
         if not proposals:
             return True
         self._log.info("in-sync sets proposed", partitions=len(proposals))
@@ -154,7 +157,7 @@ class AlterPartitionManager:
         self.failed_updates += len(proposals)
         for key, proposal in proposals.items():
             if proposal.stands:
-                self._wanted.setdefault(key, proposal.partition)
+                self._wanted.setdefault(key, proposal)
         return False
 
     def _take(self, proposal: _Proposal, told: answer.PartitionData) -> None:
@@ -170,5 +173,5 @@ class AlterPartitionManager:
         if code in WITHDRAWN:
             partition.pending_isr = None
         elif code not in AWAITS_METADATA:
-            self._wanted[partition.topic_id, partition.index] = partition
+            self._wanted[partition.topic_id, partition.index] = proposal
             self._woken.set()

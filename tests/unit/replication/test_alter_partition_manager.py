@@ -105,6 +105,26 @@ def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
     simulate(play)
 
 
+def test_a_member_that_starts_again_before_it_is_agreed_is_proposed_as_the_one_it_was() -> None:
+    async def play(universe: Universe) -> None:
+        made_by: list[tuple[Broker, Partition]] = []
+
+        def answer(request: Any) -> AlterPartitionResponse:
+            if not made_by:
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
+            return decided(request, error_code=ErrorCode.INELIGIBLE_REPLICA)
+
+        async with proposing(universe, answer) as (made, partition):
+            made.replicas.follower_fetched(partition, 2, 0, 0, FOLLOWER_EPOCH + 1)  # Its disk may be another one.
+            made_by.append((made, partition))
+            await universe.sleep(0.2)
+            asked = [request.topics[0].partitions[0].new_isr_with_epochs[1] for request in made.controller.asked]
+            assert [(member.broker_id, member.broker_epoch) for member in asked[-2:]] == [(2, FOLLOWER_EPOCH)] * 2
+            assert (partition.isr, partition.pending_isr) == ((NODE,), None)
+
+    simulate(play)
+
+
 def test_an_answer_after_the_leadership_moved_changes_nothing() -> None:
     async def play(universe: Universe) -> None:
         made_by: list[tuple[Broker, bytes]] = []
