@@ -125,9 +125,9 @@ class AlterPartitionManager:
         """One request. False when there is to be a pause before the next."""
         proposals = {}
         for key in list(self._wanted)[:PARTITIONS_PER_REQUEST]:
-            proposal = self._wanted.pop(key)
-            if proposal.stands and proposal.partition.is_leader:
-                proposals[key] = proposal
+            wanted = self._wanted.pop(key)
+            if wanted.stands and wanted.partition.is_leader:
+                proposals[key] = wanted
         if not proposals:
             return True
         self._log.info("in-sync sets proposed", partitions=len(proposals))
