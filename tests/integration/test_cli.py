@@ -101,7 +101,7 @@ SHAPES: dict[str, Any] = {
     "topics alter shapes -c retention.ms=-1 --dry-run": {
         "topic": "str", "partition_count": "NoneType", "configs": {"retention.ms": "str"}, "dry_run": "bool",
     },
-    "topics delete nowhere --if-exists": {"deleted": []},
+    "topics delete nowhere --if-exists": {"deleted": [], "failed": {}},
     "topics delete-records shapes --before 0": {"topic": "str", "partitions": [{"partition": "int", "begin_offset": "int"}]},
     "configs describe topic shapes": {
         "resource": {"type": "str", "name": "str"},
@@ -151,7 +151,7 @@ SHAPES: dict[str, Any] = {
     },
     "cluster describe": {
         "cluster_id": "str", "controller_id": "int", "quorum_leader_id": "int", "brokers": [BROKER], "topic_count": "int", "partition_count": "int",
-        "features": {"kraft.version": "int", "metadata.version": "int"},
+        "features": {"eligible.leader.replicas.version": "int", "kraft.version": "int", "metadata.version": "int"},
     },
     "cluster health": {
         "is_healthy": "bool", "reasons": [], "cluster_id": "str", "quorum_leader_id": "int", "broker_count": "int", "fenced_brokers": [],
@@ -271,7 +271,7 @@ def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
     kraft("topics", "create", "configured")
     assert kraft("configs", "set", "topic", "configured", "retention.ms=7", "cleanup.policy=compact").code == 0
     shown = [row[:3] for row in kraft("configs", "describe", "topic", "configured").rows]
-    assert shown == [["cleanup.policy", "compact", "topic"], ["retention.ms", "7", "topic"]]
+    assert shown == [["cleanup.policy", "compact", "topic"], ["min.insync.replicas", "1", "cluster"], ["retention.ms", "7", "topic"]]
     assert kraft("configs", "delete", "topic", "configured", "retention.ms").out == "deleted for topic configured: retention.ms\n"
     [only] = kraft("configs", "describe", "topic", "configured", "--key", "retention.ms", "-o", "json").document["configs"]
     assert (only["value"], only["source"]) == ("604800000", "default")

@@ -17,7 +17,6 @@ from jepsen.checkers.verdict import judge_file
 from tests.capabilities import require_capability
 
 ROOT = Path(__file__).resolve().parents[2]
-SOAK = os.environ.get("KRAFT_SOAK") == "1"
 RUN_SECONDS_MAX = 400
 WAIT_SECONDS_MAX = 90.0
 CHECKED_LEAST = 20_000
@@ -51,7 +50,7 @@ def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lo
     assert "<svg" in (tmp_path / "000" / "report.html").read_text()
 
 
-@pytest.mark.skipif(not SOAK, reason="three minutes of faults")
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [101, 102, 103])
 def test_swarms_of_faults(tmp_path: Path, seed: int) -> None:
     done = jepsen(tmp_path, "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
@@ -60,7 +59,7 @@ def test_swarms_of_faults(tmp_path: Path, seed: int) -> None:
     assert int(verdict.group(3)) >= CHECKED_LEAST
 
 
-@pytest.mark.skipif(not SOAK, reason="Apache Kafka under the same faults")
+@pytest.mark.soak
 @pytest.mark.parametrize("workload", ["queue", "producers", "groups", "topics", "offsets", "unclean"])
 def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> None:
     require_capability("java17")
