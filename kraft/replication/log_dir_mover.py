@@ -16,6 +16,7 @@ import trio
 from kraft.common.errors import CorruptData, KraftError, StorageError
 from kraft.replication.partition import Partition
 from kraft.replication.replication_quota import ReplicationQuota
+from kraft.storage.future_logs import PromotionFailed
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.unified_log import UnifiedLog
 
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
 PIECE_BYTES: Final = 1 << 20
 LAST_BYTES_MAX: Final = 1 << 16
 POLL_SECONDS: Final = 0.02
+FLUSHES_BEFORE_LAST: Final = 2
+"""In a thread: once it has everything, and once the controller knows. What the last one, which blocks, finds is little then."""
 _BASE_OFFSET = struct.Struct(">q")
 
 
 class LogDirMove:
     """One replica on its way. `assigned` is set once the controller knows the target."""
 
-    __slots__ = ("assigned", "flushed", "future", "partition", "target", "truncations")
+    __slots__ = ("assigned", "flushes", "future", "is_open", "partition", "target", "truncations")
 
     def __init__(self, partition: Partition, future: UnifiedLog, target: LogDirectory) -> None:
         self.partition = partition
@@ -41,7 +44,8 @@ class LogDirMove:
         self.target = target
         self.truncations = partition.log.truncations
         self.assigned: trio.Event | None = None
-        self.flushed = False
+        self.flushes = 0
+        self.is_open = False
 
     @property
     def lag(self) -> int:
@@ -119,7 +123,7 @@ class LogDirMover:
         partition = move.partition
         self._moves.pop((partition.topic, partition.index), None)
         self._log.info("move of replica given up", topic=partition.topic, partition=partition.index, to=move.target.path, reason=reason)
-        if move.target.is_online:
+        if move.target.is_online and not move.is_open:
             self._replicas.logs.discard_future(move.future, now_ms=self._clock.wall_ms())
         if move.assigned is not None and self._replicas.find(partition.topic, partition.index) is partition:
             self._assign(partition, self._replicas.logs.directory_of(partition.log))
@@ -164,12 +168,12 @@ class LogDirMover:
 
     async def _finish(self, move: LogDirMove) -> bool:
         """Everything is there: first durable, then known to the controller, then in use."""
-        if not move.flushed:
+        if move.flushes == 0 or (move.flushes < FLUSHES_BEFORE_LAST and move.assigned is not None and move.assigned.is_set()):
             job = move.future.prepare_flush()
             if job is not None:
                 await self._replicas.world.threads.run(job.run)
                 move.future.finish_flush(job, self._clock.wall_ms())
-            move.flushed = True
+            move.flushes += 1
             return True
         if move.assigned is None:
             move.assigned = self._assign(move.partition, move.target)
@@ -179,13 +183,23 @@ class LogDirMover:
         return True
 
     def _swap(self, move: LogDirMove) -> None:
-        """In one go: nobody appends meanwhile. Where an append is under way it is not the time."""
+        """In one go: nobody appends meanwhile. Where an append is under way it is not the time.
+
+        What was durable stays so: it may have been acknowledged for that (flush.messages).
+        """
         partition, log = move.partition, move.partition.log
         if self._replicas.writer.is_busy(log) or move.lag or log.truncations != move.truncations:
             return
         source = self._replicas.logs.directory_of(log)
         move.future.config = log.config
-        self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
+        if move.future.recovery_point < log.recovery_point:
+            move.future.flush(now_ms=self._clock.wall_ms())
+        try:
+            self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
+        except PromotionFailed as problem:  # A name that may not be durable is trusted no more than records that may not be.
+            move.is_open = problem.is_open
+            self._replicas.directory_failed(problem.directory.path, str(problem))
+            raise
         del self._moves[partition.topic, partition.index]
         partition.log = move.future
         self._log.info("replica moved", topic=partition.topic, partition=partition.index, to=move.target.path, end=partition.log.log_end_offset)

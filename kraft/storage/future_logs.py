@@ -23,12 +23,22 @@ from kraft.storage.log_files import (
     marked_directory_name,
     parse_directory_name,
 )
+from kraft.storage.storage_failure import refuse_if_passing
 from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
     from kraft.world.ports import FileSystem
 
 UNIQUE_DIGITS = 32
+
+
+class PromotionFailed(StorageError):
+    """A copy could not take its original's place, because of the disk of `directory`. `is_open`: which of the two counts is left to the next start."""
+
+    def __init__(self, message: str, directory: LogDirectory, is_open: bool) -> None:
+        super().__init__(message)
+        self.directory = directory
+        self.is_open = is_open
 
 
 class FutureLogs:
@@ -55,7 +65,9 @@ class FutureLogs:
         return UnifiedLog(self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms)
 
     def promote(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int) -> None:
-        """`future`, which has all that `log` has, takes its place. Blocks for two syncs. Raises StorageError: then nothing has changed, but for the disks.
+        """`future`, which has all that `log` has, takes its place. Blocks for two syncs.
+
+        Raises PromotionFailed, OutOfResources: then everything is as it was, unless `is_open` of the former says that names could not be taken back.
 
         What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log starts.
         """
@@ -69,21 +81,22 @@ class FutureLogs:
         target.logs[log.topic_partition] = self._logs[log.topic_partition] = future
 
     def _exchange_names(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int) -> None:
-        before, name = log.directory, directory_name(log.topic_partition)
+        before, copied, name, failing = log.directory, future.directory, directory_name(log.topic_partition), source
         retired = source.file(future.directory.rpartition("/")[2].removesuffix(FUTURE_DIRECTORY_SUFFIX) + DELETE_DIRECTORY_SUFFIX)
         try:
             if log.local.files_exist:
                 log.local.rename_directory(retired)
                 self.files.sync_directory(source.path)
-            try:
-                future.local.rename_directory(target.file(name))
-                if future.local.files_exist:
-                    self.files.sync_directory(target.path)
-            except OSError:
-                log.local.rename_directory(before)
-                raise
+            failing = target
+            future.local.rename_directory(target.file(name))
+            if future.local.files_exist:
+                self.files.sync_directory(target.path)
         except OSError as problem:
-            raise StorageError(f"{log.topic_partition} cannot move to {target.path}: {problem}") from problem
+            is_open = not (_named(future, copied) and _named(log, before))
+            what = f"{log.topic_partition} cannot move to {target.path}"
+            if not is_open:
+                refuse_if_passing(problem, what)
+            raise PromotionFailed(f"{what}: {problem}", failing, is_open) from problem
         if log.local.files_exist:
             self.deletions.add([retired], now_ms + log.config.file_delete_delay_ms)
 
@@ -120,3 +133,13 @@ class FutureLogs:
         self.deletions.add([directory.file(name)], now_ms)
         if topic_partition is not None:
             self.interrupted_moves[topic_partition] = directory.path
+
+
+def _named(log: UnifiedLog, directory: str) -> bool:
+    """Whether a log has the name that it had, or could be given it back."""
+    if log.directory != directory:
+        try:
+            log.local.rename_directory(directory)
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,109 @@
+"""The moment in which a copy takes its original's place: what was durable stays so, and a disk that fails just then loses nothing."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.replication.test_log_dir_mover import FIRST, SECOND, mover
+from tests.unit.server.brokers import Broker, simulate
+
+
+def test_what_was_durable_is_so_where_it_goes() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"a")
+            await universe.sleep(0.1)
+            it.silent = True
+            await it.move()
+            await universe.sleep(0.5)
+            seen: list[tuple[int, int]] = []
+            promote = it.made.logs.promote
+
+            def promoting(log: Any, future: Any, *arguments: Any, **named: Any) -> None:
+                seen.append((log.recovery_point, future.recovery_point))
+                promote(log, future, *arguments, **named)
+
+            it.made.logs.promote = promoting  # type: ignore[method-assign]
+            it.silent = False
+            for _ in range(200):
+                it.write(b"b")
+                partition = it.made.partition("t")
+                await it.made.replicas.flush(partition)
+                await universe.sleep(0.001)
+            ((before, after),) = seen
+            assert after >= before > 1
+
+    simulate(play)
+
+
+@pytest.mark.parametrize(("operation", "within"), [("sync_directory", FIRST), ("sync_directory", SECOND), ("rename", FIRST), ("rename", SECOND)])
+def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it_was(operation: str, within: str) -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"a")
+            await universe.sleep(0.1)
+            it.silent = True
+            await it.move()
+            await universe.sleep(0.5)
+            universe.disk("broker").faults = [Fault(operation, errno.EIO, within, times=1)]
+            it.silent = False
+            await universe.sleep(0.5)
+            failed = 0 if within == FIRST else 1
+            assert [directory.is_online for directory in it.made.logs.directories] == [failed != 0, failed != 1]
+            assert it.made.world.files.exists(f"{FIRST}/t-0")
+            assert not [name for name in it.made.world.files.list_directory(FIRST) if name.endswith("-delete")]
+            if failed == 1:
+                assert it.at == f"{FIRST}/t-0"
+                it.write(b"b")
+
+    simulate(play)
+
+
+def test_what_passes_takes_no_directory_offline() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"a")
+            await universe.sleep(0.1)
+            it.silent = True
+            await it.move()
+            await universe.sleep(0.5)
+            universe.disk("broker").faults = [Fault("sync_directory", errno.EMFILE, SECOND, times=1)]
+            it.silent = False
+            await universe.sleep(0.5)
+            assert len(it.made.logs.online()) == 2
+            assert await it.described() == [(FIRST, False, 0)]
+
+    simulate(play)
+
+
+def test_names_that_cannot_be_taken_back_leave_the_choice_to_the_next_start() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            it.made.topic("t")
+            it.write(b"a")
+            await universe.sleep(0.1)
+            it.silent = True
+            await it.move()
+            await universe.sleep(0.5)
+            copy = it.made.replicas.directories.mover.moves()[0].future.directory
+            universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, FIRST), Fault("rename", errno.EROFS, "-delete")]
+            it.silent = False
+            await universe.sleep(0.5)
+            universe.disk("broker").faults = []
+            job = it.made.logs.due_deletions(it.made.world.clock.wall_ms() + 120_000)
+            if job is not None:
+                job.run()
+            assert it.made.world.files.exists(copy)
+            fresh = Broker(it.made.world, it.made.server._nursery, (FIRST, SECOND))
+            fresh.logs.finish_moves(0)
+            assert it.made.world.files.exists(f"{SECOND}/t-0")
+
+    simulate(play)
