@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again")
     parser.add_argument("--keep", type=Path, default=None, help="keep everything in this directory")
     options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(INVALID))  # What was started is stopped on the way out.
     sources = SOURCES if options.source == "both" else (options.source,)
     if options.keep is not None:
         return rounds(options, sources, options.keep)

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
@@ -21,6 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from tests.integration.spark_sessions import start_session
 
 RESTARTS_MAX = 200
+STARTS_MAX = 20
 START_SECONDS_MAX = 30
 DRAIN_SECONDS_MAX = 240
 SINKS = ("parquet", "foreach", "log")
@@ -52,7 +55,7 @@ class Job:
             rows = values.select(f.col("partition").cast("string").alias("key"), f.to_json(f.struct("partition", "offset", "value")).alias("value"))
             writer = rows.writeStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("topic", f"{self.topic}-{source}")
         writer = writer.queryName(name).option("checkpointLocation", str(self.place / "checkpoints" / name))
-        return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="500 milliseconds")).start()
+        return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="2 seconds")).start()
 
     def run(self) -> None:
         """Until drained."""
@@ -79,11 +82,21 @@ class Job:
 
     def started(self, source: str, sink: str) -> StreamingQuery:
         """A query whose Python side has come up, or that has failed: one at a time, because Spark gives that side ten seconds on a machine that may be busy."""
-        query = self.start(source, sink, to_the_end=False)
+        query = self.start_again(source, sink, to_the_end=False)
         deadline = time.monotonic() + START_SECONDS_MAX
         while query.isActive and not query.recentProgress and time.monotonic() < deadline:
             time.sleep(0.2)
         return query
+
+    def start_again(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
+        """Starts the query, again where the call itself fails: after its Python daemon died, Spark lets the next calls fail before it starts another one."""
+        for _ in range(STARTS_MAX):
+            try:
+                return self.start(source, sink, to_the_end=to_the_end)
+            except (Py4JJavaError, PySparkException) as problem:
+                self.say(kind="failed", query=f"{source}-{sink}", why=str(problem)[:3000])
+                time.sleep(0.5)
+        return self.start(source, sink, to_the_end=to_the_end)
 
     def told(self, query: StreamingQuery) -> None:
         last = query.lastProgress
@@ -94,7 +107,7 @@ class Job:
     def drain(self, source: str, sink: str) -> None:
         deadline = time.monotonic() + DRAIN_SECONDS_MAX
         while True:
-            query = self.start(source, sink, to_the_end=True)
+            query = self.start_again(source, sink, to_the_end=True)
             with contextlib.suppress(Exception):  # Its reason is told below.
                 query.awaitTermination(DRAIN_SECONDS_MAX)
             problem = query.exception()

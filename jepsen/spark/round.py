@@ -37,6 +37,7 @@ class Round:
         self.driver = SparkDriver(directory / self.topic, spec)
         self.partitions = PARTITIONS
         self.bites: list[str] = []
+        self.began = time.time()
 
     def run(self) -> list[Verdict]:
         """Raises AssertionError or TimeoutError for a round that proves nothing."""
@@ -76,16 +77,20 @@ class Round:
         self.cluster.nodes[node].kill()
         time.sleep(self.chance.uniform(0.5, 3.0))
         self.cluster.nodes[node].start()
-        self.bites.append(f"killed {role} (node {node})")
+        self.bitten(f"killed {role} (node {node})")
+
+    def bitten(self, what: str) -> None:
+        self.bites.append(what)
+        print(f"  {self.topic}: {time.time() - self.began:.0f} s: {what}", flush=True)
 
     def break_workers(self, _: NumberedWriter) -> None:
         killed = self.driver.kill_workers()
-        self.bites.append(f"killed {killed} Python workers of Spark")
+        self.bitten(f"killed {killed} Python workers of Spark")
 
     def break_driver(self, _: NumberedWriter) -> None:
         time.sleep(self.chance.uniform(0.0, 0.5))
         self.driver.kill()
-        self.bites.append("killed Spark's driver")
+        self.bitten("killed Spark's driver")
         self.driver.start()
 
     def break_partition(self, writer: NumberedWriter) -> None:
@@ -94,7 +99,7 @@ class Round:
         admin.create_partitions([NewPartitions(self.topic, self.partitions)])[self.topic].result(30)
         until(lambda: len(self.cluster.partitions(self.topic)) == self.partitions, "the new partition is not there")
         writer.partitions = self.partitions
-        self.bites.append("added a partition")
+        self.bitten("added a partition")
 
     def until_progress(self) -> None:
         """Every query has done a batch since now, and every source a batch read: none is stuck."""

@@ -6,7 +6,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 
 BURST = 10
 PAUSE_SECONDS = 0.1
@@ -36,6 +36,10 @@ class NumberedWriter:
                     self.producer.produce(self.topic, value.encode(), partition=number % self.partitions, on_delivery=self.told)
                 except BufferError:
                     break  # The queue of the client is full: it waits for the cluster.
+                except KafkaException as problem:
+                    if problem.args[0].code() != KafkaError._UNKNOWN_PARTITION:
+                        raise
+                    break  # Just added: the client has not heard of it yet.
                 self.sent.append(value)
                 number += 1
             self.producer.poll(0)
