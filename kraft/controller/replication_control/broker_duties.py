@@ -112,12 +112,17 @@ def _moves(
             yield record
 
 
+def _another_may_lead(view: ControllerView, partition: PartitionRegistration) -> bool:
+    """Whether it is worth an election: what nobody else can lead stays, and is looked at in every step."""
+    return any(replica not in view.avoided and view.is_active(replica) for replica in partition.isr)
+
+
 def _leaders_away(view: ControllerView, touched: dict[TopicIdPartition, None], most: int) -> Iterator[Any]:
     """Elections for partitions that a broker out of duty leads, where another can."""
     count = 0
     for broker_id in sorted(view.avoided):
         for key, partition in _held(view.image, broker_id).items():
-            if partition.leader != broker_id or key in touched or count >= most:
+            if partition.leader != broker_id or key in touched or count >= most or not _another_may_lead(view, partition):
                 continue
             record = change_of(view, *key, partition).build()
             if record is not None:

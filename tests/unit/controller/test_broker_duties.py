@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, MAINTENANCE
+from kraft.controller.controller_view import ControllerView
+from kraft.controller.partition_change_builder import PartitionChangeBuilder
 from kraft.controller.replication_control import broker_duties
 from kraft.controller.replication_control.assignments import usable_brokers
 from kraft.controller.replication_control.elect_leaders import balance_leaders
+from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from tests.unit.controller.pure_cluster import PureCluster
 
@@ -151,3 +156,21 @@ def test_taking_it_back_ends_the_moves_that_have_not_begun() -> None:
     want(cluster, 1, DECOMMISSION)
     want(cluster, 1, "active")
     assert broker_duties.step(cluster.view).records == []
+
+
+def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("alone", *[[1]] * 20)
+    cluster.topic("t", [1, 2])
+    want(cluster, 1, MAINTENANCE)
+    elections: list[int] = []
+    change_of = broker_duties.change_of
+
+    def counted(view: ControllerView, topic_id: bytes, index: int, partition: PartitionRegistration) -> PartitionChangeBuilder:
+        elections.append(index)
+        return change_of(view, topic_id, index, partition)
+
+    monkeypatch.setattr(broker_duties, "change_of", counted)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert leaders(cluster, "t") == [2]
+    assert elections == [0]
