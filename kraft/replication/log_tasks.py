@@ -108,7 +108,7 @@ class LogTasks:
         await self._write(self._logs.high_watermark_checkpoints())
 
     async def _write(self, jobs: list[tuple[LogDirectory, CheckpointJob]]) -> None:
-        for directory, job in jobs:
+        for done, (directory, job) in enumerate(jobs):
             if not job.contents:
                 continue
             try:
@@ -118,6 +118,10 @@ class LogTasks:
             except StorageError as problem:
                 directory.checkpoint_missed()
                 self._failed(directory, problem, "checkpoint")
+            except BaseException:  # The node stops: its last checkpoints may not take these for written.
+                for missed, _ in jobs[done:]:
+                    missed.checkpoint_missed()
+                raise
 
     async def flush_due(self) -> None:
         """Flush logs whose flush.ms has passed."""

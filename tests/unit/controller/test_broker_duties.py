@@ -6,7 +6,7 @@ import pytest
 
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, MAINTENANCE
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.partition_change_builder import PartitionChangeBuilder
+from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
 from kraft.controller.replication_control import broker_duties
 from kraft.controller.replication_control.assignments import usable_brokers
 from kraft.controller.replication_control.elect_leaders import balance_leaders
@@ -164,7 +164,6 @@ def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyP
     cluster.topic("t", [1, 2])
     want(cluster, 1, MAINTENANCE)
     elections: list[int] = []
-    change_of = broker_duties.change_of
 
     def counted(view: ControllerView, topic_id: bytes, index: int, partition: PartitionRegistration) -> PartitionChangeBuilder:
         elections.append(index)

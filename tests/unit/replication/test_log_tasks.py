@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
+import pytest
 import trio
 
-from kraft.storage.log_files import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.storage.log_files import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import Broker, batch, broker, simulate
@@ -65,6 +67,29 @@ def test_a_checkpoint_that_fails_takes_the_directory_offline() -> None:
             universe.disk("broker").faults = [Fault("sync", errno.EIO, HIGH_WATERMARK_CHECKPOINT)]
             await made.server.log_tasks.checkpoint_high_watermarks()
             assert not made.logs.directories[0].is_online
+
+    simulate(play)
+
+
+def test_checkpoints_that_a_stop_interrupts_are_written_by_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(*_: Any) -> None:
+        await trio.sleep_forever()
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, directories=("/one", "/two")) as made:
+            made.topic("t", 2)
+            for index in (0, 1):
+                log = made.partition("t", index).log
+                made.partition("t", index).append(memoryview(batch(b"v", timestamp_ms=made.world.clock.wall_ms())), 1, made.world.clock.wall_ms(), 0)
+                log.delete_records_before(1)
+            with trio.CancelScope() as scope, monkeypatch.context() as patch:
+                patch.setattr(type(made.world.threads), "run", never)
+                scope.cancel()
+                await made.server.log_tasks.checkpoint_recovery_points()
+            assert scope.cancelled_caught
+            made.logs.checkpoint_all()
+            for path in ("/one", "/two"):
+                assert made.world.files.exists(f"{path}/{LOG_START_OFFSET_CHECKPOINT}")
 
     simulate(play)
 
