@@ -24,10 +24,21 @@ class QuorumChannel:
         self._connections: dict[tuple[str, int], ClientConnection] = {}
 
     async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
-        """See the port. Raises ConnectionRefusedError when the peer's process is proven gone, OSError otherwise, ApiError UNSUPPORTED_VERSION."""
+        """See the port. Raises ConnectionRefusedError when the peer's process is proven gone, OSError otherwise, ApiError UNSUPPORTED_VERSION.
+
+        A kept connection may lead to a process that has been restarted since, which only its use shows: then a new one is tried, once. Every request of the
+        quorum may be repeated.
+        """
+        kept, deadline = self._connections.get((host, port)), self._world.clock.now() + timeout_s
         try:
-            connection = await self._connect(host, port, timeout_s)
-            response: Message = await connection.call(request, timeout=timeout_s)
+            try:
+                return await self._call(host, port, request, timeout_s)
+            except Disconnected:
+                left = deadline - self._world.clock.now()
+                if kept is None or left <= 0:
+                    raise
+                self._forget(host, port, kept)
+                return await self._call(host, port, request, left)
         except UnsupportedApi as problem:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, str(problem)) from problem
         except Disconnected as problem:
@@ -38,6 +49,10 @@ class QuorumChannel:
         except (TimeoutError, trio.Cancelled):  # Whoever asked may have a deadline of its own. What does not answer may lead nowhere any more: half-open.
             self._forget(host, port)
             raise
+
+    async def _call(self, host: str, port: int, request: Message, timeout_s: float) -> Message:
+        connection = await self._connect(host, port, timeout_s)
+        response: Message = await connection.call(request, timeout=timeout_s)
         return response
 
     def close(self) -> None:
@@ -56,7 +71,9 @@ class QuorumChannel:
             connection = self._connections[host, port] = opened
         return connection
 
-    def _forget(self, host: str, port: int) -> None:
-        connection = self._connections.pop((host, port), None)
-        if connection is not None:
+    def _forget(self, host: str, port: int, broken: ClientConnection | None = None) -> None:
+        """Close what leads there, or only the `broken` one: somebody else may have opened another meanwhile."""
+        connection = self._connections.get((host, port))
+        if connection is not None and (broken is None or connection is broken):
+            del self._connections[host, port]
             connection.close()

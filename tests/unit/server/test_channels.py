@@ -107,6 +107,20 @@ def test_many_at_once_share_one_connection() -> None:
     play(scene)
 
 
+def test_a_kept_connection_to_a_controller_that_was_restarted_since_is_replaced() -> None:
+    async def scene(made: Scene) -> None:
+        channel = QuorumChannel(made.world, 1)
+        for _ in range(2):
+            async with controller(made, block) as there:
+                await channel.send(2, "node-2", PORT, AllocateProducerIdsRequest(), 5.0)
+                assert len(there.seen) == 1
+        with pytest.raises(ConnectionRefusedError):
+            await channel.send(2, "node-2", PORT, AllocateProducerIdsRequest(), 5.0)
+        channel.close()
+
+    play(scene)
+
+
 def test_the_quorums_channel_too() -> None:
     async def scene(made: Scene) -> None:
         async with controller(made, block) as there:
