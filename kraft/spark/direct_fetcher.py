@@ -27,6 +27,9 @@ from kraft.spark.wire import POOL, RETRY_SECONDS, WireCluster, WireConnection, W
 
 log = logging.getLogger(__name__)
 FETCH_BYTES = 4 << 20
+FETCH_SPARE_BYTES = 64 << 10
+OFFSET_BYTES_FIRST = 200.0
+"""What an offset is taken to need before any was read."""
 FETCH_WAIT_MS = 100
 ROWS_MAX = 20_000
 LOOKUP_SECONDS_MAX = 30.0
@@ -49,6 +52,7 @@ class DirectFetcher:
         self.attempts_max = attempts_max
         self.retry_s = retry_ms / 1000
         self.position = offsets.start  # offsets.start <= position; every record below it is delivered or known not to exist
+        self.offset_bytes = OFFSET_BYTES_FIRST
         self.gone_since: float | None = None
         self.schema = arrow_schema(include_headers)
 
@@ -88,9 +92,11 @@ class DirectFetcher:
                 raise TimeoutError(f"Cannot fetch record for {wanted} in {self.poll_timeout_s * 1000:.0f} milliseconds")
 
     def request(self) -> FetchRequest:
-        wanted = FetchPartition(partition=self.offsets.partition, fetch_offset=self.position, partition_max_bytes=FETCH_BYTES)
+        """For as many bytes as the rest of the range takes by what was seen so far, so that megabytes behind a short range stay where they are."""
+        size = min(FETCH_BYTES, FETCH_SPARE_BYTES + int((self.offsets.end - self.position) * self.offset_bytes))
+        wanted = FetchPartition(partition=self.offsets.partition, fetch_offset=self.position, partition_max_bytes=size)
         return FetchRequest(
-            max_wait_ms=FETCH_WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, topics=[FetchTopic(topic=self.offsets.topic, partitions=[wanted])]
+            max_wait_ms=FETCH_WAIT_MS, min_bytes=1, max_bytes=size, topics=[FetchTopic(topic=self.offsets.topic, partitions=[wanted])]
         )
 
     def accept(self, cluster: WireCluster, answer: Any) -> list[RecordBatch]:
@@ -100,12 +106,17 @@ class DirectFetcher:
             return []
         if answer.error_code:
             raise WireError(answer.error_code, f"reading {self.offsets.topic_partition} at {self.position}")
-        found = list(batches(answer.records or b"", partial_tail=True))
-        for batch in found:
+        found = []
+        for batch in batches(answer.records or b"", partial_tail=True):
+            if batch.base_offset >= self.offsets.end:  # A broker sends whole chunks: what is behind the range is left alone.
+                self.position = self.offsets.end
+                break
             batch.verify_crc()
+            found.append(batch)
         if found:
             self.position = max(self.position, min(found[-1].next_offset, self.offsets.end))
-        elif answer.high_watermark < self.offsets.end and answer.high_watermark <= self.position:
+            self.offset_bytes = sum(batch.size for batch in found) / max(1, found[-1].next_offset - found[0].base_offset)
+        elif self.position < self.offsets.end and answer.high_watermark < self.offsets.end and answer.high_watermark <= self.position:
             self.at_partition_end(cluster)
         return found
 
