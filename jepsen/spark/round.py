@@ -85,6 +85,7 @@ class Round:
 
     def break_workers(self, _: NumberedWriter) -> None:
         killed = self.driver.kill_workers()
+        assert killed, "Spark had no Python workers to kill"
         self.bitten(f"killed {killed} Python workers of Spark")
 
     def break_driver(self, _: NumberedWriter) -> None:
