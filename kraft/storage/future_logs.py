@@ -67,7 +67,7 @@ class FutureLogs:
     def promote(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int) -> None:
         """`future`, which has all that `log` has, takes its place. Blocks for two syncs.
 
-        Raises PromotionFailed, OutOfResources: then everything is as it was, unless `is_open` of the former says that names could not be taken back.
+        Raises PromotionFailed, StorageError: then everything is as it was, unless `is_open` of the former says that names could not be taken back.
 
         What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log starts.
         """
@@ -76,8 +76,9 @@ class FutureLogs:
         future.leader_epoch_cache = epochs
         future.update_high_watermark(log.high_watermark)
         future.follow_log_start(log.log_start_offset)
+        target.before_new(log.topic_partition)
         self._exchange_names(log, future, source, target, now_ms)
-        del source.logs[log.topic_partition]
+        source.leaves(log.topic_partition)
         target.logs[log.topic_partition] = self._logs[log.topic_partition] = future
 
     def _exchange_names(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int) -> None:

@@ -20,6 +20,8 @@ from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
 
 NO_BROKER_EPOCH = -1
+GONE_MAX = 10_000
+"""Names of logs remembered because checkpoints may still tell of them; beyond that any new log has the checkpoints written anew."""
 PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be under way.
 
 
@@ -74,7 +76,7 @@ class CheckpointJob:
 class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
-    __slots__ = ("_files", "_written", "clean_shutdown_epoch", "directory_id", "failure", "logs", "path", "was_clean")
+    __slots__ = ("_files", "_gone", "_written", "clean_shutdown_epoch", "directory_id", "failure", "logs", "path", "was_clean")
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
@@ -85,6 +87,7 @@ class LogDirectory:
         self.was_clean = False
         self.clean_shutdown_epoch = NO_BROKER_EPOCH
         self._written: dict[str, bytes] = {}
+        self._gone: dict[TopicPartition, None] = {}
 
     @property
     def is_online(self) -> bool:
@@ -112,6 +115,22 @@ class LogDirectory:
                 self._files.sync_directory(path)
             except PermissionError:
                 return  # Not ours to open, so made by somebody else, long ago.
+
+    # Logs come and go
+
+    def leaves(self, topic_partition: TopicPartition) -> None:
+        """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are written the next time."""
+        del self.logs[topic_partition]
+        if len(self._gone) < GONE_MAX:
+            self._gone[topic_partition] = None
+
+    def before_new(self, topic_partition: TopicPartition) -> None:
+        """A log is about to be made here: a crash must not give it the log start of an earlier one of its name. May block. Raises StorageError."""
+        if topic_partition in self._gone or len(self._gone) >= GONE_MAX:
+            self.checkpoint_missed()
+            self.recovery_checkpoints().run()
+            self.high_watermark_checkpoint().run()
+            self._gone.clear()
 
     # Clean shutdown
 

@@ -184,9 +184,9 @@ class LogManager(FutureLogs):
         if found is not None:
             return found
         directory = self._choose_directory(directory_id)
+        directory.before_new(topic_partition)
         path = directory.file(directory_name(topic_partition))
-        log = UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms)
-        return self._adopt(directory, log)
+        return self._adopt(directory, UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms))
 
     def _choose_directory(self, directory_id: Uuid | None) -> LogDirectory:
         online = self.online()
@@ -220,7 +220,7 @@ class LogManager(FutureLogs):
         if log is None:
             return
         directory = self.directory_of(log)
-        del directory.logs[topic_partition]
+        directory.leaves(topic_partition)
         if not log.local.files_exist:
             return
         target = directory.file(marked_directory_name(topic_partition, self._new_uuid(), suffix))

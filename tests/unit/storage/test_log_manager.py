@@ -282,3 +282,22 @@ def test_an_idle_partition_costs_at_most_two_kilobytes() -> None:
     used = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert used / 1000 <= 2048
+
+
+def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine) -> None:
+    manager = manager_on(machine)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(*(b"a",) * 9), 0, now_ms=NOW_MS)
+    log.update_high_watermark(9)
+    log.delete_records_before(5)
+    log.flush()
+    manager.checkpoint_all()
+    manager.delete(T0, now_ms=NOW_MS)
+    other = Uuid(bytes(range(16)))
+    log = manager.get_or_create(T0, other, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"b", b"c"), 0, now_ms=NOW_MS)
+    manager.release()
+    machine.kill()
+    found = manager_on(machine).get(T0)
+    assert found is not None
+    assert (found.log_start_offset, found.high_watermark, found.log_end_offset, found.topic_id) == (0, 0, 2, other)
