@@ -59,7 +59,7 @@ class _Waiting:
     def is_over(self, broker: BrokerServices) -> bool:
         """Whether all who are alive have followed, which the result shows, or this broker does not lead any more."""
         partition, result = self._partition, self.result
-        if not partition.is_leader or partition.leader_epoch != self._leader_epoch:
+        if not partition.is_leader or self._leader_epoch < partition.led_since_epoch:
             result.low_watermark, result.error_code = -1, ErrorCode.NOT_LEADER_OR_FOLLOWER
             return True
         followers = (partition.followers or {}).items()

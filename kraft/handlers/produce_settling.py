@@ -1,7 +1,7 @@
 """What becomes of a Produce once its batches were appended, or were handed to the log writer: whose promise is kept when, and the answer.
 
-An append is settled when this replica's log is durable as far as flush.messages asks for it, and, with acks=all, when it is committed in the leader epoch in
-which it was made.
+An append is settled when this replica's log is durable as far as flush.messages asks for it, and, with acks=all, when it is committed while this replica leads
+without a break since the append.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ WITHOUT_LOG_START = frozenset(
 class _Unsettled:
     """An append that is not promised yet: `required_offset` (exclusive) must be durable here if flush.messages asks for it, and below the high watermark
 
-    if acks=all, both while this replica leads in `leader_epoch`, the epoch of the append: in a later one other records may stand at these offsets.
+    if acks=all, both while this replica leads without a break since `leader_epoch`, the epoch of the append: after one, other records may stand there.
     """
 
     __slots__ = ("answer", "leader_epoch", "needs_flush", "partition", "required_offset")
@@ -213,5 +213,5 @@ class ProduceSettling:
 
 def _check_still_led(append: _Unsettled) -> None:
     partition = append.partition
-    if not partition.is_leader or partition.leader_epoch != append.leader_epoch:
+    if not partition.is_leader or append.leader_epoch < partition.led_since_epoch:
         raise NotLeader("", partition.leader_id, partition.leader_epoch)

@@ -41,6 +41,7 @@ class Partition(PartitionWaiters):
         "isr",
         "leader_epoch",
         "leader_id",
+        "led_since_epoch",
         "log",
         "min_isr",
         "node_id",
@@ -64,6 +65,7 @@ class Partition(PartitionWaiters):
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
+        self.led_since_epoch = -1  # While it leads: no other did since this epoch, so what it appended from then on still stands in its log.
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
@@ -92,7 +94,7 @@ class Partition(PartitionWaiters):
         self.isr = registration.isr
         self.is_leader = registration.leader == self.node_id
         if self.is_leader:
-            self._apply_as_leader(new_epoch, now)
+            self._apply_as_leader(new_epoch, was_leader, now)
         else:
             self.followers = None
         if new_epoch and (was_leader or not self.is_leader):
@@ -101,7 +103,9 @@ class Partition(PartitionWaiters):
             self.end_watches()
         return new_epoch
 
-    def _apply_as_leader(self, new_epoch: bool, now: float) -> None:
+    def _apply_as_leader(self, new_epoch: bool, was_leader: bool, now: float) -> None:
+        if not was_leader:
+            self.led_since_epoch = self.leader_epoch
         if new_epoch:
             self.epoch_start_offset = self.log.log_end_offset
             self.log.assign_epoch(self.leader_epoch)

@@ -86,6 +86,24 @@ def test_the_answer_of_an_append_never_rests_on_a_later_leader_epoch() -> None:
     simulate(play)
 
 
+def test_an_epoch_that_begins_with_the_same_leader_breaks_no_promise() -> None:
+    """As at the end of a reassignment: nothing else can stand at these offsets, and the followers fetch on."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t", replicas=(NODE, 2))
+            waiting = made.dispatch(produce(("t", 0, batch(b"a"))), 12)
+            assert not isinstance(waiting, Reply)
+            made.change(topic, leader=NODE)
+            partition = made.partition("t")
+            assert (partition.leader_epoch, partition.led_since_epoch, partition.log.high_watermark) == (1, 0, 0)
+            made.replicas.follower_fetched(partition, 2, 1, 0, 1)
+            answer = decoded(0, 12, await waiting).responses[0].partition_responses[0]
+            assert (answer.error_code, answer.base_offset) == (0, 0)
+
+    simulate(play)
+
+
 def test_what_timed_out_waits_no_longer() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
