@@ -44,7 +44,7 @@ def draining(image: MetadataImage, broker_id: int) -> Draining:
     held = _held(image, broker_id)
     waiting = {key: partition for key, partition in held.items() if broker_id not in partition.removing_replicas}
     leaders = sum(partition.leader == broker_id for partition in held.values())
-    return Draining(leaders, len(held), len(held) - len(waiting), tuple(_targets(image, waiting)[1]))
+    return Draining(leaders, len(held), len(held) - len(waiting), tuple(_targets(image, waiting, len(waiting))[1]))
 
 
 def step(view: ControllerView) -> ControllerResult[bool]:
@@ -70,17 +70,23 @@ def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, Partit
 
 
 def _targets(
-    image: MetadataImage, waiting: dict[TopicIdPartition, PartitionRegistration]
+    image: MetadataImage, waiting: dict[TopicIdPartition, PartitionRegistration], most: int
 ) -> tuple[dict[TopicIdPartition, tuple[int, ...]], list[TopicIdPartition]]:
-    """Where the partitions go, and those that can go nowhere. A replica on a broker that is down, but wanted, stays where it is."""
+    """Where the first `most` that can move go, and those met that can go nowhere. A replica on a broker that is down, but wanted, stays where it is."""
     wanted = [broker for broker in image.cluster.brokers.values() if image.configs.desired_state(broker.id) != DECOMMISSION]
     ready = {broker.id: broker.is_active and broker.has_uncordoned_directories for broker in wanted}
+    able = frozenset(broker_id for broker_id, is_ready in ready.items() if is_ready)
     racks = {broker.id: broker.rack for broker in wanted}
     load = replica_counts(partition.replicas for topic in image.topics.by_id.values() for partition in topic.partitions.values()) if waiting else {}
     targets: dict[TopicIdPartition, tuple[int, ...]] = {}
     blocked: list[TopicIdPartition] = []
     for key, partition in waiting.items():
+        if len(targets) >= most:
+            break
         replicas = _staying(partition)
+        if able.issubset(replicas):
+            blocked.append(key)
+            continue
         allowed = [PlanBroker(broker.id, broker.rack) for broker in wanted if ready[broker.id] or broker.id in replicas]
         target = substitute(replicas, allowed, racks, load)
         if target is None:
@@ -100,9 +106,8 @@ def _moves(
     """Reassignments that begin now. A partition that an operator is moving already has its turn when that is done."""
     moving = sum(broker_id in partition.removing_replicas for partition in held.values())
     waiting = {key: partition for key, partition in held.items() if not partition.is_reassigning and key not in touched}
-    begun = dict(list(waiting.items())[: max(0, MOVES_AT_ONCE - moving)])
-    for key, target in _targets(view.image, begun)[0].items():
-        partition = begun[key]
+    for key, target in _targets(view.image, waiting, max(0, MOVES_AT_ONCE - moving))[0].items():
+        partition = waiting[key]
         move = reassignment_to(partition.replicas, target)
         builder = change_of(view, *key, partition)
         builder.target_replicas, builder.target_adding, builder.target_removing = move

@@ -128,6 +128,16 @@ def test_what_has_nowhere_to_go_is_told_and_stays() -> None:
     assert broker_duties.draining(cluster.image, 1) == (0, 1, 0, ((topic_id, 0),))
 
 
+def test_what_has_nowhere_to_go_holds_nobody_up() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("everywhere", *[[1, 2, 3]] * (broker_duties.MOVES_AT_ONCE + 5))
+    cluster.topic("movable", [1, 2])
+    want(cluster, 1, DECOMMISSION)
+    cluster.apply(broker_duties.step(cluster.view))
+    assert cluster.partition("movable").adding_replicas == (3,)
+    assert cluster.partition("everywhere").adding_replicas == ()
+
+
 def test_a_replica_on_a_broker_that_is_down_but_wanted_stays_there() -> None:
     cluster = PureCluster(1, 2, 3)
     cluster.topic("t", [1, 2])
