@@ -8,7 +8,8 @@ of each in turn.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -171,8 +172,9 @@ class LogDirMover:
         if move.flushes == 0 or (move.flushes < FLUSHES_BEFORE_LAST and move.assigned is not None and move.assigned.is_set()):
             job = move.future.prepare_flush()
             if job is not None:
-                await self._replicas.world.threads.run(job.run)
-                move.future.finish_flush(job, self._clock.wall_ms())
+                with self._distrusting(move):
+                    await self._replicas.world.threads.run(job.run)
+                    move.future.finish_flush(job, self._clock.wall_ms())
             move.flushes += 1
             return True
         if move.assigned is None:
@@ -181,6 +183,15 @@ class LogDirMover:
             return False
         self._swap(move)
         return True
+
+    @contextmanager
+    def _distrusting(self, move: LogDirMove) -> Iterator[None]:
+        """A disk that failed to sync is not used any more, and the move is over."""
+        try:
+            yield
+        except (OSError, StorageError) as problem:
+            self._replicas.directory_failed(move.target.path, str(problem))
+            raise
 
     def _swap(self, move: LogDirMove) -> None:
         """In one go: nobody appends meanwhile. Where an append is under way it is not the time.
@@ -193,7 +204,8 @@ class LogDirMover:
         source = self._replicas.logs.directory_of(log)
         move.future.config = log.config
         if move.future.recovery_point < log.recovery_point:
-            move.future.flush(now_ms=self._clock.wall_ms())
+            with self._distrusting(move):
+                move.future.flush(now_ms=self._clock.wall_ms())
         try:
             self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
         except PromotionFailed as problem:  # A name that may not be durable is trusted no more than records that may not be.

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
 import trio
 
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
@@ -282,13 +283,14 @@ def test_no_more_than_the_rate_is_copied() -> None:
     simulate(play)
 
 
-def test_a_failing_disk_gives_the_copy_up() -> None:
+@pytest.mark.parametrize("operation", ["append", "sync"])
+def test_a_failing_disk_gives_the_copy_up_and_is_used_no_more(operation: str) -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             it.made.topic("t")
             it.write(b"a")
             await universe.sleep(0.1)
-            universe.disk("broker").faults.append(Fault("append", errno.EIO, SECOND))
+            universe.disk("broker").faults.append(Fault(operation, errno.EIO, SECOND))
             await it.move()
             await universe.sleep(0.5)
             assert await it.described() == [(FIRST, False, 0)]
