@@ -116,13 +116,16 @@ class PartitionChangeBuilder:
             self.target_removing = self.target_adding = ()
 
     def _populate_elr(self) -> None:
-        """Below min ISR, whoever was in ISR or ELR and did not shut down uncleanly stays eligible; at or above it, nobody needs to be."""
+        """Below min ISR, whoever was in ISR or ELR and did not shut down uncleanly stays eligible; at or above it, nobody needs to be.
+
+        Who is no replica any more deletes its log: were it assigned again it would be empty, and must not lead because of what it once had.
+        """
         if not self._elr_enabled:
             return
         if len(self.target_isr) >= self._min_isr:
             self.target_elr = ()
             return
-        candidates = sorted({*self.target_elr, *self._partition.isr})
+        candidates = sorted({*self.target_elr, *self._partition.isr}.intersection(self.target_replicas))
         self.target_elr = tuple(replica for replica in candidates if replica not in self.target_isr and replica != self.unclean_shutdown_replica)
 
     def _elect(self, record: PartitionChangeRecord) -> None:

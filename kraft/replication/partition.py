@@ -181,7 +181,9 @@ class Partition(PartitionWaiters):
         return recovery_point if end - recovery_point >= log.config.flush_messages else end
 
     def advance_high_watermark(self) -> bool:
-        """Move the high watermark as far as the in-sync set allows; wakes those who waited for it."""
+        """Move the high watermark as far as the in-sync set allows; wakes those who waited for it. A follower's is where its leader says."""
+        if not self.is_leader:
+            return False
         log = self.log
         end = self.durable_end()
         followers = self.followers
@@ -189,9 +191,8 @@ class Partition(PartitionWaiters):
             reached = end
         else:
             minimum = isr_policy.effective_min_isr(self.min_isr, len(self.replicas))
-            isr = self.isr
             reached = isr_policy.high_watermark(
-                end, self.maximal_isr, self.node_id, followers, log.high_watermark, isr_size=len(isr), min_isr=minimum, rules=self.rules
+                end, self.maximal_isr, self.node_id, followers, log.high_watermark, isr_size=len(self.isr), min_isr=minimum, rules=self.rules
             )
         if reached <= log.high_watermark:
             return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.errors import ApiError, NotLeader
+from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.partition import Partition
@@ -198,5 +199,17 @@ def test_records_of_later_epochs_are_left_out() -> None:
             made.change(partition.topic_id, leader=2)
             partition.append_as_follower(memoryview(replicated(0, 1) + replicated(1, 2)), 9, 0, 0)
             assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 1)
+
+    simulate(play)
+
+
+def test_a_follower_takes_nothing_for_committed_because_a_configuration_changed() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            partition = led(made)
+            made.change(partition.topic_id, leader=2)
+            partition.append_as_follower(memoryview(replicated(0, 1)), 0, 0, made.world.clock.wall_ms())
+            made.publish(ConfigRecord(resource_type=2, resource_name="t", name="segment.bytes", value="2000000"))
+            assert (partition.log.high_watermark, partition.log.log_end_offset) == (0, 1), "only the leader knows whether the others have it"
 
     simulate(play)

@@ -1,0 +1,33 @@
+"""Who stays eligible for leadership while replicas come and go."""
+
+from __future__ import annotations
+
+from kraft.controller.replication_control.reassignments import alter_partition_reassignments
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
+from tests.unit.controller.pure_cluster import PureCluster
+from tests.unit.controller.test_leaders import propose
+
+
+def reassign(cluster: PureCluster, *replicas: int) -> None:
+    partition = ReassignablePartition(partition_index=0, replicas=list(replicas))
+    request = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name="t", partitions=[partition])])
+    result = cluster.apply(alter_partition_reassignments(cluster.view, request)).responses[0].partitions[0]
+    assert result.error_code == ErrorCode.NONE
+
+
+def test_a_replica_that_a_move_took_away_is_eligible_no_longer_not_even_when_it_is_assigned_again() -> None:
+    cluster = PureCluster(1, 2, 3, 4, elr=True)
+    cluster.topic("t", [3, 4, 1], min_insync_replicas="2")
+    reassign(cluster, 4, 2, 1)
+    cluster.fence(4)
+    cluster.fence(1)
+    propose(cluster, "t", [3, 2])
+    moved = cluster.partition("t")
+    assert (moved.replicas, moved.isr, moved.elr, moved.leader) == ((4, 2, 1), (2,), (1,), 2)
+    cluster.fence(2)
+    reassign(cluster, 2, 1, 3)
+    after = cluster.partition("t")
+    assert (after.leader, after.isr, after.elr) == (-1, (), (1, 2)), "3 is alive, and has an empty log"
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == 1
