@@ -1,11 +1,10 @@
 """The one place that chooses leaders and writes PartitionChangeRecords.
 
-Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others
-a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when
-the ISR is to be empty; the last known
-leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
-nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose records
-that were acknowledged if the old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
+Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others a leader is chosen in this order: the
+current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when the ISR is to be empty; the last known
+leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr, which has its disk still); if an unclean election is allowed, the first replica
+that is alive; else nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose
+records that were acknowledged if the old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
 
 With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again.
 With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
@@ -47,6 +46,7 @@ class PartitionChangeBuilder:
         "avoided",
         "election",
         "keeps_lost_members",
+        "lost_replica",
         "recovered_leader",
         "target_adding",
         "target_elr",
@@ -84,6 +84,7 @@ class PartitionChangeBuilder:
         self.target_elr: tuple[int, ...] = partition.elr
         self.target_recovery_state = partition.leader_recovery_state
         self.unclean_shutdown_replica = NO_LEADER
+        self.lost_replica = NO_LEADER
         self.election = Election.ONLINE
         self.allow_last_known_leader = True
         self.avoided: frozenset[int] = frozenset()
@@ -170,7 +171,7 @@ class PartitionChangeBuilder:
         if not self._elr_enabled or not self.allow_last_known_leader or self.target_elr or self.target_isr:
             return False
         known = self._partition.last_known_elr
-        return len(known) == 1 and self._acceptable(known[0])
+        return len(known) == 1 and known[0] != self.lost_replica and self._acceptable(known[0])
 
     def _bump_leader_epoch_if_a_replica_leaves(self, record: PartitionChangeRecord) -> None:
         """A removed replica must be fenced off: the leader epoch rises even if the leader stays."""
@@ -194,6 +195,8 @@ class PartitionChangeBuilder:
         after = known
         if record.leader == NO_LEADER and not known:
             after = (self._partition.leader,)
+        if self.lost_replica in after and not self.keeps_lost_members:  # A recovery strategy asks it all the same, and hears that it has nothing.
+            after = tuple(replica for replica in after if replica != self.lost_replica)
         if self.keeps_lost_members and (record.leader == NO_LEADER or not self._partition.has_leader):
             after += self._lost_members(after)
         if after != known:

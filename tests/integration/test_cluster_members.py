@@ -27,8 +27,11 @@ def brokers(cluster: DynamicQuorum, node: int) -> list[int]:
 
 
 def test_a_node_that_lost_its_disk_comes_back_the_safe_way(cluster: DynamicQuorum) -> None:
-    """All die at once, so the lost disk's replica is still in the in-sync set, and leads, as far as anybody knows. It comes back among the first."""
-    topic = cluster.create("disk-lost")
+    """All die at once, so the lost disk's replica is still in the in-sync set, and leads, as far as anybody knows. It comes back among the first.
+
+    Whoever returns before it left the in-sync set by returning unclean: without a recovery strategy nobody may lead what the others have in full.
+    """
+    topic = cluster.create("disk-lost", kraft_unclean_recovery_strategy="balanced")
     with Writer(cluster, topic) as writer:
         writer.more(200)
         cluster.until_in_sync(topic)

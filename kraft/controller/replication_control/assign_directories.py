@@ -1,4 +1,9 @@
-"""AssignReplicasToDirs: a broker tells in which of its log directories each replica lives (KIP-858)."""
+"""AssignReplicasToDirs: a broker tells in which of its log directories each replica lives (KIP-858).
+
+A replica that is moved leaves a directory that is there until the move is done. One that is put elsewhere although its directory is not there any more begins
+anew, without its records: that it was the last to lead gives it no claim any more. (Apache Kafka elects it, and the others cut their logs to nothing.) A sole
+replica keeps its claim: there is nobody to wait for.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
+from kraft.metadata.image.partition_registration import directory_is_reserved
 from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
@@ -49,7 +55,14 @@ def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, inde
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     builder = change_of(view, topic.id, index, partition)
     builder.set_directory(broker_id, directory)
+    if len(partition.replicas) > 1 and _begins_anew(view, broker_id, partition.directory(broker_id), directory):
+        builder.lost_replica = broker_id
     record = builder.build()
     if record is not None:
         records.append(record)
     return ErrorCode.NONE
+
+
+def _begins_anew(view: ControllerView, broker_id: int, former: bytes, directory: bytes) -> bool:
+    """Whether a replica that was in `former` and is in `directory` now cannot have been moved there."""
+    return former != directory and not directory_is_reserved(former) and not view.image.cluster.brokers[broker_id].has_online_directory(former)

@@ -187,6 +187,47 @@ def test_a_replica_on_a_lost_directory_cannot_lead() -> None:
     assert cluster.partition("t", 1).leader == 2
 
 
+@pytest.mark.parametrize(("replicas", "leader"), [([1, 2], -1), ([1], 1)])
+def test_the_last_known_leader_has_no_claim_once_its_disk_is_another_unless_it_is_alone(replicas: list[int], leader: int) -> None:
+    """All die, the one that leads loses its disk: it comes back last, the others out of the in-sync set before it."""
+    cluster = PureCluster(1, 2, elr=True)
+    topic_id = cluster.topic("t", replicas)
+    old, new = cluster.partition("t").directories[0], b"n" * 16
+    cluster.replay(*_put(cluster, topic_id, 1, cluster.image.cluster.brokers[1].directories[0]).records)
+    cluster.register(2, incarnation=2)
+    cluster.register(1, incarnation=2, log_dirs=[new])
+    cluster.unfence(2)
+    after = cluster.partition("t")
+    assert (after.leader, after.isr, after.elr, after.last_known_elr) == (-1, (), (), (1,))
+    assert old != new
+    cluster.replay(*_put(cluster, topic_id, 1, new).records)
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == leader
+    assert cluster.partition("t").last_known_elr == ()
+
+
+def test_a_last_known_leader_that_is_moved_keeps_its_claim() -> None:
+    cluster = PureCluster(elr=True)
+    for broker_id in (1, 2):
+        cluster.register(broker_id, log_dirs=[bytes([broker_id]) * 16, bytes([broker_id + 10]) * 16])
+        cluster.unfence(broker_id)
+    topic_id = cluster.topic("t", [1, 2])
+    cluster.replay(*_put(cluster, topic_id, 1, b"\x01" * 16).records)
+    for broker_id in (2, 1):
+        cluster.register(broker_id, incarnation=2, log_dirs=[bytes([broker_id]) * 16, bytes([broker_id + 10]) * 16])
+    cluster.replay(*_put(cluster, topic_id, 1, b"\x0b" * 16).records)
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == 1
+
+
+def _put(cluster: PureCluster, topic_id: bytes, broker_id: int, directory: bytes) -> Any:
+    """A broker tells where its replica of partition 0 is."""
+    data = assign.TopicData(topic_id=topic_id, partitions=[assign.PartitionData(partition_index=0)])
+    directories = [assign.DirectoryData(id=directory, topics=[data])]
+    request = assign.AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), directories=directories)
+    return assign_replicas_to_dirs(cluster.view, request)
+
+
 def test_cordoned_directories_take_no_new_replicas() -> None:
     cluster = PureCluster(1, 2)
     assert len(leader_and_isr.directories_cordoned(cluster.view, 1, cluster.epoch(1), None)) == 0
