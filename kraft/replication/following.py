@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from kraft.protocol.messages.fetch_response import PartitionData
+from kraft.protocol.records.record_batch import batches
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import FetchLimits, Wanted
+from kraft.storage.log_append import LogAppendInfo
+from kraft.storage.log_manager import LogManager
 from kraft.storage.log_state import LogState
 
 
@@ -59,3 +63,21 @@ def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
     if own_epoch != leader_epoch:
         return min(own_end, log.log_end_offset)
     return min(own_end, leader_end, log.log_end_offset)
+
+
+def starts_within(log: LogState, records: memoryview) -> bool:
+    """Whether `log` is empty and starts in the middle of the first batch of `records`, where DeleteRecords may put the start of a leader's log."""
+    if log.log_start_offset != log.log_end_offset or log.is_appending:
+        return False
+    first = next(batches(records, partial_tail=True), None)
+    return first is not None and first.base_offset < log.log_end_offset <= first.last_offset
+
+
+def append_across_start(logs: LogManager, partition: Partition, records: memoryview, data: PartitionData, now_ms: int) -> LogAppendInfo | None:
+    """Take over records within whose first batch the empty log starts: it holds that batch whole, and starts where it did. As `Partition.append_as_follower`."""
+    log = partition.log
+    start, base_offset = log.log_start_offset, next(batches(records, partial_tail=True)).base_offset
+    logs.truncate_fully_and_start_at(log, base_offset, now_ms=now_ms)
+    info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
+    log.follow_log_start(start)
+    return info

@@ -16,7 +16,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
-from kraft.replication.following import FetcherSettings, Following, truncation_offset
+from kraft.replication.following import FetcherSettings, Following, append_across_start, starts_within, truncation_offset
 from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
@@ -243,7 +243,9 @@ class ReplicaFetcher:
     async def _append(self, partition: Partition, data: fetch_response.PartitionData) -> None:
         records = memoryview(data.records or b"")
         writer, now_ms = self._replicas.writer, self._clock.wall_ms()
-        if writer.takes(partition.log, len(records)):
+        if starts_within(partition.log, records):
+            info = append_across_start(self._replicas.logs, partition, records, data, now_ms)
+        elif writer.takes(partition.log, len(records)):
             info = await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
         else:
             info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)

@@ -41,6 +41,8 @@ class LogCleanerManager:
         log = candidate.log
         directory = self._manager.directory_of(log)
         cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=self._map_bytes_max)
+        directory.checkpoint_missed()  # A job under way has promised what is not on the disk yet.
+        directory.recovery_checkpoints().run()  # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
         try:
             yield from cleaning.run()
         except Uncleanable as problem:

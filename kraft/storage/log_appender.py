@@ -13,7 +13,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import marker_of
 from kraft.protocol.records.record_batch import CONTROL_FLAG, HEADER_SIZE, Buffer, CorruptBatch, RecordBatch, batches, with_offset_and_epoch
 from kraft.storage.log_append import AppendedBatch, LogAppendInfo, PendingAppend
-from kraft.storage.log_segment import LogSegment
+from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.log_state import LogState
 from kraft.storage.log_validator import AppendOrigin, single_batch, validate_for_leader
 from kraft.storage.retention import must_roll
@@ -159,7 +159,9 @@ class LogAppender(LogState):
                 local.make_files()
             if not must_roll(local.segments[-1], self.config, size, last_offset, max_timestamp, now_ms):
                 return False
-            self.roll(now_ms, base_offset=first_offset)
+            # After a gap (of a compacted leader's log) the segment begins at the log's end all the same: a start cannot tell the gap from a lost segment.
+            is_near = last_offset - self.log_end_offset <= RELATIVE_OFFSET_MAX
+            self.roll(now_ms, base_offset=None if is_near else first_offset)
         except OSError as problem:
             raise storage_failure(problem, str(self.topic_partition)) from problem
         return True

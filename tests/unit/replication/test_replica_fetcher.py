@@ -172,6 +172,20 @@ def test_out_of_range_it_starts_where_the_leader_is(latest: int, earliest: int, 
     simulate(play)
 
 
+def test_an_empty_log_that_starts_within_the_leaders_first_batch_takes_it_whole() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.follow()
+            it.leader.ends = {-1: 9, -2: 5}
+            await it.fetch(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
+            batch = build_batch([Record(offset, 1_700_000_000_000, None, b"v", ()) for offset in (3, 4, 5, 6)], leader_epoch=1)
+            await it.fetch(high_watermark=9, log_start_offset=5, records=batch + record(7, 1))
+            log = it.partition.log
+            assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (5, 8, 8)
+
+    simulate(play)
+
+
 def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:

@@ -217,3 +217,22 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
     assert job is not None
     job.run()
     assert not [name for name in machine.files.list_directory(DIRECTORY) if name.endswith(".deleted")]
+
+
+def test_what_cleaning_emptied_is_no_lost_segment_after_a_crash(machine: Machine) -> None:
+    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager.open(None)
+    list(manager.load(NOW_MS))
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for index in range(40):
+        put(log, b"k%d" % (index % 3), b"%d" % index)
+    log.flush()
+    cleaner = LogCleanerManager(manager)
+    candidate = cleaner.next_log(NOW_MS)
+    assert candidate is not None
+    run_here(cleaner.clean(candidate, NOW_MS))
+    before = content(log)
+    machine.kill()
+    again = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    again.open(None)
+    assert [content(found) for found in again.load(NOW_MS)] == [before]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import Record
 from kraft.storage.checkpoints import read_file, write_file
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
@@ -200,3 +202,15 @@ def test_a_power_loss_after_retention_leaves_the_offsets_where_they_were(seed: i
     assert (log.log_start_offset, log.size) == (9, 0)
     machine.power_off()
     assert machine.log(config).log_end_offset == 9
+
+
+def test_a_gap_in_what_a_leader_sent_is_no_lost_segment(machine: Machine) -> None:
+    log = machine.log(CONFIG)
+    for offset in (0, 1, 7, 8, 40, 41):
+        batch = build_batch([Record(offset, NOW_MS, b"k", b"v" * 200)], leader_epoch=0)
+        log.append_as_follower(batch, now_ms=NOW_MS)
+    assert len(log.segments) > 2
+    before = content(log)
+    machine.kill()
+    log = machine.log(CONFIG)
+    assert (content(log), log.log_end_offset) == (before, 42)
