@@ -118,6 +118,8 @@ def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(cluster: Started
 
 
 def test_a_killed_node_is_told_by_health_events_and_the_command(cluster: Started) -> None:
+    assert httpx.post(f"{cluster.admins[2]}/v1/elections", json={}, timeout=30).json()["ok"]
+    until(lambda: 3 in leaders(cluster, 1, "t"), "broker 3 does not lead again")
     last = cluster.get(1, "/v1/events")["last_id"]
     os.kill(cluster.pid(3), signal.SIGKILL)
     until(lambda: {"brokers_down", "under_replicated_partitions", "lagging_voters"} <= {*cluster.codes(1)}, "the death is not told")
