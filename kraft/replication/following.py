@@ -74,7 +74,7 @@ def starts_within(log: LogState, records: memoryview) -> bool:
 
 
 def append_across_start(logs: LogManager, partition: Partition, records: memoryview, data: PartitionData, now_ms: int) -> LogAppendInfo | None:
-    """Take over records within whose first batch the empty log starts: it holds that batch whole, and starts where it did. As `Partition.append_as_follower`."""
+    """As `Partition.append_as_follower`, of records within whose first batch the empty log starts: it gets that batch whole, and starts where it did."""
     log = partition.log
     start, base_offset = log.log_start_offset, next(batches(records, partial_tail=True)).base_offset
     logs.truncate_fully_and_start_at(log, base_offset, now_ms=now_ms)

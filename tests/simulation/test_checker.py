@@ -157,6 +157,15 @@ PLANTED: dict[str, list[list[Operation]]] = {
     ] + [
         [TopicChange(process="m", topic="x", began=1, ended=2, outcome=OK), TopicSeen(process="f", topic="x", partitions=1, began=1, outcome=OK)],
         [
+            TopicChange(process="m", topic="x", partitions=1, began=0, ended=1, outcome=OK), TopicChange(process="m", topic="x", began=2, ended=3, outcome=OK),
+            TopicSeen(process="f", topic="x", partitions=1, began=9, outcome=OK),
+        ],
+        [
+            TopicChange(process="m", topic="x", config={"k": "0"}, began=0), TopicChange(process="m", topic="x", config={"k": "1"}, began=1, outcome=FAIL),
+            TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
+            TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
+        ],
+        [
             TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
             TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
             TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
@@ -216,6 +225,18 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
     "an end told by a deposed leader": lambda: [send("a", 0, 2, 0, 1), final("a:0", "a:1"), ListOffset(process="r", offset=1, epoch=0, **at(3))],
     "a lower high watermark under the next leader": lambda: [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=2, high_watermark=4)],
     "a reader that begins anew": lambda: [lost_answer("a", 0, 2, 0), poll(1, 0, "a:0", "a:1"), poll(3, 0, "a:0", repositioned=True)],
+    "a configuration that was given up on, and came last": lambda: [
+        TopicChange(process="m", topic="x", partitions=1, began=0, ended=1, outcome=OK),
+        TopicChange(process="m", topic="x", config={"k": "1"}, began=1),
+        TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
+        TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
+    ],
+    "a topic made anew by the first attempt at making it": lambda: [
+        TopicChange(process="m", topic="x", partitions=1, attempts=2, began=0, ended=1, outcome=OK),
+        TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
+        TopicChange(process="m", topic="x", began=3, ended=4, outcome=OK),
+        TopicSeen(process="f", topic="x", partitions=1, config={"k": "0"}, began=9, outcome=OK),
+    ],
     "what was deleted": lambda: [send("a", 0, 2, 0, 1), DeleteRecords(process="d", before=1, **at(3)), final("a:1", start=1)],
     "an old offset from a deposed coordinator": lambda: [
         Commit(process="c", group="g", offset=1, **at(1)),

@@ -131,12 +131,13 @@ class Assigned(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class TopicChange(Operation):
-    """A topic is to have `partitions`; 0: it is to be deleted. `config` holds what was set."""
+    """A topic is to have `partitions`; 0: it is to be deleted. `config` holds what was set. `attempts` is how often it was asked for."""
 
     OP: ClassVar[str] = "topic_change"
     topic: str
     partitions: int = 0
     config: dict[str, str] = field(default_factory=dict)
+    attempts: int = 1
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,6 +6,7 @@ where it was acknowledged, and the replicas have the same bytes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
@@ -16,9 +17,9 @@ from kraft.testing.simulation.admins import Deleter, Mover, VoterChanger
 from kraft.testing.simulation.committers import Committer, committed
 from kraft.testing.simulation.coordinators import find_coordinator
 from kraft.testing.simulation.fate import Fate
-from kraft.testing.simulation.faults import CLIENTS, Scene
+from kraft.testing.simulation.faults import CLIENTS, SURE, Scene
 from kraft.testing.simulation.members import Member
-from kraft.testing.simulation.observer import ROLES, Observer
+from kraft.testing.simulation.observer import DATA_LEADER, ROLES, Observer
 from kraft.testing.simulation.producers import Producer
 from kraft.testing.simulation.readers import Reader
 from kraft.testing.simulation.run import SimulatedRun
@@ -47,6 +48,9 @@ HEALED_SECONDS_MAX: Final = 30.0
 CLIENTS_WIND_DOWN_SECONDS: Final = 30.0
 OBSERVED_EVERY_SECONDS: Final = 0.25
 ACKNOWLEDGED_LEAST: Final = 300
+ACKNOWLEDGED_SECONDS_MAX: Final = 30.0
+MADE_UP_MAX: Final = 12
+MADE_UP_SECONDS: Final = 2.5
 LEADER_CHANGES_LEAST: Final = 2
 KINDS_LEAST: Final = 3
 
@@ -65,6 +69,7 @@ class ClusterRun(SimulatedRun):
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node)
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
         self.recorder.is_deposed = self.observer.is_deposed
+        self.recorder.leads_no_more = self.observer.leads_no_more
         self._healed = 0  # How many operations there were when all was healed.
 
     def invalid(self) -> str:
@@ -92,11 +97,14 @@ class ClusterRun(SimulatedRun):
             async with trio.open_nursery() as client_nursery:
                 clients, members = self._start_clients(client_nursery)
                 await universe.sleep(CALM_SECONDS)
+                await self._until_acknowledged(lambda: self.acknowledged_between("calm", "chaos"), 1)
                 self.recorder.phase("chaos")
                 await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
+                await self._make_up()
                 self.fate.heal(self.scene, self.recorder)
                 self._healed = len(self.recorder.history.operations)
                 await self._progress(members)
+                await self._until_acknowledged(self.acknowledged, ACKNOWLEDGED_LEAST)
                 for client in (*clients, *members):
                     client.stopping.set()
                 self.wind_down(client_nursery, CLIENTS_WIND_DOWN_SECONDS)
@@ -104,8 +112,30 @@ class ClusterRun(SimulatedRun):
             await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._compare_replicas)
             self.end(node_nursery)
+        self.leader_changes = self._leader_changes_seen()
+
+    def _leader_changes_seen(self) -> int:
         states = {(state.place, state.leader_epoch) for state in self.recorder.history.of(ReplicaState) if state.is_leader}
-        self.leader_changes = len(states) - len({place for place, _ in states})
+        return len(states) - len({place for place, _ in states})
+
+    async def _make_up(self) -> None:
+        """Chaos was too mild to count, or too wild: strike on with what is sure to show, or wait, until it does."""
+        for _ in range(MADE_UP_MAX):
+            bitten = self.fate.bitten()
+            if self._leader_changes_seen() < LEADER_CHANGES_LEAST:
+                self.fate.strike_once(self.scene, self.recorder, "kill", self.observer.roles()[DATA_LEADER])
+            elif len(bitten) < KINDS_LEAST:
+                kind = next(kind for kind in SURE if kind not in bitten)
+                self.fate.strike_once(self.scene, self.recorder, kind, [name for name, _ in self.observer.living()])
+            elif self.acknowledged_between("chaos", "healed"):
+                return
+            await self.universe.sleep(MADE_UP_SECONDS)
+
+    async def _until_acknowledged(self, count: Callable[[], int], least: int) -> None:
+        """Go on, for a bounded time, until so many records are acknowledged."""
+        end = self.universe.time.now + ACKNOWLEDGED_SECONDS_MAX
+        while count() < least and self.universe.time.now < end:
+            await self.universe.sleep(0.2)
 
     async def _set_up(self) -> None:
         """The voters join, and topics are made."""

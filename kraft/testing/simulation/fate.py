@@ -16,6 +16,7 @@ from kraft.testing.simulation.faults import DEADLY, HURT_DISK, KINDS, NEED_FLUSH
 from kraft.testing.simulation.recorder import Recorder
 
 CELLS_A_SEED: Final = 4
+MADE_UP: Final = "any"
 STRIKE_SECONDS_MEANS: Final = (1.5, 2.0, 3.0)
 
 
@@ -51,6 +52,16 @@ class Fate:
             if found is not None:
                 kind, role = found
                 self._hit(scene, recorder, chance, kind, role, chance.choice(sorted(holders[role])))
+
+    def strike_once(self, scene: Scene, recorder: Recorder, kind: str, nodes: Sequence[str]) -> None:
+        """Let one of `nodes`, if there are any, meet a fault that was not drawn. Its role is whatever it has."""
+        chance = scene.universe.stream("make up")
+        if nodes:
+            self._hit(scene, recorder, chance, kind, MADE_UP, chance.choice(sorted(nodes)))
+
+    def bitten(self) -> set[str]:
+        """Kinds of fault that did something so far."""
+        return {note.kind for note, bit in self._bites if bit()}
 
     def _from_table(self, holders: Mapping[str, Sequence[str]]) -> tuple[str, str] | None:
         for _ in self.cells:

@@ -185,6 +185,8 @@ KINDS: Final[dict[str, Act]] = {
 NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync")
 """Kinds that may take what was not synced: with them nodes sync before they acknowledge."""
 DEADLY: Final = ("kill", "kill in mid call", "power off", "power off in mid call")
+SURE: Final = ("kill", "slow network", "strange clock")
+"""These always do something."""
 HURT_DISK: Final = ("full disk", "failing sync")
 """After these a node may have to stop by itself."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
@@ -60,12 +60,19 @@ class Observer:
 
     def is_deposed(self, host: str, group: str) -> bool:
         """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living node does."""
+        return self._is_behind(host, OFFSETS_TOPIC, lambda count: partition_for(group, count))
+
+    def leads_no_more(self, host: str, place: Partition) -> bool:
+        """Whether the node at `host` knows an older leader epoch of the partition than some living node does."""
+        return self._is_behind(host, place[0], lambda count: place[1])
+
+    def _is_behind(self, host: str, name: str, index: Callable[[int], int]) -> bool:
         epochs: dict[str, int] = {}
-        for name, node in self.living():
-            topic = node.shared.loader.image.topics.by_name(OFFSETS_TOPIC)
+        for node_name, node in self.living():
+            topic = node.shared.loader.image.topics.by_name(name)
             if topic is not None:
-                registration = topic.partitions.get(partition_for(group, len(topic.partitions)))
-                epochs[f"node-{name}"] = -1 if registration is None else registration.leader_epoch
+                registration = topic.partitions.get(index(len(topic.partitions)))
+                epochs[f"node-{node_name}"] = -1 if registration is None else registration.leader_epoch
         return bool(epochs.get(host, -1) < max(epochs.values(), default=-1))
 
     def snapshot(self) -> None:

@@ -125,6 +125,8 @@ class Producer:
             send.offset, send.outcome = answer.base_offset, "ok"
             return True
         send.error = name_of(answer.error_code)
+        if not zombie and answer.error_code in IDENTITY_LOST and self._recorder.leads_no_more(self._session.host, self._place):
+            return False  # It lacks what its successors acknowledged, and does not know that yet.
         if answer.error_code in IDENTITY_LOST and self._idempotent:
             if not zombie:
                 self._recorder.unexpected(self._session.name, f"it lost its producer id: {Refused('Produce', answer.error_code)}")

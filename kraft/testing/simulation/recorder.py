@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import FaultInjected, Operation, Phase, Stuck, Unexpected
+from kraft.testing.checker.operations import FaultInjected, Operation, Partition, Phase, Stuck, Unexpected
 from kraft.world.simulated import Universe
 
 HARNESS: Final = "harness"
@@ -23,6 +23,8 @@ class Recorder:
         self._told: set[tuple[str, str]] = set()
         self.is_deposed: Callable[[str, str], bool] = lambda host, group: False
         """Whether a host believes to coordinate a group, and another does by now."""
+        self.leads_no_more: Callable[[str, Partition], bool] = lambda host, place: False
+        """The same of a partition's leader."""
 
     def now(self) -> float:
         return self._universe.time.now

@@ -66,7 +66,9 @@ class TopicMaker:
         chance = self._session.chance
         count = chance.randint(1, 3)
         made = self._change(topic, count)
+        made.attempts = 0
         while made.outcome != OK and not self.stopping.is_set():
+            made.attempts += 1
             if await create_topic(self._session, topic, count, self._replicas, {}) == OK:
                 made.ok(self._recorder.now())
             await self._session.pause(0.3)

@@ -43,21 +43,25 @@ def topics(analysis: Analysis) -> Iterator[str]:
 
 
 def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
-    """Changes of one topic come one after the other; those of unknown fate may have happened."""
+    """Changes of one topic are asked for one after the other; those of unknown fate may be carried out at any time, also after later ones.
+
+    So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was deleted.
+    """
+    may_return = any(change.partitions and change.attempts > 1 for change in changes)
     deletions = [change for change in changes if not change.partitions and not change.config]
     if any(change.outcome == OK for change in deletions):
-        if seen.partitions:
+        if seen.partitions and not may_return:
             yield f"topic {topic} was deleted and is there"
         return
     least = max((change.partitions for change in changes if change.outcome == OK), default=0)
     if seen.partitions < least and not deletions:
         yield f"topic {topic} was given {least} partitions and has {seen.partitions}"
-    if seen.partitions:
+    if seen.partitions and not (deletions and may_return):
         for key in sorted({key for change in changes for key in change.config}):
             sets = [change for change in changes if key in change.config]
-            last = max((number for number, change in enumerate(sets) if change.outcome == OK), default=-1)
-            possible = {change.config[key] for change in sets[max(last, 0) :] if change.outcome in (OK, INFO)}
-            if last >= 0 and seen.config.get(key) not in possible:
+            done = [change.config[key] for change in sets if change.outcome == OK]
+            possible = {*done[-1:], *(change.config[key] for change in sets if change.outcome == INFO)}
+            if done and seen.config.get(key) not in possible:
                 yield f"topic {topic}: {key} was set to {' or '.join(sorted(possible))} and is {seen.config.get(key)}"
 
 
