@@ -108,7 +108,11 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [Poll(process="r", position=0, records=[(0, "a", 1), (2, "c", 1)], **at(1)), poll(2, 1, "b")],
     ],
     "12 poll sequence": [[poll(1, 0, "a", "b"), poll(3, 1, "b")], [poll(1, 0, "a"), poll(3, 2, "c"), poll(3, 1, "b", who="other")]],
-    "13 send sequence": [[send("a", 0, 1, 1, 1), send("a", 1, 1, 0, 1.5)], [lost_answer("a", 0, 1, 1), lost_answer("a", 1, 1, 2), final("a:1", "a:0")]],
+    "13 send sequence": [
+        [send("a", 0, 1, 1, 1), send("a", 1, 1, 0, 1.5)],
+        [send("a", 0, 1, 1, 1), lost_answer("a", 1, 1, 2), final("a:1", "a:0")],
+        [lost_answer("a", 0, 1, 1, producer_id=7), lost_answer("a", 1, 1, 2, producer_id=7), final("a:1", "a:0")],
+    ],
     "14 real-time inversion": [[send("a", 0, 1, 1, 0), send("b", 0, 1, 0, 2)]],
     "15 stale tail": [
         [send("a", 0, 2, 0, 1), poll(4, 0, "a:0", "a:1"), ListOffset(process="r", offset=1, epoch=1, **at(3))],
@@ -225,6 +229,9 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
     "an end told by a deposed leader": lambda: [send("a", 0, 2, 0, 1), final("a:0", "a:1"), ListOffset(process="r", offset=1, epoch=0, **at(3))],
     "a lower high watermark under the next leader": lambda: [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=2, high_watermark=4)],
     "a reader that begins anew": lambda: [lost_answer("a", 0, 2, 0), poll(1, 0, "a:0", "a:1"), poll(3, 0, "a:0", repositioned=True)],
+    "a batch without sequence numbers that was given up on, and came last": lambda: [
+        lost_answer("a", 0, 1, 0), send("a", 1, 1, 0, 2), final("a:1", "a:0"),
+    ],
     "a configuration that was given up on, and came last": lambda: [
         TopicChange(process="m", topic="x", partitions=1, began=0, ended=1, outcome=OK),
         TopicChange(process="m", topic="x", config={"k": "1"}, began=1),

@@ -47,7 +47,10 @@ def _skips(analysis: Analysis, partition: PartitionHistory, before: int, after: 
 
 
 def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
-    """13: what a producer sends to a partition later has the greater offset. Where a send's fate is unknown, the log tells where it is."""
+    """13: what a producer sends to a partition later has the greater offset. Where a send's fate is unknown, the log tells where it is.
+
+    What was given up on without sequence numbers may still be under way, and come after what was sent since.
+    """
     for partition in analysis.partitions.values():
         latest: dict[str, tuple[int, Send]] = {}
         for send in partition.sends:
@@ -57,7 +60,8 @@ def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
             before = latest.get(send.process)
             if before is not None and offset <= before[0]:
                 yield f"{send.process} sent {before[1].values[0]} before {send.values[0]}, and they are in {partition.name} at {before[0]} and {offset}"
-            latest[send.process] = (offset, send)
+            if send.outcome == OK or send.producer_id >= 0:
+                latest[send.process] = (offset, send)
 
 
 def _offset_of(partition: PartitionHistory, send: Send) -> int | None:
