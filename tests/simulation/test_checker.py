@@ -238,6 +238,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
     ],
+    "a configuration that was handed on twice, once late": lambda: [
+        TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=3, outcome=OK),
+        TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=3.5, outcome=OK),
+        TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
+    ],
     "a topic made anew by the first attempt at making it": lambda: [
         TopicChange(process="m", topic="x", partitions=1, attempts=2, began=0, ended=1, outcome=OK),
         TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
