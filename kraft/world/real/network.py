@@ -238,9 +238,12 @@ async def _connect(family: int, address: Address) -> socket.socket:
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
-    """Addresses of a host in the resolver's order. Numeric hosts need no thread."""
+    """Addresses of a host in the resolver's order. Numeric hosts need no thread. Raises OSError, also for what no host can be called."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        found = await trio.to_thread.run_sync(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True)
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except socket.gaierror:
+            found = await trio.to_thread.run_sync(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True)
+    except (ValueError, OverflowError) as problem:  # A peer may send anything; IDNA refuses labels that are empty or too long.
+        raise OSError(errno.EINVAL, f"{host!r}, port {port}, is no address: {problem}") from problem
     return [(entry[0], entry[4]) for entry in found]

@@ -77,6 +77,15 @@ def test_a_stream_that_never_waits_still_gives_up_its_turn(tmp_path: Path) -> No
     assert turns >= 2
 
 
+@pytest.mark.parametrize(("host", "port"), [("a..b", 1), ("x" * 70, 1), ("\0", 1), ("\ud800", 1), ("127.0.0.1", 1 << 70)])
+def test_what_can_be_no_address_is_an_os_error_and_not_a_crash(host: str, port: int) -> None:
+    async def main() -> None:
+        with pytest.raises(OSError):
+            await RealWorld(log_sink=lambda event: None).network.connect(host, port)
+
+    trio.run(main)
+
+
 def test_a_file_of_another_world_is_refused() -> None:
     async def body() -> None:
         world = RealWorld()
