@@ -79,7 +79,7 @@ def test_topics(node: NodeProcess) -> None:
     described, unavailable = printed(
         on(node, "topics", "--describe", "--topic", "tools"), on(node, "topics", "--describe", "--under-replicated-partitions", "--unavailable-partitions")
     )
-    assert "PartitionCount: 4\tReplicationFactor: 1\tConfigs: min.insync.replicas=1,retention.ms=5000" in described  # The first is the cluster's, as ELR wants it.
+    assert "PartitionCount: 4\tReplicationFactor: 1\tConfigs: min.insync.replicas=1,retention.ms=5000" in described
     assert described.count("Leader: 1\tReplicas: 1\tIsr: 1") == 4
     assert not unavailable.strip()
     printed(on(node, "topics", "--delete", "--topic", "tools"))
