@@ -80,8 +80,8 @@ def retry(connection: Connection, api: str, version: int, body: dict[str, Any], 
     raise TimeoutError(f"{api} was not answered well in time, last with error {code}")
 
 
-def create_body(topic: str) -> dict[str, Any]:
-    return {"topics": [{"name": topic, "num_partitions": 1, "replication_factor": 1}], "timeout_ms": 5000}
+def create_body(topic: str, replicas: int = 1) -> dict[str, Any]:
+    return {"topics": [{"name": topic, "num_partitions": 1, "replication_factor": replicas}], "timeout_ms": 5000}
 
 
 def produce_body(topic: str) -> dict[str, Any]:
