@@ -8,7 +8,6 @@ belongs to a process - signals, the ready line, the HTTP admin - is absent. One 
 
 from __future__ import annotations
 
-import socket
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -23,9 +22,9 @@ import trio
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.server.node import Node, run_node
+from kraft.testing.ports import HOST, free_ports
 from kraft.world.real import RealWorld
 
-HOST = "127.0.0.1"
 EVENTS_KEPT = 10_000
 START_SECONDS_MAX = 60.0
 STOP_SECONDS_MAX = 60.0
@@ -167,15 +166,3 @@ def configurations(nodes: Iterable[int], directory: Path, settings: Mapping[str,
         )
         for node, (broker, controller) in addresses.items()
     }
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of the loopback that nobody listened on a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

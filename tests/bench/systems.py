@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tests.java.kafka import ApacheKafka, free_ports
+from kraft.testing.ports import free_ports
+from tests.java.kafka import ApacheKafka
 
 
 class System(Protocol):

@@ -10,8 +10,8 @@ from pathlib import Path
 from kraft.cli.admin.app import main
 from kraft.common.ids import uuid_to_text
 from kraft.testing.node_process import NodeProcess
+from kraft.testing.ports import free_ports
 from tests.integration.three_nodes import CLUSTER_ID, NODES, ThreeNodes
-from tests.java.kafka import free_ports
 
 DIRECTORY_IDS = {node: uuid_to_text(bytes([*range(64, 79), node])) for node in NODES}
 

@@ -17,9 +17,9 @@ from kraft.protocol.messages.describe_quorum_request import DescribeQuorumReques
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.testing.node_process import NodeProcess
+from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
 from tests.integration.three_nodes import CLUSTER_ID, until
-from tests.java.kafka import free_ports
 
 METADATA = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
 

@@ -20,8 +20,8 @@ from kraft.protocol.messages.describe_quorum_request import DescribeQuorumReques
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.records.record_batch import batches
 from kraft.testing.node_process import NodeProcess
+from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
-from tests.java.kafka import free_ports
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 NODES = (1, 2, 3)

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 
+from kraft.testing.ports import free_ports
 from tests.java.jars import POMS, jars
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
@@ -59,18 +60,6 @@ def tool(name: str, *arguments: str, timeout: float = 120, stdin: str | None = N
     if check:
         assert done.returncode == 0, f"{name} {' '.join(arguments)} exited {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 class ApacheKafka:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kraft._tools.demo.node import DemoError, Node
-from kraft.testing.local_cluster import free_ports
+from kraft.testing.ports import free_ports
 
 NODES = (1, 2, 3)
 CLUSTER_ID = "a3JhZnQtZGVtby1jbHVzdA"

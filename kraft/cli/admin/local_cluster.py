@@ -16,13 +16,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_to_text
+from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
 
 READY_SECONDS_MAX = 60.0
@@ -80,7 +80,7 @@ def load_layout(directory: Path, count: int | None, first_port: int | None) -> t
 def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
     """Kafka's well-known ports, ten further for each node, or what the system gives (first_port 0). Raises ConfigurationError when one is taken."""
     if first_port == 0:
-        free = _free_ports(3 * count)
+        free = free_ports(3 * count)
         return tuple(NodePorts(index + 1, *free[3 * index : 3 * index + 3]) for index in range(count))
     first = 9092 if first_port is None else first_port
     nodes = tuple(
@@ -90,15 +90,6 @@ def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
     if taken:
         raise ConfigurationError([f"port {port} of 127.0.0.1 is taken: --port 0 has the system choose, --port N begins elsewhere" for port in taken])
     return nodes
-
-
-def _free_ports(count: int) -> list[int]:
-    """Ports that nobody has, all held until the last is known."""
-    with ExitStack() as held:
-        listeners = [held.enter_context(socket.socket()) for _ in range(count)]
-        for listener in listeners:
-            listener.bind(("127.0.0.1", 0))
-        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def _is_free(port: int) -> bool:
