@@ -12,7 +12,7 @@ from kraft.common.metrics import SECONDS_BOUNDS, Histogram
 from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
-from kraft.network.reply import Peer, Reply, Staged
+from kraft.network.reply import Peer, Reply, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import RequestHeader, encode_response
@@ -84,9 +84,7 @@ class RequestDispatcher:
         if type(outcome) is Reply:
             counters.durations.observe(self._clock.now() - start)
             return outcome
-        if type(outcome) is Staged:  # Wrapped as one: its connection must go on knowing that the frame is still needed.
-            return Staged(self._finish_timed(outcome.answer, start, counters), outcome.first_stage)
-        return self._finish_timed(outcome, start, counters)  # type: ignore[arg-type]  # A Reply is excluded.
+        return inside(outcome, lambda answer: self._finish_timed(answer, start, counters))  # type: ignore[arg-type]  # A Reply is excluded.
 
     async def _finish_timed(self, outcome: Awaitable[Reply], start: float, counters: ApiCounters) -> Reply:
         reply = await outcome
@@ -103,9 +101,7 @@ class RequestDispatcher:
             raise self._broken(context, problem) from problem
         if type(outcome) is Reply:
             return outcome
-        if type(outcome) is Staged:
-            return Staged(self._finish_raw(outcome.answer, context), outcome.first_stage)
-        return self._finish_raw(outcome, context)  # type: ignore[arg-type]  # A Reply is excluded.
+        return inside(outcome, lambda answer: self._finish_raw(answer, context))  # type: ignore[arg-type]  # A Reply is excluded.
 
     async def _finish_raw(self, outcome: Awaitable[Reply], context: RequestContext) -> Reply:
         try:

@@ -88,6 +88,13 @@ class Staged:
         return self.answer.__await__()
 
 
+def inside(outcome: Awaitable[Reply], wrap: Callable[[Awaitable[Reply]], Coroutine[Any, Any, Reply]]) -> Awaitable[Reply]:
+    """`outcome` awaited inside what `wrap` makes of it. A staged one stays staged: its connection must go on knowing that the frame is still needed."""
+    if type(outcome) is Staged:
+        return Staged(wrap(outcome.answer), outcome.first_stage)
+    return wrap(outcome)
+
+
 class Peer:
     """What a request may know of its connection. `left` is called when the other side has ended it."""
 
