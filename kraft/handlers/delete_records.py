@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.02
 """How often it is looked whether followers have followed. They hear of it with their next fetch."""
 
+TO_HIGH_WATERMARK = -1
+
 API = Handler(ApiKey.DELETE_RECORDS, between(0, 2))
 
 
@@ -77,8 +79,8 @@ def _delete(topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices, 
         partition.check_leader()
         if "delete" not in partition.log.config.cleanup_policy:
             raise ApiError(ErrorCode.POLICY_VIOLATION, f"{partition}: only topics whose cleanup.policy has delete give up records on request")
-        offset = partition.log.high_watermark if wanted.offset == -1 else wanted.offset
-        result.low_watermark = partition.delete_records_before(wanted.offset)
+        offset = partition.log.high_watermark if wanted.offset == TO_HIGH_WATERMARK else wanted.offset
+        result.low_watermark = partition.delete_records_before(offset)
         waiting.append(_Waiting(partition, offset, result))
     except EXPECTED as problem:
         result.error_code = code_of(problem)

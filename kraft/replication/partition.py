@@ -287,12 +287,11 @@ class Partition(PartitionWaiters):
         return log.read(offset, max_bytes, max_offset=end, min_one_message=min_one_message)
 
     def delete_records_before(self, offset: int) -> int:
-        """Raise the log start offset (DeleteRecords); -1 means the high watermark. Returns the new low watermark."""
+        """Raise the log start offset (DeleteRecords). Returns the new low watermark. Raises ApiError OFFSET_OUT_OF_RANGE."""
         log = self.log
-        target = log.high_watermark if offset == -1 else offset
-        if target < 0 or target > log.high_watermark:
+        if not 0 <= offset <= log.high_watermark:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}")
-        log.delete_records_before(target)
+        log.delete_records_before(offset)
         self.tell_watches()
         return log.log_start_offset
 
