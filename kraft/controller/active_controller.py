@@ -146,6 +146,7 @@ class ActiveController:
 
     def broker_connection_lost(self, broker_id: int) -> None:
         """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for its session."""
+        self._heartbeats.connection_ended(broker_id)
         broker = self.image.cluster.brokers.get(broker_id)
         if self.is_active and self._probes is not None and broker is not None and not broker.fenced:
             self._probes.start_soon(self._watch.fence_if_dead, broker)
@@ -165,7 +166,7 @@ class ActiveController:
             if broker.fenced:  # By whom and when is not known: perhaps a moment ago, by proof.
                 self._heartbeats.hold_until(broker.id, clock.now() + self._settings.broker_session_timeout_ms / 1000)
             else:
-                self._heartbeats.contact(broker.id, broker.epoch)
+                self._heartbeats.presume(broker.id, broker.epoch)
         self._activated = trio.Event()
         self._claimed.set()
 

@@ -47,6 +47,17 @@ def is_other_incarnation(view: ControllerView, request: BrokerRegistrationReques
     return known is not None and known.incarnation_id != request.incarnation_id
 
 
+def stands_in_place(known: BrokerRegistration, request: BrokerRegistrationRequest) -> bool:
+    """Whether the new incarnation has the very directories and ports of the one before, which a process locks and binds for as long as it lives."""
+    endpoints = {(listener.name, listener.host, listener.port) for listener in request.listeners}
+    return (
+        bool(known.directories)
+        and set(known.directories) == set(request.log_dirs)
+        and bool(known.endpoints)
+        and all((endpoint.name, endpoint.host, endpoint.port) in endpoints for endpoint in known.endpoints)
+    )
+
+
 def register_broker(
     view: ControllerView,
     request: BrokerRegistrationRequest,

@@ -20,7 +20,7 @@ class BrokerIdAndEpoch(NamedTuple):
 class BrokerHeartbeatManager:
     """Owned by the active controller. Times are seconds of `now`."""
 
-    __slots__ = ("_contacts", "_controlled_shutdown_offsets", "_held", "_metadata_offsets", "_now", "_session_seconds")
+    __slots__ = ("_contacts", "_controlled_shutdown_offsets", "_held", "_metadata_offsets", "_now", "_session_seconds", "_speaking")
 
     def __init__(self, now: Callable[[], float], session_timeout_ms: int) -> None:
         self._now = now
@@ -29,10 +29,24 @@ class BrokerHeartbeatManager:
         self._metadata_offsets: dict[int, int] = {}
         self._controlled_shutdown_offsets: dict[int, int] = {}
         self._held: dict[int, float] = {}
+        self._speaking: dict[int, int] = {}
 
     def contact(self, broker_id: int, broker_epoch: int) -> None:
         """A heartbeat came in, whatever will be made of it."""
         self._contacts[BrokerIdAndEpoch(broker_id, broker_epoch)] = self._now()
+        self._speaking[broker_id] = broker_epoch
+
+    def presume(self, broker_id: int, broker_epoch: int) -> None:
+        """A former controller knew the broker to live: its session begins, although it has not spoken to us."""
+        self._contacts[BrokerIdAndEpoch(broker_id, broker_epoch)] = self._now()
+
+    def connection_ended(self, broker_id: int) -> None:
+        """The connection that the broker's heartbeats came by is no more."""
+        self._speaking.pop(broker_id, None)
+
+    def is_speaking(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether heartbeats of that incarnation came in by a connection that has not ended."""
+        return self._speaking.get(broker_id) == broker_epoch
 
     def last_contact(self, broker_id: int, broker_epoch: int) -> float | None:
         return self._contacts.get(BrokerIdAndEpoch(broker_id, broker_epoch))
@@ -62,6 +76,7 @@ class BrokerHeartbeatManager:
             del self._contacts[key]
         self._metadata_offsets.pop(broker_id, None)
         self._controlled_shutdown_offsets.pop(broker_id, None)
+        self._speaking.pop(broker_id, None)
 
     def left(self, broker_id: int, broker_epoch: int) -> None:
         """The broker was told that it may stop: it does nothing more, so its session keeps no successor out."""

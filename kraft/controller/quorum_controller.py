@@ -80,12 +80,14 @@ class QuorumController(ActiveController):
         return await self._write(lambda view: feature_control.update_features(view, request, context.api_version, self._quorum))
 
     async def register_broker(self, request: BrokerRegistrationRequest, context: ControllerRequestContext) -> BrokerRegistrationResponse:
-        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, or can only be our own past."""
+        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can only be our own past, or has fallen silent
+        while its successor stands in its place."""
         self._pending.require_active()
         known = self.image.cluster.brokers.get(request.broker_id)
         if known is not None and known.incarnation_id != request.incarnation_id and self._heartbeats.session_is_valid(known.id, known.epoch):
             own_past = known.id == self._settings.node_id
-            if own_past or await self._watch.is_proven_dead(known):
+            in_place = cluster_control.stands_in_place(known, request) and not self._heartbeats.is_speaking(known.id, known.epoch)
+            if own_past or in_place or await self._watch.is_proven_dead(known):
                 self._heartbeats.hold(known.id, known.epoch)
         return await self._write(lambda view: self._register(view, request, context))
 

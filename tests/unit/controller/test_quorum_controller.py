@@ -18,11 +18,12 @@ from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from kraft.protocol.messages.broker_registration_request import Listener
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.raft.ports import CommittedBatch
 from kraft.world.simulated import Universe
-from tests.unit.controller.harness import Rig, running, simulate
+from tests.unit.controller.harness import Rig, registration, running, simulate
 
 CONTEXT = ControllerRequestContext(7)
 
@@ -416,6 +417,55 @@ def test_a_second_incarnation_must_wait_for_the_session_of_the_first() -> None:
             await rig.register(2)  # The same incarnation may ask again.
             rig.refusing.add(9002)
             assert await rig.register(2, incarnation=2) > 3
+
+    simulate(body)
+
+
+def test_an_incarnation_that_stands_in_its_silent_predecessors_place_need_not_wait() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            await rig.broker(3)
+            rig.controller.broker_connection_lost(2)  # Its port accepts again: the new process listens.
+            await rig.register(2, incarnation=2)
+            with pytest.raises(ApiError, match="Another broker is registered"):
+                await rig.register(3, incarnation=2)  # Still connected.
+
+    simulate(body)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        pytest.param({"log_dirs": [b"other directory."]}, id="other directory"),
+        pytest.param({"listeners": [Listener(name="PLAINTEXT", host="other", port=9002, security_protocol=0)]}, id="other host"),
+    ],
+)
+def test_an_incarnation_in_another_place_proves_nothing_of_its_predecessor(elsewhere: dict[str, Any]) -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            rig.controller.broker_connection_lost(2)
+            request = registration(2, incarnation=2, **elsewhere)
+            with pytest.raises(ApiError, match="Another broker is registered"):
+                await rig.controller.register_broker(request, ControllerRequestContext(4))
+
+    simulate(body)
+
+
+def test_after_the_whole_cluster_died_each_broker_registers_without_waiting_for_its_former_session() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2, 3):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=3)
+            rig.log.lose(2, 2)
+            await rig.log.lead(3)
+            await universe.sleep(0.05)
+            for broker_id in (3, 1, 2):
+                await rig.broker(broker_id, incarnation=2)
+            assert rig.partition("t").leader in (1, 2, 3)
+            assert all(rig.image.cluster.is_active(broker_id) for broker_id in (1, 2, 3))
 
     simulate(body)
 
