@@ -24,7 +24,7 @@ class QuorumConfig:
     retry_backoff_ms: int = 20
     fetch_wait_ms_max: int = 500
     fetch_bytes_max: int = 1 << 20
-    refused_backoff_ms_max: int = 150  # A leader whose port refuses is dead: a pre-vote follows within this time.
+    haste_ms_max: int = 150  # A pre-vote follows within this time at the start, and where a leader is known to be dead or to have resigned.
     observer_expiry_ms: int = 300_000
     new_voter_silence_ms_max: int = 3_600_000  # A new voter must have been caught up within this time.
 

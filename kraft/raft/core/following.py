@@ -92,6 +92,8 @@ def on_fetch_response(q: QuorumState, waiting: InFlight, response: Response) -> 
     elif response.error != ErrorCode.NONE:
         q.back_off(waiting)
         role.seek_elsewhere = True
+        if response.error == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            stand_soon(q, role)  # It says itself that it leads no more: it resigned, or came back after a crash.
     elif waiting.request.offset == q.log.end_offset:
         heard_from_leader(q, role)
         if response.diverging is not None:
@@ -147,8 +149,13 @@ def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
         return
     role.seek_elsewhere = True
     if refused:
-        role.has_fetched = False
-        role.fetch_until_ms = min(role.fetch_until_ms, q.now_ms + q.random_below(q.config.refused_backoff_ms_max + 1))
+        stand_soon(q, role)
+
+
+def stand_soon(q: QuorumState, role: Follower) -> None:
+    """The leader is known not to lead: there is nothing to wait for, but that not all stand at the same moment."""
+    role.has_fetched = False
+    role.fetch_until_ms = min(role.fetch_until_ms, q.now_ms + q.random_haste_ms())
 
 
 # What leaders tell
@@ -207,7 +214,7 @@ def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> 
 def poll_resigned(q: QuorumState, role: Resigned) -> int:
     """Tell every voter; leave the epoch after an election timeout, for we may not lead it again."""
     if q.now_ms >= role.until_ms and not q.shutting_down:
-        q.become_unattached(q.epoch + 1)
+        q.become_unattached(q.epoch + 1, in_haste=True)
         return q.now_ms
     for voter_id in role.unacknowledged:
         if q.can_send(EndQuorumEpochRequest, voter_id):

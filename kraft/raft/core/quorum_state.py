@@ -102,19 +102,23 @@ class QuorumState:
     def random_election_timeout_ms(self) -> int:
         return self.config.election_timeout_ms + self._rng.randrange(self.config.election_timeout_ms)
 
+    def random_haste_ms(self) -> int:
+        """A wait where nobody leads, as far as is known: only long enough that not all stand at the same moment."""
+        return self._rng.randrange(self.config.haste_ms_max + 1)
+
     def random_below(self, bound: int) -> int:
         return self._rng.randrange(bound)
 
     # Moves between roles
 
-    def become_unattached(self, epoch: int, *, leader_id: int = NO_LEADER) -> None:
-        """A higher epoch, or this one without a leader within reach. The vote of this epoch, if given, stays given."""
+    def become_unattached(self, epoch: int, *, leader_id: int = NO_LEADER, in_haste: bool = False) -> None:
+        """A higher epoch, or this one without a leader within reach. The vote of this epoch, if given, stays given. `in_haste`: ask for pre-votes soon."""
         assert epoch >= self.epoch, "an epoch never falls"
         if epoch > self.epoch:
             self._persist(ElectionState(epoch, leader_id))
         elif leader_id != self.election.leader_id and leader_id != NO_LEADER:
             self._learn_leader(leader_id)
-        self._enter(Unattached(self.now_ms + self.random_election_timeout_ms()))
+        self._enter(Unattached(self.now_ms + (self.random_haste_ms() if in_haste else self.random_election_timeout_ms())))
 
     def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints) -> None:
         assert leader_id != self.local.id, "no replica follows itself"

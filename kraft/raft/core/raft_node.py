@@ -123,7 +123,7 @@ def resume(q: QuorumState) -> None:
     """The role to start in (KIP-595): an epoch once led is never led again, a candidacy goes on, a leader is followed."""
     election = q.election
     if q.log.last_epoch > election.epoch:
-        q.become_unattached(q.log.last_epoch)
+        q.become_unattached(q.log.last_epoch, in_haste=True)
     elif election.leader_id == q.local.id:
         q.become_resigned()
     elif election.voted == q.local and q.may_stand and not election.has_leader:
@@ -131,7 +131,7 @@ def resume(q: QuorumState) -> None:
     elif election.has_leader and q.endpoints_of(election.leader_id):
         q.become_follower(election.epoch, election.leader_id, q.endpoints_of(election.leader_id))
     else:
-        q.become_unattached(election.epoch)
+        q.become_unattached(election.epoch, in_haste=True)
     if q.is_only_voter:
         if not isinstance(q.role, Candidate):
             q.become_candidate()

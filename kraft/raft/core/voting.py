@@ -87,6 +87,8 @@ def count_votes(q: QuorumState) -> None:
         start_leading(q, role)
     elif isinstance(role, Prospective) and role.lost:
         give_up_canvass(q, role)
+    elif isinstance(role, Candidate) and role.lost:
+        role.until_ms = min(role.until_ms, q.now_ms + q.random_haste_ms())  # The votes were split, or somebody else has them, as the next pre-vote tells.
 
 
 def give_up_canvass(q: QuorumState, role: Prospective) -> None:
@@ -107,7 +109,7 @@ def poll_prospective(q: QuorumState, role: Prospective) -> int:
 
 
 def poll_candidate(q: QuorumState, role: Candidate) -> int:
-    """A candidate that lost waits for its timeout too, so that two do not collide for ever (the timeout is random)."""
+    """A candidate that lost waits a little too, so that two do not collide for ever (the wait is random)."""
     if q.now_ms >= role.until_ms:
         stand(q)
         return q.now_ms

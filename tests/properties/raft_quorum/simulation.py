@@ -64,7 +64,7 @@ class Replica:
             request_timeout_ms=150,
             retry_backoff_ms=10,
             fetch_wait_ms_max=60,
-            refused_backoff_ms_max=15,
+            haste_ms_max=15,
         )
         self.node = RaftNode(config, self.disk.recover(), self.disk.election, random.Random(simulation.rng.random()), simulation.now)
         self.epoch_seen = self.disk.election.epoch

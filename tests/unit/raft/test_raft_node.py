@@ -219,6 +219,36 @@ def test_a_follower_stands_soon_when_the_port_of_its_leader_refuses() -> None:
     assert isinstance(replica.role, Prospective)
 
 
+def test_a_follower_stands_soon_when_its_leader_says_that_it_leads_no_more() -> None:
+    replica = node(1, THREE)
+    (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
+    resigned = m.FetchResponse(LeaderHint(2, 5, voter_of(2).endpoints), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    replica.step(events.ResponseReceived(message.correlation, resigned), 10)
+    assert isinstance(replica.role, Follower)
+    replica.step(events.Tick(), 161)
+    assert isinstance(replica.role, Prospective)
+
+
+def test_a_candidate_that_lost_stands_again_soon() -> None:
+    replica = node(1, THREE)
+    effects = replica.step(events.Tick(), 200)
+    for message in sends(effects, m.VoteRequest)[:1]:
+        effects = replica.step(events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=0), True)), 200)
+    assert isinstance(replica.role, Candidate)
+    for message in sends(effects, m.VoteRequest):
+        replica.step(events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=1), False)), 210)
+    assert isinstance(replica.role, Candidate)
+    replica.step(events.Tick(), 361)
+    assert isinstance(replica.role, Prospective)
+
+
+def test_a_voter_that_starts_without_a_leader_asks_for_pre_votes_soon() -> None:
+    replica = node(1, THREE)
+    assert isinstance(replica.role, Unattached)
+    replica.step(events.Tick(), 151)
+    assert isinstance(replica.role, Prospective)
+
+
 def test_a_follower_told_that_its_leader_resigns_stands_in_its_turn() -> None:
     first, second = follower(), follower()
     ask(first, m.EndQuorumEpochRequest(5, 2, (key_of(1), key_of(3))), 100)
