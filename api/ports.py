@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kraft.common.broker_state import ACTIVE
+from kraft.common.loss_reports import Report
 from kraft.protocol.schema import Message
 
 
@@ -128,6 +129,16 @@ class ClusterFacts:
     metadata_offset: int = -1
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UncleanElectionFacts:
+    """An unclean election that the metadata log remembers, and what was lost by it."""
+
+    topic: str
+    report: Report
+    gone: tuple[int, ...] = ()
+    """Outstanding replicas that will not come back: moved away, or their broker unregistered."""
+
+
 class AdminPort(Protocol):
     """A node, as its HTTP admin sees it. Every method may be called from any asyncio task."""
 
@@ -145,6 +156,9 @@ class AdminPort(Protocol):
         """The node's wall clock."""
 
     async def cluster_facts(self) -> ClusterFacts: ...
+
+    async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
+        """What is remembered, of one topic or of all, in order of topic, partition and leader epoch."""
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         """Events that this node saw after `after_id` (-1: all that it keeps), oldest first; waits so long for one if there is none."""

@@ -11,6 +11,7 @@ from api.models.common import Body, BrokerId, Collection, PartitionId, Relations
 BrokerState = Literal["running", "fenced", "shutting_down"]
 DesiredState = Literal["active", "maintenance", "decommission"]
 LISTED_MAX = 100
+REPORTS_MAX = 1_000
 PLACES_MAX = 10_000
 
 
@@ -199,6 +200,55 @@ class AddVoterBody(Body):
     node_id: BrokerId
     directory_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$", description="`kraft storage info` and /v3/.../quorum show it.")]
     endpoints: list[VoterEndpoint] = Field(min_length=1, max_length=16)
+
+
+class KnownEnd(BaseModel):
+    """How far the log of a replica that was asked went."""
+
+    replica: int
+    last_epoch: int = Field(description="The leader epoch of its last record.")
+    end_offset: int = Field(description="One beyond its last record.")
+
+
+class ReplicaLoss(BaseModel):
+    """What an unclean election cost one replica other than the one elected."""
+
+    replica: int
+    state: Literal["awaited", "lost", "nothing", "gone"] = Field(
+        description="awaited: it may have more, and has not come back. lost: it gave up the records told here. nothing: it is in sync again and told of "
+        "nothing that it gave up. gone: it was moved away or unregistered, what it had was never seen."
+    )
+    start_offset: int | None = Field(default=None, description="The first record that it gave up.")
+    end_offset: int | None = Field(default=None, description="One beyond the last.")
+    high_watermark: int | None = Field(default=None, description="Below here it knew its records to be committed.")
+    leader_epoch: int | None = Field(default=None, description="The epoch in which it followed again.")
+    time: str | None = Field(default=None, description="RFC 3339, UTC, by that broker's clock.")
+
+
+class UncleanElectionData(BaseModel):
+    topic_name: str
+    partition_id: int
+    time: str = Field(description="RFC 3339, UTC, by the controller's clock.")
+    leader: int
+    leader_epoch: int
+    former_leader: int = Field(description="-1 when nobody led any more.")
+    former_epoch: int
+    former_isr: list[int]
+    former_elr: list[int]
+    last_known: list[int]
+    replicas: list[int]
+    strategy: str | None = Field(default=None, description="null for the elections that Apache Kafka has as well: those ask nobody.")
+    end_offset: int | None = Field(default=None, description="Where the log of the elected replica ended, if it was asked.")
+    last_epoch: int | None = None
+    ends: list[KnownEnd] = Field(default=[], description="What replicas that were asked told before.")
+    silent: list[int] = Field(default=[], description="Replicas that told nothing.")
+    losses: list[ReplicaLoss]
+    complete: bool = Field(description="Whether no replica is awaited any more.")
+
+
+class UncleanElectionList(BaseModel):
+    count: int
+    data: list[UncleanElectionData] = Field(description=f"At most {REPORTS_MAX}.")
 
 
 class EventData(BaseModel):

@@ -1,10 +1,8 @@
 """Being the active controller: claiming and losing the role, serialised writes, and what an active controller does unasked.
 
-One task of the node's loop runs at a time, and decisions are serialised by one lock, so every decision sees all earlier ones, committed or not.
-An answer that wrote nothing still waits for what
-was written before it: it may rest on it. A node becomes the active controller when the quorum tells it that it leads and its whole log, up to its own
-LEADER_CHANGE, is replayed and committed; it
-then writes the activation records before anything else, starts all heartbeat sessions afresh, and asks after every unfenced broker.
+One task runs at a time, and decisions are serialised by one lock, so every decision sees all earlier ones, committed or not. An answer that wrote nothing still
+waits for what was written before it: it may rest on it. A node becomes the active controller when its whole log, up to its own LEADER_CHANGE, is replayed and
+committed; it then writes the activation records before anything else, starts all heartbeat sessions afresh, and asks after every unfenced broker.
 """
 
 from __future__ import annotations
@@ -23,12 +21,13 @@ from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.feature_control import Quorum
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.leaderless_watch import LOOK_SECONDS, LeaderlessWatch
+from kraft.controller.loss_records import with_reports
 from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.replication_control import broker_duties, elect_leaders
-from kraft.controller.unclean_recovery import Recovered
-from kraft.controller.unclean_reports import RecoveryListener, fields_of, log_unclean_elections
+from kraft.controller.unclean_recovery import Recovered, fields_of
+from kraft.controller.unclean_reports import RecoveryListener, log_unclean_elections
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
@@ -270,7 +269,8 @@ class ActiveController:
         await self._activated.wait()
         async with self._write_lock:
             self._require_epoch(epoch)
-            result = operation(self._view())
+            view = self._view()
+            result = with_reports(view, operation(view), self._world.clock.wall_ms())
             offset = await self._append(result)
             if appended is not None:
                 appended(result.response, self._pending.last_appended)

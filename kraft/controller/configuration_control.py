@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kraft.common.config.alterations import Alteration, altered, replaced
+from kraft.common.config.alterations import Alteration, altered, check_report, replaced
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
 from kraft.common.errors import ApiError
+from kraft.common.loss_reports import is_report_key
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
 from kraft.controller.request_context import ControllerRequestContext
@@ -159,6 +160,8 @@ def _check_change(view: ControllerView, resource: ConfigResource, name: str, tex
         if not forwarded and text is not None and text.strip() and not set(_directories(text)) <= set(_directories(current.get(name, ""))):
             problem = f"When updating {name} via controllers,  the new value must be a subset of the current configuration value."
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
+    if resource.type == ResourceType.TOPIC and text is not None and is_report_key(name):
+        check_report(name, text, current)
     if text is not None and len(text) > VALUE_SIZE_MAX:
         problem = f"The configuration value cannot be added because it exceeds the maximum value size of {VALUE_SIZE_MAX} bytes."
         raise ApiError(ErrorCode.INVALID_CONFIG, problem)

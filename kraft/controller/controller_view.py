@@ -8,6 +8,7 @@ from typing import Final
 
 from kraft.common.broker_state import ACTIVE
 from kraft.common.features import SUPPORTED_FEATURES
+from kraft.common.loss_reports import keys_by_partition
 from kraft.common.recovery_strategy import RECOVERY_STRATEGY
 from kraft.controller.config_schema import ConfigSchema
 from kraft.metadata.image.cluster_image import BrokerRegistration, FeatureRange
@@ -43,7 +44,7 @@ class ControllerSettings:
 class ControllerView:
     """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
 
-    __slots__ = ("_avoided", "_min_isr", "_strategies", "_unclean", "held_brokers", "image", "schema", "settings")
+    __slots__ = ("_avoided", "_min_isr", "_report_keys", "_strategies", "_unclean", "held_brokers", "image", "schema", "settings")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, schema: ConfigSchema, held_brokers: frozenset[int] = frozenset()) -> None:
         """`held_brokers` were fenced before their session timed out: until it does, no partition of theirs is given to a replica that may lack records."""
@@ -55,6 +56,7 @@ class ControllerView:
         self._min_isr: dict[bytes, int] = {}
         self._strategies: dict[bytes, str] = {}
         self._unclean: dict[bytes, bool] = {}
+        self._report_keys: dict[str, dict[int, list[tuple[str, str]]]] = {}
 
     def holding(self, held_brokers: frozenset[int]) -> ControllerView:
         """The same moment, with these brokers held."""
@@ -120,6 +122,13 @@ class ControllerView:
         known = self._strategies.get(topic_id)
         if known is None:
             known = self._strategies[topic_id] = self._topic_config(self.image.topics.by_id[topic_id].name, RECOVERY_STRATEGY)
+        return known
+
+    def report_keys(self, topic: str) -> Mapping[int, list[tuple[str, str]]]:
+        """The keys of the topic's reports of unclean elections, by partition."""
+        known = self._report_keys.get(topic)
+        if known is None:
+            known = self._report_keys[topic] = keys_by_partition(self.image.configs.topic(topic).items())
         return known
 
     def _topic_config(self, topic: str, key: str) -> str:

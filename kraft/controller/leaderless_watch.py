@@ -75,7 +75,7 @@ class LeaderlessWatch:
             for question, end in await self._questions.ask(asked, questions.asks):
                 self._recoveries.answered(question, end)
         self._recoveries.found_dead(sorted(dead))
-        chosen = await self._write(lambda view: self._recoveries.decide(view, self._clock.now()))
+        chosen = await self._write(lambda view: self._recoveries.decide(view, self._clock.now(), self._clock.wall_ms()))
         for recovered in chosen:
             self._tell(recovered)
 

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
+from kraft.controller.loss_records import election_records
 from kraft.controller.partition_change_builder import change_of, is_held
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
@@ -127,13 +128,13 @@ class UncleanRecoveries:
         """These brokers, each in the incarnation of its epoch, are dead; of no other is that known any more."""
         self._dead = dict(brokers)
 
-    def decide(self, view: ControllerView, now: float) -> ControllerResult[tuple[Recovered, ...]]:
-        """Records and reports for the partitions that can be decided in this `view`, at most 1,000."""
+    def decide(self, view: ControllerView, now: float, wall_ms: int = 0) -> ControllerResult[tuple[Recovered, ...]]:
+        """Records and reports for the partitions that can be decided in this `view`, at most 1,000. `wall_ms` goes into the reports."""
         records: list[Any] = []
         reports: list[Recovered] = []
         for key, topic, partition in open_partitions(view):
             recovery = self._open.get(key)
-            if recovery is None or len(records) >= DECISIONS_MAX:
+            if recovery is None or len(reports) >= DECISIONS_MAX:
                 continue
             strategy = view.recovery_strategy(key[0])
             ends = self._ends(view, partition, recovery)
@@ -144,8 +145,9 @@ class UncleanRecoveries:
             builder.recovered_leader = leader
             record = builder.build()
             if record is not None and record.leader == leader:
-                records.append(record)
-                reports.append(_report(topic, key[1], strategy, partition, leader, ends))
+                report = _report(topic, key[1], strategy, partition, leader, ends)
+                reports.append(report)
+                records += [record, *election_records(view, topic, key[1], partition, partition.merge(record), {"time_ms": wall_ms, **fields_of(report)})]
         return ControllerResult(records, tuple(reports))
 
     def _ends(self, view: ControllerView, partition: PartitionRegistration, recovery: _Open) -> dict[int, LogEnd]:
@@ -212,3 +214,23 @@ def _report(topic: str, index: int, strategy: str, partition: PartitionRegistrat
         ends=tuple(ends.items()),
         silent=tuple(replica for replica in partition.replicas if replica not in ends),
     )
+
+
+def fields_of(recovered: Recovered) -> dict[str, Any]:
+    """A recovery as an event: JSON values only. `ends` are what replicas told, `silent` those that told nothing."""
+    return {
+        "topic": recovered.topic,
+        "partition": recovered.partition,
+        "strategy": recovered.strategy,
+        "leader": recovered.leader,
+        "leader_epoch": recovered.leader_epoch,
+        "former_epoch": recovered.former_epoch,
+        "last_known": list(recovered.former_leaders),
+        **_end(recovered.end),
+        "ends": [{"replica": replica, **_end(end)} for replica, end in recovered.ends],
+        "silent": list(recovered.silent),
+    }
+
+
+def _end(end: LogEnd) -> dict[str, int]:
+    return {"last_epoch": end.last_epoch, "end_offset": end.end_offset}

@@ -1,14 +1,13 @@
-"""Telling of elections that may lose acknowledged records, in the node's log and to whoever listens."""
+"""Telling of elections that may lose acknowledged records, in the node's log and to whoever listens. `loss_records` keeps what is told."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kraft.controller.unclean_recovery import LogEnd, Recovered
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
-from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
+from kraft.metadata.image.partition_registration import PartitionRegistration, is_unclean_election
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -40,32 +39,12 @@ def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: Metad
 
 
 def _unclean_elections(changes: MetadataChanges, image: MetadataImage) -> Iterator[tuple[str, int, PartitionRegistration, PartitionRegistration]]:
-    """(topic, index, before, after) of every partition whose leader has to recover now and had not before."""
+    """(topic, index, before, after) of every partition that went to a leader which was neither in sync nor eligible."""
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)
         for index, before in partitions.items():
             after = None if topic is None else topic.partitions.get(index)
             if topic is None or before is None or after is None:
                 continue
-            if after.leader_recovery_state == RECOVERING and before.leader_recovery_state != RECOVERING:
+            if is_unclean_election(before, after):
                 yield topic.name, index, before, after
-
-
-def fields_of(recovered: Recovered) -> dict[str, Any]:
-    """A recovery as an event: JSON values only. `ends` are what replicas told, `silent` those that told nothing."""
-    return {
-        "topic": recovered.topic,
-        "partition": recovered.partition,
-        "strategy": recovered.strategy,
-        "leader": recovered.leader,
-        "leader_epoch": recovered.leader_epoch,
-        "former_epoch": recovered.former_epoch,
-        "last_known": list(recovered.former_leaders),
-        **_end(recovered.end),
-        "ends": [{"replica": replica, **_end(end)} for replica, end in recovered.ends],
-        "silent": list(recovered.silent),
-    }
-
-
-def _end(end: LogEnd) -> dict[str, int]:
-    return {"last_epoch": end.last_epoch, "end_offset": end.end_offset}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kraft.protocol.messages.fetch_response import PartitionData
 from kraft.protocol.records.record_batch import batches
@@ -30,6 +31,16 @@ class Following:
         return Wanted(self.leader_epoch, log.log_end_offset, log.latest_epoch, log.log_start_offset)
 
 
+class Truncation(NamedTuple):
+    """What a log had and gave up, from `start_offset` to `end_offset` (exclusive): the first of it was written in `first_epoch`, -1 where that is unknown."""
+
+    start_offset: int
+    end_offset: int
+    high_watermark: int
+    """Up to here the log was known to be committed."""
+    first_epoch: int
+
+
 class FetcherSettings:
     """What a fetcher heeds; read afresh where it may change while the broker runs."""
 
@@ -48,8 +59,8 @@ class FetcherSettings:
         self.limits = limits
         self.backoff_seconds = backoff_seconds
         self.socket_timeout_seconds = socket_timeout_seconds
-        self.on_truncation: Callable[[Partition, int, int, int], None] = lambda partition, start, end, high_watermark: None
-        """Hears of every log that was cut: what it had from `start` to `end`, and how far it knew that to be committed."""
+        self.on_truncation: Callable[[Partition, Truncation], None] = lambda partition, truncation: None
+        """Hears of every log that was cut."""
 
 
 def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:

@@ -16,7 +16,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
-from kraft.replication.following import FetcherSettings, Following, append_across_start, starts_within, truncation_offset
+from kraft.replication.following import FetcherSettings, Following, Truncation, append_across_start, starts_within, truncation_offset
 from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
@@ -269,14 +269,14 @@ class ReplicaFetcher:
 
     def _cut(self, partition: Partition, offset: int, reason: str) -> None:
         log = partition.log
-        end, committed = log.log_end_offset, log.high_watermark
+        cut = Truncation(offset, log.log_end_offset, log.high_watermark, log.leader_epoch_cache.epoch_for_offset(offset))
         self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
         # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which no truncation of records removes.
         log.leader_epoch_cache.truncate_from_end(offset)
-        if offset < end:
-            report = self._log.warning if offset < committed else self._log.info
-            report("log truncated", topic=partition.topic, partition=partition.index, to=offset, end=end, high_watermark=committed, reason=reason)
-            self._settings.on_truncation(partition, offset, end, committed)
+        if offset < cut.end_offset:
+            report = self._log.warning if offset < cut.high_watermark else self._log.info
+            report("log truncated", topic=partition.topic, partition=partition.index, **cut._asdict(), reason=reason)
+            self._settings.on_truncation(partition, cut)
 
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention, or we are new)."""

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
-from api.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity
+from api.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
 from kraft.common.version import VERSION
 from kraft.server.admin_requests import LocalRequests, RemoteRequests
 from kraft.server.asyncio_bridge import AsyncioBridge
 from kraft.server.broker_lifecycle_manager import BrokerState
 from kraft.server.cluster_facts import gather_facts
+from kraft.server.loss_facts import gather_unclean_elections
 from kraft.server.node_metrics import NodeMetrics
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ class AdminService:
 
     async def cluster_facts(self) -> ClusterFacts:
         return await self._run(gather_facts, self._node)
+
+    async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
+        return await self._run(gather_unclean_elections, self._node.shared.loader.image, topic)
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         return await self._run(self._events, after_id, wait_seconds)

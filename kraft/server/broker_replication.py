@@ -15,6 +15,7 @@ from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.replica_selector import RACK_AWARE
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
+from kraft.server.loss_teller import LossTeller
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.world.ports import World
 
@@ -40,6 +41,7 @@ class BrokerReplication:
         self._channel = channel
         self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
+        self.losses = LossTeller(config.node_id, lambda: metadata.image, channel, world.clock, loggers.get("replicas"))
         replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
         replicas.serving.sends_consumers_to_followers = config.optional_text("replica.selector.class") == RACK_AWARE
         replicas.reconsider_isr = self.isr.reconsider
@@ -51,6 +53,7 @@ class BrokerReplication:
         async with trio.open_nursery() as replication_nursery:
             replication_nursery.start_soon(self.isr.run)
             replication_nursery.start_soon(self.fetchers.run)
+            replication_nursery.start_soon(self.losses.run)
             replication_nursery.start_soon(self._replicas.directories.assignments.run, self._channel, self._broker_epoch)
             replication_nursery.start_soon(self._replicas.directories.mover.run)
             while True:

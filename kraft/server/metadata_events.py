@@ -7,24 +7,27 @@ from typing import Final
 
 from kraft.common.ids import uuid_to_text
 from kraft.metadata.image.cluster_image import BrokerRegistration
-from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
+from kraft.metadata.image.partition_registration import PartitionRegistration, is_unclean_election
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.raft.ports import LeaderAndEpoch
-from kraft.replication.following import FetcherSettings
+from kraft.replication.following import Truncation
 from kraft.replication.partition import Partition
+from kraft.server.broker_replication import BrokerReplication
 from kraft.server.event_journal import EventJournal, EventKind
 
 PARTITIONS_PER_STEP: Final = 200
 
 
-def tell_truncations(journal: EventJournal, replica_id: int, followers: FetcherSettings) -> None:
-    """From now on the journal hears what replicas here had and gave up: after an unclean election, exactly what was lost with them."""
+def tell_truncations(journal: EventJournal, replica_id: int, replication: BrokerReplication) -> None:
+    """From now on the journal, and the reports of unclean elections, hear what replicas here had and gave up."""
 
-    def truncated(partition: Partition, start: int, end: int, high_watermark: int) -> None:
+    def truncated(partition: Partition, cut: Truncation) -> None:
         where = {"topic": partition.topic, "partition": partition.index, "leader": partition.leader_id, "leader_epoch": partition.leader_epoch}
-        journal.append(EventKind.REPLICA_TRUNCATED, **where, replica=replica_id, start_offset=start, end_offset=end, high_watermark=high_watermark)
+        told = {"start_offset": cut.start_offset, "end_offset": cut.end_offset, "high_watermark": cut.high_watermark}
+        journal.append(EventKind.REPLICA_TRUNCATED, **where, replica=replica_id, **told)
+        replication.losses.truncated(partition, cut)
 
-    followers.on_truncation = truncated
+    replication.fetchers.settings.on_truncation = truncated
 
 
 class MetadataEvents:
@@ -89,7 +92,7 @@ class MetadataEvents:
         where = {"topic": topic, "partition": index, "leader": after.leader, "leader_epoch": after.leader_epoch}
         if after.leader_epoch != before.leader_epoch:
             self._journal.append(EventKind.LEADER_CHANGED, **where, former_leader=before.leader, isr=list(after.isr))
-            if after.leader_recovery_state == RECOVERING and after.leader not in (*before.isr, *before.elr):
+            if is_unclean_election(before, after):
                 former = {"former_leader": before.leader, "former_epoch": before.leader_epoch, "former_isr": list(before.isr), "former_elr": list(before.elr)}
                 self._journal.append(EventKind.UNCLEAN_ELECTION, **where, **former, last_known=list(before.last_known_elr))
         if set(after.isr) == set(before.isr):

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from kraft.cli.admin.app import main
 from kraft.cli.admin.events import parse_stream
 from tests.integration.three_nodes import until
 
@@ -133,3 +134,5 @@ def test_a_killed_node_is_told_by_health_events_and_the_command(cluster: Started
     assert "missed" not in kinds
     until(lambda: "node 3 was killed by SIGKILL" in cluster.said.read_text(), "nobody says that node 3 is gone")
     assert cluster.get(2, "/v1/partitions?state=under_replicated")["count"] >= 6
+    assert cluster.get(2, "/v1/elections/unclean") == {"count": 0, "data": []}
+    assert main(["elections", "losses", "t", "--admin", cluster.admins[2]]) == 0

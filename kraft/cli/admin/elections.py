@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
+from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, open_admin
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
+from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.reassignments import read_file, show_outcomes
-from kraft.cli.admin.running import ask
+from kraft.cli.admin.running import ask, complain
 from kraft.client.admin import moves
+from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 
 app = typer.Typer(help="Elect leaders: give leadership back to preferred replicas, or have a replica lead that is not in sync.", no_args_is_help=True)
@@ -44,6 +49,27 @@ def unclean(
         raise typer.BadParameter("name partitions, or give --all")
     confirm(f"Records may be lost in {'every partition without a leader' if wanted is None else ', '.join(map(str, wanted))}. Go on?", yes)
     show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.elect_leaders(cluster, moves.UNCLEAN, wanted)), output)
+
+
+@app.command()
+def losses(
+    topic: Annotated[str | None, typer.Argument(metavar="[TOPIC]", help="All topics without it.", show_default=False)] = None,
+    admin: Admin = DEFAULT_ADMIN,
+    output: Output = None,
+) -> None:
+    """Show what unclean elections cost: the records that former replicas had and gave up, and who is awaited yet. Any node knows."""
+    try:
+        path = "/v1/elections/unclean" + ("" if topic is None else f"?topic={quote(topic)}")
+        with open_admin(admin, path, {"Accept": "application/json"}) as answer:
+            document: dict[str, Any] = json.load(answer)
+    except KraftError as problem:
+        raise typer.Exit(complain(problem)) from problem
+    rows = [
+        (f"{each['topic_name']}-{each['partition_id']}", each["time"], f"{each['former_leader']} to {each['leader']}", each["leader_epoch"], loss["replica"],
+         loss["state"], "" if loss["start_offset"] is None else f"{loss['start_offset']} to {loss['end_offset']}", loss["high_watermark"])
+        for each in document["data"] for loss in each["losses"]
+    ]  # fmt: skip
+    show(document, [Table(("PARTITION", "TIME", "LEADER", "EPOCH", "REPLICA", "STATE", "LOST (END EXCLUSIVE)", "COMMITTED BELOW"), rows)], output)
 
 
 def _chosen(partitions: list[str] | None, file: Path | None) -> list[TopicPartition] | None:

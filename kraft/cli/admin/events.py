@@ -8,10 +8,10 @@ import sys
 import time
 from collections.abc import Iterator
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
+from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, open_admin
 from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import INTERRUPTED, complain
@@ -19,9 +19,6 @@ from kraft.common.errors import KraftError
 
 app = typer.Typer()
 
-DEFAULT_ADMIN = "http://127.0.0.1:8080"
-SILENCE_SECONDS_MAX = 30.0
-"""A stream says every ten seconds that it lives."""
 RECONNECT_SECONDS = 1.0
 SSE = "text/event-stream"
 
@@ -31,7 +28,7 @@ def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen, until interrupted.")] = False,
     after: Annotated[int | None, typer.Option("--after", metavar="ID", min=-1, help="Only later ones than this event of the same node.")] = None,
     kind: Annotated[list[str] | None, typer.Option("--kind", "-k", metavar="KIND", help="As leader or leader.changed; may be given again.")] = None,
-    admin: Annotated[str, typer.Option("--admin", metavar="URL", envvar="KRAFT_ADMIN", help="The HTTP admin of a node.")] = DEFAULT_ADMIN,
+    admin: Admin = DEFAULT_ADMIN,
     output: Output = None,
 ) -> None:
     """Show leaders elected, in-sync sets changed, brokers come and gone, as one node saw it."""
@@ -63,25 +60,8 @@ def _fields(event: dict[str, Any]) -> str:
     return " ".join(f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}" for name, value in event["fields"].items())
 
 
-def _open(admin: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
-    """Raises KraftError where nobody answers, or with no."""
-    address = urlsplit(admin if "//" in admin else f"//{admin}")
-    if not address.hostname or address.scheme not in ("", "http", "https"):
-        raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}")
-    kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    connection = kind(address.hostname, address.port, timeout=SILENCE_SECONDS_MAX)
-    try:
-        connection.request("GET", address.path.rstrip("/") + path, headers=headers)
-        response = connection.getresponse()
-    except OSError as problem:
-        raise KraftError(f"no HTTP admin answers at {admin}: {problem}") from problem
-    if response.status != 200:
-        raise KraftError(f"{admin} answers {response.status}: {response.read(2000).decode(errors='replace')}")
-    return response
-
-
 def _page(admin: str, after: int | None) -> dict[str, Any]:
-    with _open(admin, "/v1/events" + ("" if after is None else f"?after={after}"), {"Accept": "application/json"}) as response:
+    with open_admin(admin, "/v1/events" + ("" if after is None else f"?after={after}"), {"Accept": "application/json"}) as response:
         page: dict[str, Any] = json.load(response)
         return page
 
@@ -91,7 +71,7 @@ def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
     last, connected = after, False
     while True:
         try:
-            with _open(admin, "/v1/events" + ("" if last is None else f"?after={last}"), {"Accept": SSE}) as stream:
+            with open_admin(admin, "/v1/events" + ("" if last is None else f"?after={last}"), {"Accept": SSE}) as stream:
                 connected = True
                 for event in parse_stream(stream):
                     last = event["id"]

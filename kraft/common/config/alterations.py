@@ -18,6 +18,7 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resources import BROKER_KEYS, LOG_LEVELS, RESOURCE_TYPE_NAMES, ResourceType, keys_of
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
+from kraft.common.loss_reports import election_of_loss, is_report_key, parse_loss
 
 INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
@@ -133,9 +134,9 @@ def _operate(resource_type: int, name: str, operation: int, value: str | None, b
 
 
 def replaced(current: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str | None]:
-    """AlterConfigs: the given texts, and nothing else, remain. Keys whose text stays as it is are left out."""
+    """AlterConfigs: the given texts, and nothing else, remain; and reports, which no client can see. Keys whose text stays as it is are left out."""
     changes: dict[str, str | None] = {name: text for name, text in replacement.items() if current.get(name) != text}
-    changes.update({name: None for name in current if name not in replacement})
+    changes.update({name: None for name in current if name not in replacement and not is_report_key(name)})
     return changes
 
 
@@ -168,10 +169,19 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
 def check_topic_texts(texts: Mapping[str, str]) -> None:
     """Names, values, and pairs that contradict each other. Raises ApiError with INVALID_CONFIG."""
     keys = keys_of(ResourceType.TOPIC)
-    _check_each(keys, texts, "topic")
+    _check_each(keys, {name: text for name, text in texts.items() if not is_report_key(name)}, "topic")
     low, high = (int(texts.get(name, keys[name].default_canonical_text or "0")) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if low > high:
         raise ApiError(INVALID_CONFIG, f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
+
+
+def check_report(name: str, text: str, current: Mapping[str, str]) -> None:
+    """Reports are the cluster's: all that may be added to a topic's `current` texts is what a replica gave up after an election that is reported there.
+
+    Raises ApiError with INVALID_CONFIG.
+    """
+    if election_of_loss(name) not in current or parse_loss(text) is None:
+        raise ApiError(INVALID_CONFIG, f"{name} is a report of the cluster: it can be deleted, not set.")
 
 
 def _check_each(keys: ConfigDef, texts: Mapping[str, str], noun: str) -> None:

@@ -119,6 +119,16 @@ class PartitionRegistration(NamedTuple):
         )
 
 
+def is_unclean_election(before: PartitionRegistration, after: PartitionRegistration) -> bool:
+    """Whether this change made a replica leader that may lack acknowledged records: it was neither in sync nor eligible, and the partition has to recover.
+
+    The recovery state alone does not tell: it stays RECOVERING if the next election, before the leader could report that it has recovered, is unclean again.
+    """
+    if after.leader_recovery_state != RECOVERING or after.leader_epoch == before.leader_epoch or not after.has_leader:
+        return False
+    return after.leader not in before.isr and after.leader not in before.elr
+
+
 def registration_of(
     record: PartitionRecord, interned: dict[tuple[int, ...], tuple[int, ...]], directories: dict[tuple[bytes, ...], tuple[bytes, ...]]
 ) -> PartitionRegistration:

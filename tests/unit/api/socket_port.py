@@ -8,7 +8,7 @@ import struct
 import time
 from collections.abc import Sequence
 
-from api.ports import BrokerFacts, Check, ClusterFacts, EventPage, NodeIdentity, PartitionFacts
+from api.ports import BrokerFacts, Check, ClusterFacts, EventPage, NodeIdentity, PartitionFacts, UncleanElectionFacts
 from kraft.protocol.framing import decode_response, encode_request
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse
@@ -89,6 +89,10 @@ class SocketPort:
                 if partition.leader_id < 0 or len(partition.isr_nodes) < len(partition.replica_nodes)
             ),
         )
+
+    async def unclean_elections(self, topic: str | None) -> Sequence[UncleanElectionFacts]:
+        """Kafka keeps no reports."""
+        return ()
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
         """Kafka's protocol does not tell of any."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.controller.replication_control import leader_and_isr
-from kraft.controller.unclean_recovery import LogEnd, Recovered, UncleanRecoveries
-from kraft.controller.unclean_reports import fields_of
+from kraft.controller.unclean_recovery import LogEnd, Recovered, UncleanRecoveries, fields_of
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
 from tests.unit.controller.pure_cluster import PureCluster
 

@@ -1,0 +1,37 @@
+"""Reports of unclean elections, for whoever asks this node: all of them are in its metadata image."""
+
+from __future__ import annotations
+
+import trio
+
+from api.ports import UncleanElectionFacts
+from kraft.common.loss_reports import keys_by_partition, reports_of
+from kraft.metadata.image.configs_image import ResourceType
+from kraft.metadata.image.metadata_image import MetadataImage
+
+SLICE_REPORTS = 50
+"""How many partitions' reports are read before others get their turn."""
+
+
+async def gather_unclean_elections(image: MetadataImage, wanted: str | None) -> list[UncleanElectionFacts]:
+    """As of one image, of one topic or of all, in order of topic, partition and leader epoch; the loop is left to others between slices."""
+    found: list[UncleanElectionFacts] = []
+    read = 0
+    for resource, texts in image.configs.resources.items():
+        if resource.type != ResourceType.TOPIC or wanted not in (None, resource.name):
+            continue
+        keys = keys_by_partition(texts.items())
+        for partition in sorted(keys):
+            for report in reports_of(keys[partition]):
+                gone = tuple(replica for replica in report.outstanding if _is_gone(image, resource.name, partition, replica))
+                found.append(UncleanElectionFacts(topic=resource.name, report=report, gone=gone))
+            read += 1
+            if read % SLICE_REPORTS == 0:
+                await trio.lowlevel.checkpoint()
+    return found
+
+
+def _is_gone(image: MetadataImage, topic: str, index: int, replica: int) -> bool:
+    known = image.topics.by_name(topic)
+    partition = None if known is None else known.partitions.get(index)
+    return partition is None or replica not in partition.replicas or replica not in image.cluster.brokers

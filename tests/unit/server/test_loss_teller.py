@@ -1,0 +1,138 @@
+"""kraft/server/loss_teller.py"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.common.loss_reports import Loss, election_key, loss_key, parse_loss, text_of
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.records.partition_record import PartitionRecord
+from kraft.metadata.records.topic_record import TopicRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.replication.following import Truncation
+from kraft.server.loss_teller import LossTeller
+from kraft.world.simulated import Universe
+
+ID = b"t" * 16
+ELECTED_IN = 5
+
+
+class Controller:
+    """Takes what it is sent; `refusals` are codes that it answers with first, `silent` how many requests it does not answer at all."""
+
+    def __init__(self) -> None:
+        self.sent: list[dict[str, Loss | None]] = []
+        self.refusals: list[int] = []
+        self.silent = 0
+
+    async def send(self, request: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        self.sent.append({config.name: parse_loss(config.value) for resource in request.resources for config in resource.configs})
+        if self.silent:
+            self.silent -= 1
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "nobody answers")
+        code = self.refusals.pop(0) if self.refusals else 0
+        return SimpleNamespace(responses=[SimpleNamespace(resource_name=resource.resource_name, error_code=code) for resource in request.resources])
+
+
+class Replica:
+    """Replica 1 of `t`-0, which broker 2 leads since an unclean election in epoch 5."""
+
+    def __init__(self, universe: Universe) -> None:
+        self.world = universe.world_for("b")
+        self.controller = Controller()
+        self.image = MetadataImage()
+        self.replay(TopicRecord(name="t", topic_id=ID), PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[2], leader=2, leader_epoch=6))
+        self.note(election_key(0, ELECTED_IN), text_of({"leader": 2, "replicas": [1, 2]}))
+        log: Any = SimpleNamespace(info=lambda *_, **__: None)
+        self.teller = LossTeller(1, lambda: self.image, self.controller, self.world.clock, log)  # type: ignore[arg-type]
+
+    def replay(self, *records: Any) -> None:
+        self.image, _ = self.image.replay_batch(records)
+
+    def note(self, name: str, value: str) -> None:
+        self.replay(ConfigRecord(resource_type=2, resource_name="t", name=name, value=value))
+
+    def cut(self, start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6) -> None:
+        partition: Any = SimpleNamespace(topic="t", topic_id=ID, index=0, leader_epoch=leader_epoch)
+        self.teller.truncated(partition, Truncation(start, end, start + 1, first_epoch))
+
+
+def play(script: Callable[[Replica], Any]) -> list[list[tuple[int, int]]]:
+    """The ranges of each request that the controller was sent, while the script ran and for ten seconds after; what the script returns runs meanwhile."""
+    universe = Universe(1)
+    told: list[list[tuple[int, int]]] = []
+
+    async def main(_: Universe) -> None:
+        replica = Replica(universe)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(replica.teller.run)
+            later = script(replica)
+            if later is not None:
+                nursery.start_soon(later)
+            await replica.world.clock.sleep(10)
+            nursery.cancel_scope.cancel()
+        assert all(list(request) == [loss_key(0, ELECTED_IN, 1)] for request in replica.controller.sent)
+        told.extend([(loss.start_offset, loss.end_offset) for loss in request.values() if loss is not None] for request in replica.controller.sent)
+
+    universe.run(main)
+    return told
+
+
+def test_what_an_unclean_election_cost_is_told() -> None:
+    assert play(lambda replica: replica.cut(10, 20)) == [[(10, 20)]]
+
+
+def test_an_ordinary_end_of_a_log_is_not_told() -> None:
+    def script(replica: Replica) -> None:
+        replica.cut(10, 20, first_epoch=5)
+        replica.cut(10, 20, first_epoch=3, leader_epoch=4)
+
+    assert play(script) == []
+
+
+def test_steps_are_told_as_one_range() -> None:
+    def script(replica: Replica) -> None:
+        replica.note(loss_key(0, ELECTED_IN, 1), text_of(Loss(30, 40, 30, 6, 1)))
+        replica.cut(20, 30)
+        replica.cut(10, 20)
+
+    assert play(script) == [[(10, 40)]]
+
+
+def test_it_is_told_again_until_somebody_has_heard() -> None:
+    def script(replica: Replica) -> None:
+        replica.controller.silent = 1
+        replica.controller.refusals = [ErrorCode.NOT_CONTROLLER]
+        replica.cut(10, 20)
+
+    assert play(script) == [[(10, 20)]] * 3
+
+
+def test_a_report_that_was_dismissed_is_not_insisted_on() -> None:
+    def script(replica: Replica) -> None:
+        replica.controller.refusals = [ErrorCode.INVALID_CONFIG]
+        replica.cut(10, 20)
+
+    assert play(script) == [[(10, 20)]]
+
+
+def test_an_image_that_does_not_show_the_election_yet_is_waited_for() -> None:
+    def script(replica: Replica) -> Callable[[], Awaitable[None]]:
+        shown, replica.image = replica.image, MetadataImage()
+        replica.replay(TopicRecord(name="t", topic_id=ID), PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[1], leader=1, leader_epoch=4))
+        replica.cut(10, 20)
+
+        async def show() -> None:
+            await replica.world.clock.sleep(3)
+            replica.image = shown
+
+        return show
+
+    assert play(script) == [[(10, 20)]]
