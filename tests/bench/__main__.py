@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.bench import measure, report
 from tests.bench.measure import Figures, Plan
 from tests.bench.probe import until_acknowledged, warm_up
-from tests.bench.systems import KINDS, System, recycle_pages
+from tests.bench.systems import KINDS, System
 
 PARTS = ("starts", "idle", "throughput", "latency", "list_offsets")
 
@@ -49,8 +49,6 @@ def heading(plan: Plan) -> str:
 
 def run_together(systems: list[System], plan: Plan, parts: list[str], figures: Figures, place: Path) -> None:
     """Everything that both systems do side by side."""
-    print(f"recycling {plan.bytes_all * len(systems) / 1e9:.1f} GB of pages", flush=True)
-    recycle_pages(place, plan.bytes_all * len(systems))
     try:
         for system in systems:
             system.prepare()
@@ -60,7 +58,7 @@ def run_together(systems: list[System], plan: Plan, parts: list[str], figures: F
                 until_acknowledged(system, "warm", create=True)
             measure.idle_memory(systems, plan, figures)
         if "throughput" in parts:
-            measure.throughput(systems, plan, figures)
+            measure.throughput(systems, plan, figures, place)
             measure.memory_after(systems, figures)
         if "latency" in parts:
             measure.latency(systems, plan, figures)

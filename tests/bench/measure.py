@@ -14,7 +14,7 @@ from typing import Protocol
 
 from tests.bench.probe import ask, until_acknowledged
 from tests.bench.process_usage import cpu_seconds, rss_mb
-from tests.bench.systems import System
+from tests.bench.systems import System, recycle_pages
 from tests.vectors.wire import Connection
 
 ROOT = Path(__file__).parents[2]
@@ -34,11 +34,6 @@ class Plan:
     latency_rounds: int = 5
     restarts: int = 3
     idle_s: float = 5.0
-
-    @property
-    def bytes_all(self) -> int:
-        """What one system writes in all rounds, about."""
-        return (self.rounds + 1) * (self.bytes_1k + self.bytes_100 * 2)
 
 
 class Named(Protocol):
@@ -104,13 +99,17 @@ def idle_memory(systems: list[System], plan: Plan, figures: Figures) -> None:
         figures.add("idle_rss_mb", system, rss_mb(system.pid))
 
 
-def throughput(systems: list[System], plan: Plan, figures: Figures) -> None:
-    """Produce and consume one partition, 1 KB and 100 B records; broker CPU seconds per GB (10^9 bytes) beside. The first round only warms."""
+def throughput(systems: list[System], plan: Plan, figures: Figures, place: Path) -> None:
+    """Produce and consume one partition, 1 KB and 100 B records; broker CPU seconds per GB (10^9 bytes) beside. The first round only warms.
+
+    `place` is a directory on the disk that the systems write to.
+    """
 
     def one(system: System, number: int) -> None:
         for label, size, total in (("1k", 1024, plan.bytes_1k), ("100", 100, plan.bytes_100)):
             topic, count = f"t{label}-{number}", total // size
             until_acknowledged(system, topic, create=True)
+            recycle_pages(place, total * 3 // 2)
             for kind, extra in (("produce", (count, size)), ("consume", (count,))):
                 before = cpu_seconds(system.pid)
                 seconds = load(kind, bootstrap(system), topic, *extra)["seconds"]

@@ -12,7 +12,6 @@ from tests.bench.cluster import measure
 from tests.bench.cluster.measure import Plan
 from tests.bench.cluster.trios import MEMBERS, Trio
 from tests.bench.measure import Figures
-from tests.bench.systems import recycle_pages
 
 PARTS = ("starts", "throughput", "latency", "failovers", "many")
 
@@ -53,14 +52,13 @@ def main(arguments: list[str]) -> int:
 
 def side_by_side(trios: list[Trio], plan: Plan, parts: list[str], figures: Figures, place: Path) -> None:
     """Both clusters run; rounds in turn."""
-    recycle_pages(place, plan.bytes_all * len(trios))
     try:
         for cluster in trios:
             cluster.prepare()
             cluster.launch()
             measure.first_acknowledged(cluster, "warm")
         if "throughput" in parts:
-            measure.throughput(trios, plan, figures)
+            measure.throughput(trios, plan, figures, place)
         if "latency" in parts:
             measure.latency(trios, plan, figures)
         if "failovers" in parts:

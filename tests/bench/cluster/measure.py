@@ -11,6 +11,7 @@ from tests.bench.cluster.trios import NODES, Trio
 from tests.bench.measure import Figures, load
 from tests.bench.probe import DONE_CODES, PAUSE_S, ask, create_body, produce_body, warm_up
 from tests.bench.process_usage import rss_mb
+from tests.bench.systems import recycle_pages
 from tests.integration.three_nodes import Writer, until
 from tests.vectors.wire import Connection
 
@@ -31,11 +32,6 @@ class Plan:
     starts: int = 3
     failovers: int = 5
     many_partitions: int = MANY
-
-    @property
-    def bytes_all(self) -> int:
-        """What one system writes in all rounds and replicas, about."""
-        return (self.rounds + 1) * 2 * 3 * self.bytes_a_round
 
 
 def in_turn(trios: list[Trio], rounds: int, measure: Callable[[Trio, int], None]) -> None:
@@ -100,8 +96,11 @@ def starts(make: Callable[[str, str], Trio], names: list[str], plan: Plan, figur
                 cluster.kill()
 
 
-def throughput(trios: list[Trio], plan: Plan, figures: Figures) -> None:
-    """1 KB records to one partition, and to six, acknowledged by all in-sync replicas. The first round only warms."""
+def throughput(trios: list[Trio], plan: Plan, figures: Figures, place: Path) -> None:
+    """1 KB records to one partition, and to six, acknowledged by all in-sync replicas. The first round only warms.
+
+    `place` is a directory on the disk that the systems write to.
+    """
     count = plan.bytes_a_round // RECORD
 
     def one(cluster: Trio, number: int) -> None:
@@ -109,6 +108,7 @@ def throughput(trios: list[Trio], plan: Plan, figures: Figures) -> None:
             topic = f"t{partitions}-{number}"
             cluster.create(topic, partitions)
             until_in_sync(cluster, topic)
+            recycle_pages(place, plan.bytes_a_round * len(NODES) * 3 // 2)
             before = cluster.cpu_seconds()
             seconds = load("produce", cluster.bootstrap, topic, count, RECORD, 0, partitions)["seconds"]
             if number > 0:
