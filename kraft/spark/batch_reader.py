@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
@@ -13,6 +13,7 @@ from kraft.spark.errors import show_partitions, start_after_end
 from kraft.spark.options import SourceOptions
 from kraft.spark.pushdown import Bounds, bounds_of
 from kraft.spark.ranges import OffsetRange, split_ranges
+from kraft.spark.worker_heap import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +42,7 @@ class KafkaBatchReader(DataSourceReader):
             if each.start > each.end:
                 raise start_after_end(each.topic_partition, each.start, each.end)
         ranges = self.narrowed(ranges, offsets)
-        return [InputPartition(each) for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)]
+        return [InputPartition((each,)) for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)]
 
     def narrowed(self, ranges: list[OffsetRange], offsets: KafkaOffsetReader) -> list[OffsetRange]:
         """What the query's filters leave."""
@@ -66,32 +67,33 @@ class KafkaFilteringBatchReader(KafkaBatchReader):
         return filters
 
 
-def fetch(options: SourceOptions, config: dict[str, str], offsets: OffsetRange | None) -> Iterator[pa.RecordBatch]:
-    """The rows of one range. Spark makes up an empty partition (None) when there is none."""
-    if offsets is None:
-        return iter(())
+def fetch(options: SourceOptions, config: dict[str, str], ranges: Sequence[OffsetRange] | None) -> Iterator[pa.RecordBatch]:
+    """The rows of one task's ranges, one after another. Spark makes up an empty partition (None) when there is none."""
+    for each in ranges or ():
+        yield from fetcher(options, config, each)
+    freeze_imports()
+
+
+def fetcher(options: SourceOptions, config: dict[str, str], offsets: OffsetRange) -> Iterable[pa.RecordBatch]:
+    """The client that reads one range."""
     if options.direct:
         from kraft.spark.direct_fetcher import DirectFetcher
 
-        return iter(
-            DirectFetcher(
-                offsets,
-                options.kafka["bootstrap.servers"],
-                include_headers=options.include_headers,
-                fail_on_data_loss=options.fail_on_data_loss,
-                poll_timeout_ms=options.poll_timeout_ms,
-                attempts_max=options.offset_fetch_attempts_max,
-                retry_ms=options.offset_fetch_retry_ms,
-            )
-        )
-    from kraft.spark.partition_fetcher import PartitionFetcher
-
-    return iter(
-        PartitionFetcher(
+        return DirectFetcher(
             offsets,
-            config,
+            options.kafka["bootstrap.servers"],
             include_headers=options.include_headers,
             fail_on_data_loss=options.fail_on_data_loss,
             poll_timeout_ms=options.poll_timeout_ms,
+            attempts_max=options.offset_fetch_attempts_max,
+            retry_ms=options.offset_fetch_retry_ms,
         )
+    from kraft.spark.partition_fetcher import PartitionFetcher
+
+    return PartitionFetcher(
+        offsets,
+        config,
+        include_headers=options.include_headers,
+        fail_on_data_loss=options.fail_on_data_loss,
+        poll_timeout_ms=options.poll_timeout_ms,
     )

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from kraft.common.ids import TopicPartition
 
 OFFSET_MAX = 2**63 - 1
+TASK_OFFSETS_MIN = 10_000
+"""Below that, starting a task of a micro-batch costs more than what it reads."""
 
 
 class OffsetRange(NamedTuple):
@@ -44,6 +46,20 @@ def split_ranges(ranges: Iterable[OffsetRange], partitions_min: int | None, reco
         for each, is_small in zip(whole, small, strict=True)
         for part in divide(each, 1 if is_small else share(each.size, rest_size, rest_count))
     ]
+
+
+def group_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+    """The ranges of each task of a micro-batch: small neighbours share one. Depends on the ranges alone: a batch that is replayed has the same tasks."""
+    tasks: list[tuple[OffsetRange, ...]] = []
+    room = 0
+    for each in ranges:
+        if tasks and each.size <= room:
+            tasks[-1] += (each,)
+        else:
+            tasks.append((each,))
+            room = TASK_OFFSETS_MIN
+        room -= each.size
+    return tasks
 
 
 def share(size: int, total: int, count: int) -> int:

@@ -21,7 +21,7 @@ from kraft.spark.client_config import consumer_config
 from kraft.spark.errors import SourceError, show_offsets, show_partitions
 from kraft.spark.option_values import offsets_of_json, offsets_to_json
 from kraft.spark.options import SourceOptions
-from kraft.spark.ranges import rate_limit, split_ranges
+from kraft.spark.ranges import OffsetRange, group_ranges, rate_limit, split_ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,7 +105,13 @@ class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self.frozen is not None:
             self.check_frozen(self.frozen, until)
         ranges = self.offsets.resolved_ranges(begin, until)
-        return [InputPartition(each) for each in split_ranges(ranges, self.options.partitions_min, self.options.records_per_partition_max)]
+        return [InputPartition(each) for each in self.tasks(ranges)]
+
+    def tasks(self, ranges: list[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
+        """What each task reads: small ranges together, unless the options say how work is split."""
+        least, most = self.options.partitions_min, self.options.records_per_partition_max
+        split = split_ranges(ranges, least, most)
+        return group_ranges(split) if least is None and most is None else [(each,) for each in split]
 
     def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
         """Under Trigger.AvailableNow partitions neither come, go nor shrink."""

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.ranges import OffsetRange, rate_limit, split_ranges
+from kraft.spark.ranges import TASK_OFFSETS_MIN, OffsetRange, group_ranges, rate_limit, split_ranges
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 RANGES = st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 2000)), max_size=8).map(
@@ -31,6 +31,20 @@ def test_tasks_cover_every_range_without_gap_or_overlap(ranges: list[OffsetRange
     assert all(task.size > 0 for task in tasks)
     if records_max is not None:
         assert all(task.size <= records_max for task in tasks)
+
+
+SMALL_AND_LARGE = st.lists(st.integers(1, 2 * TASK_OFFSETS_MIN), max_size=12).map(
+    lambda sizes: [OffsetRange("t", partition, 7, 7 + size) for partition, size in enumerate(sizes)]
+)
+
+
+@given(ranges=SMALL_AND_LARGE)
+def test_tasks_of_a_micro_batch_share_small_ranges_and_no_other(ranges: list[OffsetRange]) -> None:
+    tasks = group_ranges(ranges)
+    assert [each for task in tasks for each in task] == ranges, "all of them, in order"
+    assert all(len(task) == 1 or sum(each.size for each in task) <= TASK_OFFSETS_MIN for task in tasks)
+    for left, right in pairwise(tasks):
+        assert sum(each.size for each in left) + right[0].size > TASK_OFFSETS_MIN, "there was room"
 
 
 def test_without_a_wish_each_partition_is_one_task() -> None:

@@ -100,6 +100,16 @@ def test_under_available_now_partitions_neither_come_go_nor_shrink(now: dict[Top
         made.partitions(offset(0, 0), until)
 
 
+@pytest.mark.parametrize(("options", "tasks"), [({}, 1), ({"minPartitions": "1"}, 3), ({"maxRecordsPerPartition": "100"}, 3), ({"minPartitions": "6"}, 6)])
+def test_small_ranges_share_a_task_unless_the_options_say_how_work_is_split(options: dict[str, str], tasks: int) -> None:
+    from kraft.spark.ranges import OffsetRange
+
+    ranges = [OffsetRange("t", partition, 0, 100) for partition in range(3)]
+    planned = reader({}, **options).tasks([*ranges, OffsetRange("t", 3, 5, 5)])
+    assert len(planned) == tasks
+    assert sum(each.size for task in planned for each in task) == 300
+
+
 def test_offsets_reported_are_plain_json() -> None:
     made = reader({T0: 80, T1: 20})
     made.latestOffset(offset(0, 0), datasource.ReadAllAvailable())

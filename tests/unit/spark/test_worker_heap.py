@@ -1,0 +1,27 @@
+"""What the garbage collector of a Python worker is spared."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from kraft.spark.worker_heap import freeze_imports
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
+
+
+def test_what_is_there_after_the_first_task_is_frozen_and_what_comes_later_is_not() -> None:
+    freeze_imports()
+    frozen = gc.get_freeze_count()
+    assert frozen > 10_000
+    later = [[number] for number in range(1000)]
+    freeze_imports()
+    assert gc.get_freeze_count() <= frozen
+    assert any(each is later for each in gc.get_objects())
