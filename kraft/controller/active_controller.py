@@ -22,6 +22,7 @@ from kraft.controller.feature_control import Quorum
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.leaderless_watch import LOOK_SECONDS, LeaderlessWatch
 from kraft.controller.loss_records import with_reports
+from kraft.controller.open_times import OpenTimes
 from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.replica_questions import ReplicaQuestions
@@ -67,16 +68,14 @@ class ActiveController:
         logger: Logger | None = None,
     ) -> None:
         """`bootstrap` are the records that the first controller of a cluster writes; `probe` tells whether an endpoint refuses connections."""
-        self._settings = settings
-        self._schema = schema
-        self._loader = loader
-        self._quorum = quorum
-        self._world = world
-        self._bootstrap = bootstrap
+        self._settings, self._schema = settings, schema
+        self._loader, self._quorum = loader, quorum
+        self._world, self._bootstrap = world, bootstrap
         self._placer = placer or StripedReplicaPlacer(world.random.stream("replica placer"))
         self._logger = logger
         self.on_recovery: RecoveryListener = lambda fields: None
         """Hears of each leader that an unclean recovery chose."""
+        self.open_times = OpenTimes(lambda image: ControllerView(image, settings, schema), world.clock)
         self._pending = PendingLog(log)
         self._heartbeats = BrokerHeartbeatManager(world.clock.now, settings.broker_session_timeout_ms)
         self._probe = probe or connect_probe(world.network)
@@ -89,6 +88,7 @@ class ActiveController:
         self._last_write = world.clock.now()
         self._probes: trio.Nursery | None = None
         loader.controller = self
+        loader.add_publisher(self.open_times)
 
     # The loader's hooks.
 
@@ -155,15 +155,15 @@ class ActiveController:
 
     def _claim(self, epoch: int) -> None:
         image = self._loader.image
-        clock = self._world.clock
+        clock, session_ms = self._world.clock, self._settings.broker_session_timeout_ms
         self._pending.claim(epoch, image)
-        self._heartbeats = BrokerHeartbeatManager(clock.now, self._settings.broker_session_timeout_ms)
+        self._heartbeats = BrokerHeartbeatManager(clock.now, session_ms)
         self._watch = self._new_watch()
         questions = ReplicaQuestions(self._world, self._settings.inter_broker_listener_name, self._logger)
-        self._leaderless = LeaderlessWatch(self._write, self._view, clock, questions, self._watch, self._recovered)
+        self._leaderless = LeaderlessWatch(self._write, self._view, clock, questions, self._watch, self._recovered, self.open_times)
         for broker in image.cluster.brokers.values():
             if broker.fenced:  # By whom and when is not known: perhaps a moment ago, by proof.
-                self._heartbeats.hold_until(broker.id, clock.now() + self._settings.broker_session_timeout_ms / 1000)
+                self._heartbeats.hold_until(broker.id, clock.now() + session_ms / 1000)
             else:
                 self._heartbeats.presume(broker.id, broker.epoch)
         self._activated = trio.Event()

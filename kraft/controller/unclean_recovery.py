@@ -14,7 +14,7 @@ The new leader is alone in the ISR, and the partition RECOVERING. What other rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from kraft.common.recovery_strategy import RecoveryStrategy
@@ -87,10 +87,12 @@ class _Open:
 
 
 class UncleanRecoveries:
-    """What is known of the partitions that are open. Owned by the active controller, remembered by nobody else: its successor asks again, and waits anew."""
+    """What is known of the partitions that are open. Owned by the active controller: its successor asks again, and waits for what is left of the time."""
 
-    def __init__(self, wait_seconds: float) -> None:
+    def __init__(self, wait_seconds: float, since: Callable[[TopicIdPartition, int], float | None] = lambda key, leader_epoch: None) -> None:
+        """`since` tells when a partition began to wait in a leader epoch, if it was before this controller became active."""
         self._wait_seconds = wait_seconds
+        self._since = since
         self._open: dict[TopicIdPartition, _Open] = {}
         self._dead: dict[int, int] = {}
 
@@ -105,7 +107,8 @@ class UncleanRecoveries:
         for key, topic, partition in open_partitions(view):
             recovery = known.get(key)
             if recovery is None or recovery.leader_epoch != partition.leader_epoch:
-                recovery = _Open(partition.leader_epoch, now)
+                noted = self._since(key, partition.leader_epoch)
+                recovery = _Open(partition.leader_epoch, now if noted is None else min(noted, now))
             self._open[key] = recovery
             for replica in partition.replicas:
                 broker = view.broker(replica)

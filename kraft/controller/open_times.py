@@ -1,0 +1,48 @@
+"""Since when partitions wait for a recovery, as every controller sees it by its own clock, active or not.
+
+*balanced* waits for a limited time for replicas that may have more. Were it counted from when a node became the active controller, each fail-over would begin
+it anew, and controllers that change every few minutes would never end it. So each controller notes when a partition is first without a leader, under a
+strategy, in the metadata that it follows; whoever becomes active goes on from what it noted itself. Only a controller that started meanwhile begins the wait
+anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraft.common.recovery_strategy import RecoveryStrategy
+from kraft.controller.controller_view import ControllerView
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.image.topics_image import TopicIdPartition
+from kraft.metadata.publisher import MetadataUpdate
+from kraft.world.ports import Clock
+
+
+class OpenTimes:
+    """A metadata publisher of a node with a controller role."""
+
+    def __init__(self, view: Callable[[MetadataImage], ControllerView], clock: Clock) -> None:
+        self._view = view
+        self._clock = clock
+        self._seen: MetadataImage | None = None
+        self._since: dict[TopicIdPartition, tuple[int, float]] = {}
+
+    def publish(self, update: MetadataUpdate) -> None:
+        """See `kraft.metadata.publisher.MetadataPublisher`."""
+        image, seen = update.image, self._seen
+        self._seen = image
+        if seen is not None and image.topics.leaderless is seen.topics.leaderless and image.configs is seen.configs:
+            return
+        known, self._since = self._since, {}
+        now, view = self._clock.now(), self._view(image)
+        for key in image.topics.leaderless:
+            if view.recovery_strategy(key[0]) == RecoveryStrategy.NONE:
+                continue
+            epoch = image.topics.by_id[key[0]].partitions[key[1]].leader_epoch
+            before = known.get(key)
+            self._since[key] = before if before is not None and before[0] == epoch else (epoch, now)
+
+    def since(self, key: TopicIdPartition, leader_epoch: int) -> float | None:
+        """When the partition was first seen to wait in that leader epoch; None if it never was."""
+        known = self._since.get(key)
+        return known[1] if known is not None and known[0] == leader_epoch else None
