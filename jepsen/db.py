@@ -15,6 +15,7 @@ from jepsen.disk import Disk
 from jepsen.loopback import Directory, LoopbackNetwork
 from jepsen.network import Network
 from jepsen.node import CLIENT_PORT, CONTROLLER_PORT, Node
+from jepsen.preload.page import build
 from jepsen.targets import Target
 from kraft.client.connection import connect
 from kraft.world.real import RealWorld
@@ -47,19 +48,30 @@ class Cluster:
     """Every node is broker, controller and voter (dynamic, KIP-853) in the beginning."""
 
     def __init__(
-        self, target: Target, scratch: Path, logs: Path, *, settings: Mapping[str, str], nodes: Sequence[int] = NODES, disk: str = "ext4", seed: int = 0
-    ) -> None:
+        self, target: Target, scratch: Path, logs: Path, *, settings: Mapping[str, str], nodes: Sequence[int] = NODES, disk: str = "ext4", seed: int = 0,
+        preload: bool = False,
+    ) -> None:  # fmt: skip
+        """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built."""
         self.target = target
         self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
+        self._scratch, self._logs, self._disk = scratch, logs, disk
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._library = build(scratch) if preload else None
         chance = random.Random(seed)
         self.directory_ids = {node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes}
-        disks = {node: Directory(scratch / f"n{node}") if disk == "directory" else Disk(scratch / f"n{node}", disk) for node in nodes}
-        self.nodes = {node: Node(node, target, self.network, disks[node], logs) for node in nodes}
+        self.nodes = {node: self._make(node) for node in nodes}
         self.settings = {**SETTINGS, **target.settings, **settings}
+        self._bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
+
+    def _make(self, number: int) -> Node:
+        folder = self._scratch / f"n{number}"
+        disk = Directory(folder) if self._disk == "directory" else Disk(folder, self._disk)
+        return Node(number, self.target, self.network, disk, self._logs, self._library)
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(node.bootstrap for node in self.nodes.values())
+        """Of the nodes that were there in the beginning."""
+        return self._bootstrap
 
     def start(self) -> None:
         """Format every disk, start every node, wait until all serve. Raises NodeFailed."""
@@ -74,6 +86,26 @@ class Cluster:
             list(starters.map(first_start, self.nodes.values()))
         for node in self.nodes.values():
             node.await_ready()
+
+    def add(self, number: int) -> Node:
+        """A node that was never there, with an empty disk, formatted to join the quorum, and started; not waited for. Not in the reduced form."""
+        assert isinstance(self.network, Network), "addresses of the loopback device are given once"
+        self.network.attach(number)
+        node = self._make(number)
+        node.properties_path.write_text("".join(f"{key}={value}\n" for key, value in self._properties(node).items()))
+        node.format(CLUSTER_ID, [])
+        node.launch()
+        self.nodes = {**self.nodes, number: node}  # A new mapping, for others are walking over the old one.
+        return node
+
+    def remove(self, number: int) -> None:
+        """The node ends and is forgotten, disk and all."""
+        assert isinstance(self.network, Network)
+        node = self.nodes[number]
+        self.nodes = {each: other for each, other in self.nodes.items() if each != number}
+        node.kill()
+        node.disk.discard()
+        self.network.detach(number)
 
     def _properties(self, node: Node) -> dict[str, str]:
         listeners, advertised = (
@@ -95,6 +127,8 @@ class Cluster:
         for node in self.nodes.values():
             node.disk.empty()
             node.resume()
+            if node.page is not None:
+                node.page.clear()
             if not node.alive:
                 node.launch()
                 started.append(node.number)
@@ -107,10 +141,13 @@ class Cluster:
 
     def ask(self, node: int, request: Any, timeout: float = 5.0) -> Any:
         """What one node answers to a request in the newest version both know. Raises TimeoutError, OSError, KraftError."""
+        asked = self.nodes.get(node)
+        if asked is None:
+            raise ConnectionError(f"node {node} has left")
 
         async def call() -> Any:
             with trio.fail_after(timeout):
-                async with connect(RealWorld(log_sink=lambda event: None), self.nodes[node].host, CLIENT_PORT) as connection:
+                async with connect(RealWorld(log_sink=lambda event: None), asked.host, CLIENT_PORT) as connection:
                     return await connection.call(request)
 
         try:

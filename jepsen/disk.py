@@ -34,11 +34,14 @@ class Disk:
         self.image = self.backing / "image"
         self.mount_point = directory / "disk"
         for each in (self.backing, self.mount_point):
-            each.mkdir(parents=True)
-        run("mount", "-t", "tmpfs", "-o", f"size={size_mb + 64}m", "tmpfs", str(self.backing))
+            each.mkdir(parents=True, exist_ok=True)
+        self._make()
+
+    def _make(self) -> None:
+        run("mount", "-t", "tmpfs", "-o", f"size={self.size_mb + 64}m", "tmpfs", str(self.backing))
         self.image.touch()
-        os.truncate(self.image, size_mb << 20)
-        run(*(("mkfs.ext4", "-q", "-F") if kind == "ext4" else ("mkfs.xfs", "-q")), str(self.image))
+        os.truncate(self.image, self.size_mb << 20)
+        run(*(("mkfs.ext4", "-q", "-F") if self.kind == "ext4" else ("mkfs.xfs", "-q")), str(self.image))
         self.mount()
 
     def mount(self) -> None:
@@ -67,6 +70,16 @@ class Disk:
     def remount(self) -> None:
         self.unmount()
         self.mount()
+
+    def discard(self) -> None:
+        """It is gone, and all that was on it."""
+        self.unmount()
+        run("umount", str(self.backing))
+
+    def renew(self) -> None:
+        """Another disk in its place."""
+        self.discard()
+        self._make()
 
     def fill(self) -> None:
         """Leave no block free."""
@@ -110,10 +123,17 @@ class Disk:
     def mend_writes(self) -> None:
         run("mount", "-o", f"remount,size={self.size_mb + 64}m", str(self.backing))
 
+    def device(self) -> str:
+        """Name of the loop device, without a path."""
+        return Path(run("findmnt", "-n", "-o", "SOURCE", str(self.mount_point)).strip()).name
+
+    def device_number(self) -> str:
+        """Major and minor, as control groups name a device."""
+        return Path("/sys/block", self.device(), "dev").read_text().strip()
+
     def failed(self) -> bool:
         """Whether the device has refused a write since it was last made (the kernel counts them for ext4)."""
-        device = run("findmnt", "-n", "-o", "SOURCE", str(self.mount_point)).strip()
-        counter = Path("/sys/fs/ext4") / Path(device).name / "errors_count"
+        counter = Path("/sys/fs/ext4") / self.device() / "errors_count"
         if counter.exists() and int(counter.read_text()) > 0:
             return True
         return not os.access(self.mount_point, os.W_OK)

@@ -107,3 +107,6 @@ class Directory:
 
     def empty(self) -> None:
         """Nothing was filled."""
+
+    def discard(self) -> None:
+        """Directories stay until the run ends."""

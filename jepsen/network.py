@@ -8,10 +8,14 @@ dropped none did not bite. Loss works alike, with a chance. Addresses: node n ha
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 
-from jepsen.sandbox import run
+from jepsen.sandbox import ROOT, run
+from jepsen.wire import Counts, Quality
 
 CLIENTS = 100
 PREFIX = "10.77.0."
@@ -29,6 +33,9 @@ table bridge jepsen {
 }
 """
 
+WIRE_END_SECONDS_MAX = 10.0
+WIRE = (sys.executable, str(ROOT / "jepsen" / "wire.py"))
+
 Pair = tuple[int, int]
 
 
@@ -42,18 +49,20 @@ class Network:
 
     def __init__(self, nodes: Iterable[int], loss_percent: int = 20) -> None:
         self.nodes = tuple(nodes)
+        self._wires: dict[int, subprocess.Popen[str]] = {}
         run("ip", "netns", "add", SWITCH)
         run("ip", "-n", SWITCH, "link", "add", "br0", "type", "bridge")
         run("ip", "-n", SWITCH, "link", "set", "br0", "up")
         for node in self.nodes:
-            self._attach(node)
+            self.attach(node)
         run("ip", "link", "add", "eth0", "type", "veth", "peer", "name", "clients", "netns", SWITCH)
         run("ip", "-n", SWITCH, "link", "set", "clients", "master", "br0", "up")
         run("ip", "addr", "add", f"{address(CLIENTS)}/24", "dev", "eth0")
         run("ip", "link", "set", "eth0", "up")
         self._nft(RULES.replace("PERCENT", str(loss_percent)))
 
-    def _attach(self, node: int) -> None:
+    def attach(self, node: int) -> None:
+        """A namespace with a cable to the switch."""
         name = f"n{node}"
         run("ip", "netns", "add", name)
         run("ip", "-n", name, "link", "add", "eth0", "type", "veth", "peer", "name", f"v{node}", "netns", SWITCH)
@@ -61,6 +70,11 @@ class Network:
         run("ip", "-n", name, "addr", "add", f"{address(node)}/24", "dev", "eth0")
         for device in ("eth0", "lo"):
             run("ip", "-n", name, "link", "set", device, "up")
+
+    def detach(self, node: int) -> None:
+        """The cable goes with the namespace."""
+        run("ip", "netns", "delete", f"n{node}")
+        subprocess.run(["ip", "-n", SWITCH, "link", "delete", f"v{node}"], capture_output=True, check=False)  # The kernel may not have got to it yet.
 
     def listens(self, node: int) -> str:
         return address(node)
@@ -91,6 +105,8 @@ class Network:
         self._change("delete", "lossy", pairs)
 
     def heal_all(self) -> None:
+        for node in list(self._wires):
+            self.degrade_no_more(node)
         self._nft("flush set bridge jepsen cut\nflush set bridge jepsen lossy\n")
 
     def dropped(self, pairs: Iterable[Pair]) -> int:
@@ -114,6 +130,32 @@ class Network:
         counted = json.loads(run("tc", "-s", "-j", "-n", f"n{node}", "qdisc", "show", "dev", "eth0"))
         run("tc", "-n", f"n{node}", "qdisc", "del", "dev", "eth0", "root")
         return sum(int(each.get("overlimits", 0)) + int(each.get("drops", 0)) for each in counted)
+
+    def degrade(self, node: int, quality: Quality, seed: int) -> None:
+        """The node's cable becomes a bad one (`jepsen/wire.py`)."""
+        port, tap = f"v{node}", f"tap{node}"
+        self._offload(node, False)
+        inside = ["nsenter", f"--net=/run/netns/{SWITCH}", *WIRE, "run", port, tap, json.dumps(asdict(quality)), str(seed)]
+        wire = subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._wires[node] = wire
+        assert wire.stdout is not None
+        if wire.stdout.readline() != "ready\n":
+            self.degrade_no_more(node)
+            raise RuntimeError("the bad cable cannot be laid")
+        run("ip", "-n", SWITCH, "link", "set", tap, "master", "br0", "up")
+        run("ip", "-n", SWITCH, "link", "set", port, "nomaster")
+
+    def degrade_no_more(self, node: int) -> Counts:
+        """What the bad cable did."""
+        wire = self._wires.pop(node)
+        told, _ = wire.communicate(timeout=WIRE_END_SECONDS_MAX)
+        run("ip", "-n", SWITCH, "link", "set", f"v{node}", "master", "br0")
+        self._offload(node, True)
+        return Counts(**json.loads(told)) if told else Counts()
+
+    def _offload(self, node: int, wanted: bool) -> None:
+        """Whether checksums and long frames are left to the device: a veth never does that work, which shows when frames leave the kernel."""
+        run(*self.enter(node), *WIRE, "offload", "eth0", str(int(wanted)))
 
     def _change(self, verb: str, name: str, pairs: Iterable[Pair]) -> None:
         elements = ", ".join(f"{address(source)} . {address(target)}" for source, target in sorted(set(pairs)))

@@ -13,6 +13,7 @@ from pathlib import Path
 from jepsen.disk import Disk
 from jepsen.loopback import Directory, LoopbackNetwork
 from jepsen.network import Network
+from jepsen.preload.page import Page
 from jepsen.sandbox import run, tell_watchdog
 from jepsen.targets import Target
 
@@ -28,7 +29,10 @@ class NodeFailed(Exception):
 class Node:
     """Made stopped. Not for use by several threads at once: the nemesis is one."""
 
-    def __init__(self, number: int, target: Target, network: Network | LoopbackNetwork, disk: Disk | Directory, logs: Path) -> None:
+    def __init__(
+        self, number: int, target: Target, network: Network | LoopbackNetwork, disk: Disk | Directory, logs: Path, library: Path | None = None
+    ) -> None:
+        """`library` is loaded into the process (`jepsen/preload`); its page is this node's."""
         self.number = number
         self.target = target
         self.network = network
@@ -37,7 +41,8 @@ class Node:
         self.properties_path = logs / f"node-{number}.properties"
         self.process: subprocess.Popen[bytes] | None = None
         self.paused = False
-        self.preload: Mapping[str, str] = {}
+        self.page = None if library is None else Page(disk.mount_point.parent / "page")
+        self._preload: Mapping[str, str] = {} if library is None or self.page is None else self.page.environment(library)
 
     @property
     def host(self) -> str:
@@ -79,7 +84,7 @@ class Node:
         """Start the process, and do not wait for it."""
         assert not self.alive, f"node {self.number} runs already"
         command = [*self.network.enter(self.number), *self.target.serve(self.properties_path)]
-        environment = {**os.environ, **self.target.environment(), **self.preload}
+        environment = {**os.environ, **self.target.environment(), **self._preload}
         with open(self.log_path, "ab") as log:
             log.write(f"--- start at {time.strftime('%H:%M:%S')}\n".encode())
             log.flush()

@@ -90,6 +90,11 @@ class Observer:
                     return found
         return None
 
+    def is_voter(self, number: int) -> bool:
+        """Whether the quorum says so."""
+        found = self.quorum()
+        return found is not None and number in {each.replica_id for each in found.current_voters}
+
     def coordinator(self, group: str) -> int:
         """The node that coordinates a group, or -1."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])

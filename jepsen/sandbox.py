@@ -20,8 +20,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from jepsen.throttle import remove_groups
+
 SCRATCH = "KRAFT_JEPSEN_SCRATCH"
 WATCHDOG = "KRAFT_JEPSEN_WATCHDOG"
+ROOT = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1
 PROCESSES_GONE_SECONDS_MAX = 30.0
 
@@ -50,6 +53,11 @@ def inside() -> bool:
 def scratch() -> Path:
     """A directory that the watchdog removes."""
     return Path(os.environ[SCRATCH])
+
+
+def scratch_name() -> str:
+    """Unique on this machine; what cannot lie in the scratch directory bears it, and the watchdog removes that, too."""
+    return scratch().name
 
 
 def die_with_parent() -> None:
@@ -145,7 +153,7 @@ def watch(alive: int, directory: str) -> None:
         if path.exists() and directory.encode() in path.read_bytes():
             os.kill(int(process), signal.SIGKILL)
     deadline = time.monotonic() + PROCESSES_GONE_SECONDS_MAX
-    while Path(directory).exists() and time.monotonic() < deadline:
+    while (Path(directory).exists() or not remove_groups(Path(directory).name)) and time.monotonic() < deadline:
         shutil.rmtree(directory, ignore_errors=True)
         time.sleep(0.05)
 

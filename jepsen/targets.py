@@ -12,14 +12,26 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-ROOT = Path(__file__).resolve().parent.parent
+from jepsen.sandbox import ROOT
+
+
+def of_voters(voters: Sequence[str]) -> list[str]:
+    """The first voters of a new quorum; none: the node joins a quorum that there is already."""
+    return ["-I", ",".join(voters)] if voters else ["-N"]
 
 
 class Target(Protocol):
-    """How one node is formatted and run. `format_is_durable`: whether what formatting wrote survives a power loss without a sync by others."""
+    """How one node is formatted and run.
+
+    `format_is_durable`: whether what formatting wrote survives a power loss without a sync by others. `monotonic_may_drift`: whether it waits by asking the
+    clock that it is shown, and not the kernel for a moment of its clock, which would be another one. `starts_at_once`: the deadlines after healing
+    hold from when processes are started, not only from when they serve.
+    """
 
     name: str
     format_is_durable: bool
+    monotonic_may_drift: bool
+    starts_at_once: bool
     ready_seconds_max: float
     settings: Mapping[str, str]
 
@@ -37,6 +49,8 @@ class KraftTarget:
 
     name = "kraft"
     format_is_durable = True
+    monotonic_may_drift = True
+    starts_at_once = True
     ready_seconds_max = 90.0
     settings: Mapping[str, str] = {}
 
@@ -45,7 +59,7 @@ class KraftTarget:
 
     def format(self, properties: Path, cluster_id: str, voters: Sequence[str]) -> list[str]:
         start = [sys.executable, "-m", "kraft.cli.admin.app"]
-        return [*start, "storage", "format", "-t", cluster_id, "-c", str(properties), "-I", ",".join(voters)]
+        return [*start, "storage", "format", "-t", cluster_id, "-c", str(properties), *of_voters(voters)]
 
     def serve(self, properties: Path) -> list[str]:
         return [sys.executable, "-m", "kraft.cli.node", "--config", str(properties), "--admin", "off"]
@@ -62,6 +76,8 @@ class KafkaTarget:
 
     name = "kafka"
     format_is_durable = False  # Its bootstrap.checkpoint was seen to be empty after a power loss in the first minute: StorageTool does not sync it.
+    monotonic_may_drift = False
+    starts_at_once = False
     ready_seconds_max = 300.0
     settings: Mapping[str, str] = {  # Five JVMs on two processors take their time: what bounds that is no promise of Kafka's.
         "initial.broker.registration.timeout.ms": "300000",
@@ -81,7 +97,7 @@ class KafkaTarget:
         return ["java", *heap.split(), *options, "-cp", f"{self.jars}/*", main]
 
     def format(self, properties: Path, cluster_id: str, voters: Sequence[str]) -> list[str]:
-        return [*self._java("-Xmx256m", "kafka.tools.StorageTool"), "format", "-t", cluster_id, "-c", str(properties), "-I", ",".join(voters)]
+        return [*self._java("-Xmx256m", "kafka.tools.StorageTool"), "format", "-t", cluster_id, "-c", str(properties), *of_voters(voters)]
 
     def serve(self, properties: Path) -> list[str]:
         return [*self._java("-Xmx512m -Xms128m", "kafka.Kafka"), str(properties)]

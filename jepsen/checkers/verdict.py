@@ -9,15 +9,16 @@ from jepsen.checkers.allowances import allow
 from jepsen.checkers.validity import invalid
 from jepsen.history import RunHistory, load
 from kraft.testing.checker import check
-from kraft.testing.checker.operations import OK, Commit, Committed, FinalRead, ListOffset, Poll, ReplicaContent, Send, TopicChange
+from kraft.testing.checker.operations import OK, Commit, Committed, FinalRead, ListOffset, Phase, Poll, ReplicaContent, Send, TopicChange
 
 FINDINGS_MAX = 20
+UNSEEN_SECONDS_MAX = 60.0
 EXIT_CODES = {"ok": 0, "violation": 1, "invalid": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`lost` counts acknowledged records that are not there in the end, allowed or not; `unseen` those that no reader got although they are there."""
+    """`lost` counts acknowledged records that are not there in the end, allowed or not; `unseen` those that are there and that no reader got in time."""
 
     word: str
     acknowledged: int
@@ -44,17 +45,35 @@ def judge(run: RunHistory) -> Verdict:
     allowed = allow(run)
     final = {value for read in history.of(FinalRead) for _, value, _ in read.records}
     read_places = {read.place for read in history.of(FinalRead)}
-    polled = {value for poll in history.of(Poll) for _, value, _ in poll.records}
+    unseen = _unseen(run, final)
     lost = [value for value, send in acknowledged.items() if send.place in read_places and value not in final]
     nowhere = set(lost) - set(allowed.lost)
     findings = tuple(map(str, check(history))) + tuple(f"lost: {value} was acknowledged and is nowhere in the end" for value in sorted(nowhere)[:FINDINGS_MAX])
+    if unseen:
+        within = f"within {UNSEEN_SECONDS_MAX:g} s of healing"
+        findings += (f"unseen: {len(unseen)} acknowledged records were seen by no reader {within}, among them {', '.join(unseen[:3])}",)
     reasons = tuple(invalid(run))
     checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
     checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))
     return Verdict(
         word="violation" if findings else "invalid" if reasons else "ok", acknowledged=len(acknowledged), checked=checked, lost=len(lost),
-        lost_allowed=len(allowed.lost), unseen=len((set(acknowledged) & final) - polled), findings=findings, reasons=reasons,
+        lost_allowed=len(allowed.lost), unseen=len(unseen), findings=findings, reasons=reasons,
     )  # fmt: skip
+
+
+def _unseen(run: RunHistory, final: set[str]) -> list[str]:
+    """Acknowledged records that are there, and that no reader had got 60 s after healing, or after their acknowledgement if that came later."""
+    history = run.operations
+    healed = max((phase.began for phase in history.of(Phase) if phase.name == "healed"), default=float("inf"))
+    first: dict[str, float] = {}
+    for poll in history.of(Poll):
+        at = poll.began if poll.ended is None else poll.ended
+        for _, value, _ in poll.records:
+            first[value] = min(at, first.get(value, at))
+    return [
+        value for send in history.of(Send) for value in send.values
+        if send.outcome == OK and value in final and first.get(value, float("inf")) > max(healed, send.ended or healed) + UNSEEN_SECONDS_MAX
+    ]  # fmt: skip
 
 
 def _place_duplicates(run: RunHistory) -> None:

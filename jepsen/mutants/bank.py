@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from jepsen.targets import ROOT
+from jepsen.sandbox import ROOT
 
 PATCHES = Path(__file__).parent
 PRODUCT = ("kraft", "api")

@@ -1,15 +1,22 @@
-"""What happens to disks: power fails, no block is free, what the kernel writes back fails."""
+"""What happens to disks: power fails, no block is free, what the kernel writes back fails, syncs of some files fail or take long, the whole disk is slow."""
 
 from __future__ import annotations
 
+import errno
 import time
 from collections.abc import Callable
 
+from jepsen import sandbox
 from jepsen.nemesis.injection import Context, Injection, NotNow
 from jepsen.nemesis.process import restart
 from jepsen.node import lose_power
+from jepsen.throttle import Refused, Throttle
 
 BROKEN_SECONDS_MAX = 3.0
+SYNC_DELAYS_SECONDS = (0.05, 0.3, 1.0)
+SLOW_BYTES_PER_SECOND = 24 << 10
+SLOW_SHARE_LEAST = 0.2
+DATA, QUORUM = "/data/events-", "/data/__cluster_metadata-"
 
 
 def power(how_many: Callable[[int], int], role: str = "any") -> Callable[[Context], Injection]:
@@ -74,3 +81,64 @@ def broken(context: Context) -> Injection:
         return failed
 
     return Injection(kind="disk-broken", role=f"leader n{number}", busy=frozenset({number}), end=end)
+
+
+def sync_error(role: str, path: str) -> Callable[[Context], Injection]:
+    """Syncs of some files fail, once each, and claim to succeed from then on; in the end power fails, and what was not synced is gone."""
+
+    def begin(context: Context) -> Injection:
+        number = context.pick(role)
+        context.disk(number)
+        node, page = context.cluster.nodes[number], context.page(number)
+        before = page.counters().syncs_failed
+        page.fail_syncs(errno.EIO, path)
+        context.recorder.power_loss([number])
+
+        def end() -> bool:
+            failed = page.counters().syncs_failed - before
+            lose_power([node])
+            context.recorder.power_loss([number])
+            page.fail_syncs(0)
+            node.launch()
+            return failed > 0
+
+        return Injection(kind="sync-error", role=f"{role} n{number} {path}", busy=frozenset({number}), end=end)
+
+    return begin
+
+
+def sync_slow(role: str, path: str) -> Callable[[Context], Injection]:
+    """Syncs of some files of a node take up to a second."""
+
+    def begin(context: Context) -> Injection:
+        number = context.pick(role)
+        page = context.page(number)
+        before, seconds = page.counters().syncs_delayed, context.chance.choice(SYNC_DELAYS_SECONDS)
+        page.delay_syncs(seconds, path)
+
+        def end() -> bool:
+            page.delay_syncs(0)
+            return page.counters().syncs_delayed > before
+
+        return Injection(kind="sync-slow", role=f"{role} n{number} {path} {seconds:g} s", busy=frozenset({number}), end=end)
+
+    return begin
+
+
+def slow(context: Context) -> Injection:
+    """The whole disk takes few bytes a second. It bit if it was busy with them for a good part of the time."""
+    number = context.pick("leader")
+    node, disk = context.cluster.nodes[number], context.disk(number)
+    name = f"{sandbox.scratch_name()}-{number}"
+    began = time.monotonic()
+    try:
+        throttle = Throttle(name, node.pid, disk.device_number(), SLOW_BYTES_PER_SECOND)
+    except Refused as problem:
+        raise NotNow(str(problem)) from problem
+
+    def end() -> bool:
+        busy = throttle.written_bytes() / SLOW_BYTES_PER_SECOND
+        throttle.end()
+        return busy > SLOW_SHARE_LEAST * (time.monotonic() - began)
+
+    return Injection(kind="disk-slow", role=f"leader n{number}", busy=frozenset({number}), end=end)

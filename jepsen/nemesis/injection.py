@@ -11,6 +11,7 @@ from jepsen.disk import Disk
 from jepsen.history import Recorder
 from jepsen.network import Network
 from jepsen.observer import Observer
+from jepsen.preload.page import Page
 
 NETWORK = 0  # Stands for the network among the busy.
 
@@ -82,3 +83,10 @@ class Context:
         if not isinstance(disk, Disk):
             raise NotNow("there are no disks")
         return disk
+
+    def page(self, number: int) -> Page:
+        """What a node's clocks and syncs go by. Raises NotNow where the node was started without."""
+        page = self.cluster.nodes[number].page
+        if page is None:
+            raise NotNow("nodes run without the library that changes clocks and syncs")
+        return page

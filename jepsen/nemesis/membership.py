@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jepsen.db import CLUSTER_ID
 from jepsen.nemesis.injection import Context, Injection, NotNow
 from jepsen.node import CONTROLLER_PORT
 from jepsen.observer import FAILURES
@@ -15,6 +16,7 @@ from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 
 ASK_SECONDS_MAX = 8.0
+REJOIN_ATTEMPTS_MAX = 5
 
 
 def ask(context: Context, request: object) -> object:
@@ -55,13 +57,12 @@ def voter_leaves(context: Context) -> Injection:
     if voter is None:
         raise NotNow("no voter is free")
     number, directory = voter.replica_id, voter.replica_directory_id
-    answer = ask(context, RemoveRaftVoterRequest(voter_id=number, voter_directory_id=directory))
+    answer = ask(context, RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=number, voter_directory_id=directory))
     if answer.error_code:  # type: ignore[attr-defined]
         raise NotNow(f"the voter is not let go: {answer.error_message}")  # type: ignore[attr-defined]
 
     def end() -> bool:
-        rejoin(context, number, directory)
-        return True
+        return any(rejoin(context, number, directory) or context.observer.is_voter(number) for _ in range(REJOIN_ATTEMPTS_MAX))
 
     return Injection(kind="voter-leaves", role=f"n{number}", busy=frozenset(), end=end)
 
@@ -69,7 +70,7 @@ def voter_leaves(context: Context) -> Injection:
 def rejoin(context: Context, number: int, directory: bytes) -> bool:
     """Whether the voter was taken back; a quorum without it goes on all the same."""
     listeners = [Listener(name="CONTROLLER", host=context.cluster.nodes[number].host, port=CONTROLLER_PORT)]
-    request = AddRaftVoterRequest(timeout_ms=5000, voter_id=number, voter_directory_id=directory, listeners=listeners)
+    request = AddRaftVoterRequest(cluster_id=CLUSTER_ID, timeout_ms=5000, voter_id=number, voter_directory_id=directory, listeners=listeners)
     try:
         answer = ask(context, request)
     except NotNow:

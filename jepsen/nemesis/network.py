@@ -1,4 +1,4 @@
-"""Partitions of every shape, lost frames, a slow network. A cut bit if the switch dropped frames for it."""
+"""Partitions of every shape, lost frames, a slow network, bad cables. A cut bit if the switch dropped frames for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from jepsen.nemesis.injection import NETWORK, Context, Injection
 from jepsen.network import CLIENTS, Pair
+from jepsen.wire import Quality
 
 
 def between(some: Sequence[int], others: Sequence[int]) -> list[Pair]:
@@ -115,3 +116,20 @@ def slow(context: Context) -> Injection:
     network = context.switch()
     network.throttle(node, 256)
     return Injection(kind="slow-network", role=f"leader n{node}", busy=frozenset({node}), end=lambda: network.throttle_no_more(node) > 0)
+
+
+def cable(kind: str, quality: Quality) -> Callable[[Context], Injection]:
+    """One node's frames, both ways and to everybody, are late, out of order, or come twice. It bit if the cable counts what it was laid for."""
+
+    def begin(context: Context) -> Injection:
+        number = context.pick("leader")
+        network = context.switch()
+        network.degrade(number, quality, context.chance.randrange(1 << 30))
+
+        def end() -> bool:
+            counts = network.degrade_no_more(number)
+            return counts.late > 0 and (not quality.twice or counts.twice > 0) and (not quality.overtaken or counts.overtaken > 0)
+
+        return Injection(kind=kind, role=f"leader n{number}", busy=frozenset({number}), end=end)
+
+    return begin

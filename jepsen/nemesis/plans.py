@@ -6,8 +6,9 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jepsen.nemesis import disk, membership, network, process
+from jepsen.nemesis import clock, disk, joining, membership, network, process
 from jepsen.nemesis.injection import Context, Injection
+from jepsen.wire import Quality
 
 Begin = Callable[[Context], Injection]
 
@@ -27,6 +28,9 @@ FAULTS: dict[str, Begin] = {
     "clients": network.clients_only,
     "loss": network.loss,
     "slow-network": network.slow,
+    "late-frames": network.cable("late-frames", Quality(delay=0.03, jitter=0.06)),
+    "reordered-frames": network.cable("reordered-frames", Quality(delay=0.001, jitter=0.01, overtaken=0.05)),
+    "doubled-frames": network.cable("doubled-frames", Quality(jitter=0.002, twice=0.2, overtaken=0.02)),
     "kill-leader": process.kill("leader"),
     "kill-controller": process.kill("controller"),
     "kill-coordinator": process.kill("coordinator"),
@@ -44,14 +48,30 @@ FAULTS: dict[str, Begin] = {
     "power-all": disk.power(lambda count: count),
     "disk-full": disk.full,
     "disk-broken": disk.broken,
+    "disk-slow": disk.slow,
+    "sync-error-data": disk.sync_error("leader", disk.DATA),
+    "sync-error-quorum": disk.sync_error("controller", disk.QUORUM),
+    "sync-slow-data": disk.sync_slow("leader", disk.DATA),
+    "sync-slow-quorum": disk.sync_slow("controller", disk.QUORUM),
+    "clock-jump-leader": clock.jump("leader"),
+    "clock-jump-controller": clock.jump("controller"),
+    "clock-jump-coordinator": clock.jump("coordinator"),
+    "clock-drift": clock.drift,
+    "clock-speed-leader": clock.timeouts("leader"),
+    "clock-speed-controller": clock.timeouts("controller"),
     "unreachable-leader": process.unreachable("leader"),
     "unreachable-controller": process.unreachable("controller"),
     "preferred-leaders": membership.transfer,
     "reassign": membership.reassign,
     "voter-leaves": membership.voter_leaves,
+    "node-joins": joining.join,
+    "node-leaves": joining.leave_for_good,
+    "node-replaced": joining.replace,
 }
 NEED_FLUSH = frozenset({"power-majority", "power-all"})
 """Without flush.messages=1 these may take acknowledged records, as Kafka's promise says."""
+PRELOADED = frozenset({name for name in FAULTS if name.startswith(("clock-", "sync-"))})
+"""These need the library of `jepsen/preload` in the nodes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +105,24 @@ NAMED: dict[str, tuple[Step, ...]] = {
         Step(fault=name, hold=2.0, rest=1.0)
         for name in ("reassign", "voter-leaves", "kill-controller", "leave", "preferred-leaders", "reassign", "kill-leader")
     ),
+    "clocks": tuple(
+        Step(fault=name, hold=5.0, rest=2.0)
+        for name in (
+            "clock-jump-leader", "kill-leader", "clock-drift", "clock-speed-leader", "isolate-leader", "clock-jump-controller", "clock-speed-controller",
+            "kill-controller", "clock-jump-coordinator",
+        )
+    ),
+    "cables": tuple(
+        Step(fault=name, hold=4.0, rest=1.0)
+        for name in ("late-frames", "kill-leader", "reordered-frames", "isolate-leader", "doubled-frames", "kill-controller")
+    ),
+    "syncs": tuple(
+        Step(fault=name, hold=4.0, rest=3.0) for name in ("sync-error-data", "sync-slow-data", "disk-slow", "sync-error-quorum", "sync-slow-quorum")
+    ),
+    "newcomers": tuple(
+        Step(fault=name, hold=1.0, rest=2.0)
+        for name in ("node-joins", "kill-leader", "node-leaves", "node-replaced", "isolate-leader", "node-joins", "power-one")
+    ),
     "kafka": (
         Step(fault="isolate-leader", hold=6.0, rest=2.0), Step(fault="kill-leader", hold=1.0, rest=8.0), Step(fault="pause-follower", hold=4.0, rest=1.0),
         Step(fault="mute-leader", hold=6.0, rest=2.0), Step(fault="power-one", hold=1.0, rest=10.0),
@@ -108,6 +146,11 @@ def swarm(chance: random.Random, flush: bool, reduced: bool) -> Iterator[Step]:
     chosen = chance.sample(names, chance.randint(3, 8))
     while True:
         yield Step(fault=chance.choice(chosen), hold=chance.uniform(0.3, 6.0), rest=chance.choice((0.0, 0.3, 1.0, 3.0)))
+
+
+def needs_preload(plan: str) -> bool:
+    """Whether a plan has, or may draw, a fault of those."""
+    return plan == "swarm" or plan in PRELOADED or any(step.fault in PRELOADED for step in NAMED.get(plan, ()))
 
 
 def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False) -> Iterator[Step]:

@@ -28,7 +28,8 @@ class Watermarks(Client):
         topic, partition = self.chance.choice(self.places)
         kind = self.chance.choice((LATEST, LATEST, EARLIEST))
         leader, epoch, _, _ = self.observer.latest.partitions.get(f"{topic}-{partition}", (-1, -1, [], []))
-        if leader >= 0 and self.cluster.nodes[leader].alive:
+        node = self.cluster.nodes.get(leader)
+        if node is not None and node.alive:
             self._ask(leader, epoch, topic, partition, kind)
         self.stopping.wait(0.1)
 

@@ -11,7 +11,7 @@ from jepsen.cli import main, summary
 from jepsen.history import Recorder, RunFacts, Sample
 from jepsen.report import render
 from kraft.testing.checker.operations import FaultInjected, Operation, Phase, Send
-from tests.unit.jepsen.histories import final, load, phases, run, sample, send
+from tests.unit.jepsen.histories import final, load, phases, poll, run, sample, send
 
 
 def word(operations: list[Operation], **options: object) -> tuple[str, str]:
@@ -30,7 +30,7 @@ def test_a_lost_record_is_a_violation() -> None:
 
 
 def test_too_little_load_is_invalid() -> None:
-    found = judge(run(*phases(), send("v", 0), final((0, "v"))))
+    found = judge(run(*phases(), send("v", 0), poll(0, (0, "v")), final((0, "v"))))
     assert (found.word, found.exit_code) == ("invalid", 2)
     assert "1 records were acknowledged under faults" in found.reasons[0]
 
@@ -86,3 +86,13 @@ def test_the_report_tells_what_was_done_and_found() -> None:
     assert "gone&lt;script&gt; was acknowledged" in page
     assert "power-all: " in page
     assert page.count("<svg") == 4
+
+
+def test_what_is_read_later_than_a_minute_after_healing_is_unseen() -> None:
+    """Faults end at 20 s."""
+    unread, records = [each for each in load() if each.OP != "poll"], [(number, f"v{number}") for number in range(100)]
+    early, late = ([*unread, poll(0, records[0], began=25.0), poll(1, *records[1:], began=at)] for at in (79.0, 81.0))
+    assert word(early) == ("ok", "")
+    found = judge(run(*late))
+    assert (found.word, found.unseen) == ("violation", 89)  # The last ten were acknowledged more than a second after healing, and have their minute from then.
+    assert "89 acknowledged records were seen by no reader within 60 s of healing" in found.findings[0]

@@ -1,0 +1,78 @@
+"""What happens to clocks. A wall clock jumps, or runs too fast or too slowly; a monotonic clock does the latter, and every timeout with it.
+
+It bit if the node was told a time that is not the true one, which the library counts that tells it (`jepsen/preload`). A clock that is set right again jumps
+a second time; what a monotonic clock gained it keeps, as the kernel's would. The times of files are the kernel's and stay right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jepsen.nemesis.injection import Context, Injection, NotNow
+
+JUMPS_SECONDS = (-86_400.0, -3600.0, -30.0, 30.0, 3600.0, 86_400.0)
+WALL_RATES_PPM = (-500_000, 1_000_000, 20_000_000)
+MONOTONIC_RATES_PPM = (-500_000, -200_000, 500_000, 1_000_000)
+
+
+def jump(role: str) -> Callable[[Context], Injection]:
+    """The wall clock of one node is off by half a minute to a day, either way."""
+
+    def begin(context: Context) -> Injection:
+        number = context.pick(role)
+        page = context.page(number)
+        seconds = context.chance.choice(JUMPS_SECONDS)
+        before = page.counters().wall_answers
+        page.jump(seconds)
+
+        def end() -> bool:
+            found = page.counters()
+            page.jump(0)
+            return found.wall_answers > before and found.wall_skew_ns == int(seconds * 1e9)
+
+        return Injection(kind="clock-jump", role=f"{role} n{number}, {seconds:+g} s", busy=frozenset({number}), end=end)
+
+    return begin
+
+
+def drift(context: Context) -> Injection:
+    """Wall clocks of some nodes run at half, twice or twenty times the speed, each at its own."""
+    numbers = sorted(context.chance.sample(context.free(), min(len(context.free()), 3)))
+    if not numbers:
+        raise NotNow("no node is free")
+    pages = {number: context.page(number) for number in numbers}
+    rates = {number: context.chance.choice(WALL_RATES_PPM) for number in numbers}
+    before = {number: page.counters().wall_answers for number, page in pages.items()}
+    for number, page in pages.items():
+        page.drift(rates[number])
+
+    def end() -> bool:
+        told = {number: page.counters().wall_answers - before[number] for number, page in pages.items()}
+        for page in pages.values():
+            page.jump(0)
+        return all(told.values())
+
+    rates_told = ", ".join(f"n{number} {rate / 1e6 + 1:g} times" for number, rate in rates.items())
+    return Injection(kind="clock-drift", role=rates_told, busy=frozenset(numbers), end=end)
+
+
+def timeouts(role: str) -> Callable[[Context], Injection]:
+    """The monotonic clock of one node runs at half to twice the speed: it waits too long, or not long enough."""
+
+    def begin(context: Context) -> Injection:
+        if not context.cluster.target.monotonic_may_drift:
+            raise NotNow("the target's waits go by the kernel's clock")
+        number = context.pick(role)
+        page = context.page(number)
+        rate = context.chance.choice(MONOTONIC_RATES_PPM)
+        before = page.counters().monotonic_answers
+        page.drift_monotonic(rate)
+
+        def end() -> bool:
+            told = page.counters().monotonic_answers - before
+            page.drift_monotonic(0)
+            return told > 0
+
+        return Injection(kind="clock-speed", role=f"{role} n{number}, {rate / 1e6 + 1:g} times", busy=frozenset({number}), end=end)
+
+    return begin

@@ -1,0 +1,174 @@
+"""Nodes that are new. A sixth one joins: registers, catches up, votes, and gets replicas; it leaves for good. One of the five loses its disk and comes back
+as new under its number. Each is what docs/operations says an administrator does, by the protocol alone, and it bit if the cluster says that it is done.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable
+from typing import Any
+
+from jepsen.db import CLUSTER_ID
+from jepsen.nemesis.injection import Context, Injection, NotNow
+from jepsen.nemesis.membership import ask, rejoin
+from jepsen.node import Node, NodeFailed
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.metadata_request import MetadataRequest
+from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+
+NEW = 6
+STEP_SECONDS_MAX = 25.0
+PERIOD_SECONDS = 0.3
+MOVED = 2
+"""So many partitions get a replica on the new node."""
+
+Replicas = dict[tuple[str, int], tuple[list[int], list[int]]]
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    """Whether it came true in time."""
+    deadline = time.monotonic() + STEP_SECONDS_MAX
+    while time.monotonic() < deadline:
+        try:
+            if condition():
+                return True
+        except NotNow:
+            pass  # Nobody answers at the moment; until the deadline that is no reason to give up.
+        time.sleep(PERIOD_SECONDS)
+    return False
+
+
+def metadata(context: Context) -> Any:
+    """Raises NotNow."""
+    return ask(context, MetadataRequest(topics=None, allow_auto_topic_creation=False))
+
+
+def replicas(context: Context) -> Replicas:
+    """Of every partition: (replicas, in-sync set). Raises NotNow."""
+    found = metadata(context)
+    return {(topic.name, each.partition_index): (list(each.replica_nodes), list(each.isr_nodes)) for topic in found.topics for each in topic.partitions}
+
+
+def move(context: Context, wanted: dict[tuple[str, int], list[int]]) -> None:
+    """Raises NotNow."""
+    topics = [
+        ReassignableTopic(name=name, partitions=[ReassignablePartition(partition_index=index, replicas=chosen)]) for (name, index), chosen in wanted.items()
+    ]
+    ask(context, AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=topics))
+
+
+def directory_of(node: Node) -> bytes:
+    """The identity that formatting gave to its disk."""
+    for line in (node.data / "meta.properties").read_text().splitlines():
+        key, _, value = line.partition("=")
+        if key == "directory.id":
+            return base64.urlsafe_b64decode(value + "==")
+    raise NodeFailed(f"node {node.number} has no directory.id")
+
+
+def registered(context: Context, number: int) -> bool:
+    return number in {each.node_id for each in metadata(context).brokers}
+
+
+def votes(context: Context, node: Node) -> bool:
+    """Becomes a voter unless it is one: it may have to catch up first, and then the answer is no."""
+    quorum = context.observer.quorum()
+    directory = directory_of(node)
+    if quorum is not None and any((each.replica_id, each.replica_directory_id) == (node.number, directory) for each in quorum.current_voters):
+        return True
+    return rejoin(context, node.number, directory)
+
+
+def let_go(context: Context, number: int) -> bool:
+    """It votes no more, if it did. Raises NotNow while that cannot be had."""
+    quorum = context.observer.quorum()
+    if quorum is None:
+        raise NotNow("nobody knows who votes")
+    for each in quorum.current_voters:
+        if each.replica_id == number:
+            answer: Any = ask(context, RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=number, voter_directory_id=each.replica_directory_id))
+            if answer.error_code:
+                raise NotNow(f"the voter is not let go: {answer.error_message}")
+    return True
+
+
+def join(context: Context) -> Injection:
+    """The sixth node."""
+    context.switch()
+    if NEW in context.cluster.nodes:
+        raise NotNow("the sixth node is there already")
+    events = sorted(place for place in replicas(context) if place[0] == "events")[:MOVED]
+    node = context.cluster.add(NEW)
+
+    def given() -> bool:
+        found = replicas(context)
+        move(context, {place: [NEW, *[each for each in found[place][0] if each != NEW][:-1]] for place in events})
+        return True
+
+    def in_sync() -> bool:
+        found = replicas(context)
+        return all(NEW in found[place][1] for place in events)
+
+    steps = [until(lambda: registered(context, NEW)), until(lambda: votes(context, node)), until(given), until(in_sync)]
+    return Injection(kind="node-joins", role=f"n{NEW} registered, voter, given replicas, in sync: {steps}", busy=frozenset({NEW}), end=lambda: all(steps))
+
+
+def leave_for_good(context: Context) -> Injection:
+    """Its replicas go elsewhere, it votes no more, it ends, and the cluster forgets it."""
+    if NEW not in context.cluster.nodes:
+        raise NotNow("there is no sixth node")
+    if NEW not in context.free():
+        raise NotNow("the sixth node has a fault")
+    stay = sorted(set(context.cluster.nodes) - {NEW})
+
+    told: set[tuple[str, int]] = set()
+
+    def emptied() -> bool:
+        held = {place: chosen for place, (chosen, _) in replicas(context).items() if NEW in chosen}
+        fresh = {place: elsewhere(context, chosen, stay) for place, chosen in held.items() if place not in told}
+        if fresh:
+            move(context, fresh)
+            told.update(fresh)
+        return not held
+
+    gone = until(emptied)
+    if gone and until(lambda: let_go(context, NEW)):
+        context.cluster.nodes[NEW].stop()
+        context.cluster.remove(NEW)
+        until(lambda: ask(context, UnregisterBrokerRequest(broker_id=NEW)) is not None)
+    return Injection(kind="node-leaves", role=f"n{NEW}", busy=frozenset(), end=lambda: gone and until(lambda: not registered(context, NEW)))
+
+
+def elsewhere(context: Context, held: list[int], stay: list[int]) -> list[int]:
+    """As many replicas, on nodes that stay, and as few moves as can be."""
+    kept = [node for node in held if node in stay]
+    others = [node for node in stay if node not in kept]
+    return [*kept, *context.chance.sample(others, min(len(others), len(held) - len(kept)))]
+
+
+def replace(context: Context) -> Injection:
+    """A node's disk is gone for ever; under its number a new one joins. Nobody does that to a replica that is the last, and it needs a calm cluster."""
+    if context.busy:
+        raise NotNow("there is another fault")
+    number = context.pick("any")
+    node = context.cluster.nodes[number]
+    disk = context.disk(number)
+    if any(number in isr and len(isr) < 2 for _, isr in replicas(context).values()):
+        raise NotNow("it has the last replica of something")
+    node.kill()
+    context.recorder.power_loss([number])
+    if not until(lambda: let_go(context, number)):
+        node.launch()
+        raise NotNow("the quorum does not let the voter go")
+    disk.renew()
+    node.format(CLUSTER_ID, [])
+    node.launch()
+    steps = [until(lambda: registered(context, number)), until(lambda: votes(context, node))]
+    steps.append(until(lambda: all(number in isr for chosen, isr in replicas(context).values() if number in chosen)))
+    return Injection(kind="node-replaced", role=f"n{number} registered, voter, in sync: {steps}", busy=frozenset({number}), end=lambda: all(steps))
