@@ -6,7 +6,8 @@ whose death was proven before its session ended may be back within it). Whoever 
 1. `questions`: every live replica is asked how long its log is and in which leader epoch it ends, unless it has told and nothing has changed since; and of
    every last known replica whose broker is fenced it has to be found out whether its process is there at all.
 2. `decide`: answers count if the broker still is the incarnation that was asked, and the partition has not changed. Of the live replicas that answered, the
-   one with the greatest (last epoch, log end) leads; among equals the first in the assignment. *aggressive* takes the best of those there are. *balanced*
+   one with the greatest (last epoch, log end) leads; among equals the first in the assignment. But another replica leads before the last known ones only if
+   it ends in the epoch of the best of them (`best_of`). *aggressive* takes the best of those there are. *balanced*
    takes it once each last known replica has answered, is dead or is unregistered, or once the partition has been open for the time allowed.
 
 The new leader is alone in the ISR, and the partition RECOVERING. What other replicas have beyond its end is lost, and the report tells their ends.
@@ -143,7 +144,7 @@ class UncleanRecoveries:
             ends = self._ends(view, partition, recovery)
             if not ends or (strategy == RecoveryStrategy.BALANCED and not self._may_stop_waiting(view, partition, recovery, ends, now)):
                 continue
-            leader = max(ends, key=lambda replica: (ends[replica], -partition.replicas.index(replica)))
+            leader = best_of(partition, ends)
             builder = change_of(view, key[0], key[1], partition)
             builder.recovered_leader = leader
             record = builder.build()
@@ -191,6 +192,19 @@ def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
     """Replicas that may have what was acknowledged: whoever is in ISR or ELR, or was when the last of them went."""
     members = (*partition.isr, *partition.elr, *partition.last_known_elr)
     return tuple(replica for replica in partition.replicas if replica in members)
+
+
+def best_of(partition: PartitionRegistration, ends: dict[int, LogEnd]) -> int:
+    """The replica to lead, of those that told their ends.
+
+    A last known replica has everything that was acknowledged. A later epoch at the end of another does not prove that it has more: it may have led alone,
+    acknowledged nothing, and missed what a later leader acknowledged of earlier epochs (the Raft paper's figure 8). In the same epoch the longer log has all of
+    the shorter one.
+    """
+    known = [ends[replica] for replica in last_known(partition) if replica in ends]
+    epochs = {max(known).last_epoch} if known else {end.last_epoch for end in ends.values()}
+    able = [replica for replica, end in ends.items() if replica in last_known(partition) or end.last_epoch in epochs]
+    return max(able, key=lambda replica: (ends[replica], -partition.replicas.index(replica)))
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:
