@@ -6,7 +6,7 @@ KRAFT_TARGET=kafka runs all of it against Apache Kafka.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,28 +16,11 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import spark_partition_id
 
-from tests.capabilities import require_capability
-from tests.integration.clusters import Cluster, running_cluster
-from tests.integration.spark_sessions import start_session
+from tests.integration.clusters import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
 BASE_MS = 1_700_000_000_000
 SOURCES = ("kraft", "kafka")
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    require_capability("java17")
-    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    require_capability("mvn")
-    session = start_session(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
 
 
 def write(cluster: Cluster, topic: str, records: list[dict[str, Any]], **config: Any) -> None:

@@ -14,16 +14,10 @@ from kraft.spark.errors import SourceError
 from kraft.spark.exactly_once import TopicWriter
 from kraft.spark.once_writer import OnceWriter
 from kraft.spark.wire import WireCluster
-from tests.integration.clusters import Cluster, running_cluster
+from tests.integration.clusters import Cluster
 from tests.integration.spark_logs import read_to_the_end
 
 Rows = list[tuple[Any, ...]]
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        yield cluster
 
 
 @pytest.fixture

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,12 +17,11 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from kraft.cli.admin.app import main
-from tests.capabilities import require_capability
 from tests.integration.clusters import Cluster, running_cluster
 from tests.integration.spark_logs import read_to_the_end
-from tests.integration.spark_sessions import start_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+BASE_MS = 1_700_000_000_000
 ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 2_000
 
 
@@ -38,18 +40,10 @@ Kraft = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    require_capability("java17")
-    with running_cluster(tmp_path_factory.mktemp("cluster")) as cluster:
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Another cluster, which knows nothing of the first."""
+    with running_cluster(tmp_path_factory.mktemp("elsewhere")) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    require_capability("mvn")
-    session = start_session(tmp_path_factory.mktemp("spark"))
-    yield session
-    session.stop()
 
 
 @pytest.fixture
@@ -130,6 +124,69 @@ def test_a_difference_is_told_by_partition_and_offset(cluster: Cluster, kraft: K
     assert differs.document["differences"] == [{"partition": 0, "count": 1, "offset": 2, "other_offset": 2}]
     shown = kraft("verify", "left", "--with-topic", "right")
     assert (shown.code, "FIRST-OFFSET" in shown.out) == (1, True)
+
+
+def numbered_records(cluster: Cluster, topic: str, numbers: range) -> None:
+    """Over three partitions: keys, some null; values, some null; headers; timestamps; compressed by the client."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, "compression.type": "zstd"})
+    for number in numbers:
+        key, value = (None if number % 7 == 0 else b"key-%d" % number), (None if number % 11 == 0 else b"%d" % number)
+        producer.produce(topic, value, key, number % 3, timestamp=BASE_MS + number, headers=[("n", b"%d" % number), ("n", None)])
+    assert producer.flush(30) == 0
+
+
+def as_sent(cluster: Cluster, topic: str) -> list[Any]:
+    """(partition, key, value, headers, timestamp) of each record, in order within partitions."""
+    rows = [(each.partition(), each.key(), each.value(), each.headers(), each.timestamp()) for each in read_to_the_end(cluster.bootstrap, topic)]
+    return sorted(rows, key=lambda row: int(row[0] or 0))
+
+
+def cut_off_mirror(cluster: Cluster, elsewhere: Cluster, checkpoint: Path) -> None:
+    """The command in a process of its own, killed with SIGKILL when it has told of a batch and before it is done."""
+    arguments = ("mirror", "orders", "--to", elsewhere.bootstrap, "--records-per-batch", "60", "--checkpoint", str(checkpoint))
+    command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments, "--bootstrap-server", cluster.bootstrap]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        assert process.stderr is not None
+        told = next((line for line in process.stderr if line.startswith("batch ")), None)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert told is not None, "the mirror ended before it told of a batch"
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.timeout(240)
+def test_a_mirror_that_was_killed_goes_on_and_two_clusters_agree(cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+    cluster.create("orders", 3)
+    numbered_records(cluster, "orders", range(3000))
+    cut_off_mirror(cluster, elsewhere, tmp_path / "state")
+    mirror = ("mirror", "orders", "--to", elsewhere.bootstrap, "--checkpoint", str(tmp_path / "state"), "-o", "json")
+    verify = ("verify", "orders", "--at", elsewhere.bootstrap, "-o", "json")
+
+    rest = kraft(*mirror)
+    assert rest.code == 0, rest.err
+    assert 0 < rest.document["records"] < 3000, "it began anew, or there was nothing left"
+    assert as_sent(elsewhere, "orders") == as_sent(cluster, "orders")
+    equal = kraft(*verify)
+    assert (equal.code, equal.document["agree"], equal.document["records"]) == (0, True, 3000), equal.err
+
+    numbered_records(cluster, "orders", range(3000, 3100))
+    behind = kraft(*verify)
+    assert behind.code == 1, behind.err
+    assert [(each["offset"], each["other_offset"]) for each in behind.document["differences"]] == [(1000, None)] * 3
+    more = kraft(*mirror)
+    assert (more.code, more.document["records"]) == (0, 100), more.err
+    assert kraft(*verify).code == 0
+
+    write_alone(elsewhere, "orders", 2)
+    ahead = kraft(*verify)
+    assert (ahead.code, ahead.document["other_records"]) == (1, 3101), ahead.err
+    assert ahead.document["differences"] == [{"partition": 2, "count": 1, "offset": None, "other_offset": 1033}]
+
+
+def write_alone(cluster: Cluster, topic: str, partition: int) -> None:
+    """A record that only this cluster has."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    producer.produce(topic, b"only here", partition=partition)
+    assert producer.flush(30) == 0
 
 
 def test_lines_of_one_file_become_records_as_they_are(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
