@@ -2,7 +2,8 @@
 
 A copy follows the log in process, and when it has everything the controller is told where the replica will be; only then does it take the log's place. So
 whichever of the two directories fails, the controller has been told of the one that counts, or is told in the next moment. One task copies for all, a piece
-of each in turn.
+of each in turn. What a restart interrupts goes on from where the copy agrees with the log: copies are made durable from time to time, so that a start has
+little to read of them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from kraft.common.errors import CorruptData, KraftError, StorageError
+from kraft.common.errors import CorruptData, KraftError, OutOfResources, StorageError
 from kraft.replication.partition import Partition
 from kraft.replication.replication_quota import ReplicationQuota
 from kraft.storage.future_logs import PromotionFailed
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PIECE_BYTES: Final = 1 << 20
 LAST_BYTES_MAX: Final = 1 << 16
+BYTES_PER_FLUSH: Final = 64 << 20
 POLL_SECONDS: Final = 0.02
 FLUSHES_BEFORE_LAST: Final = 2
 """In a thread: once it has everything, and once the controller knows. What the last one, which blocks, finds is little then."""
@@ -37,7 +39,7 @@ _BASE_OFFSET = struct.Struct(">q")
 class LogDirMove:
     """One replica on its way. `assigned` is set once the controller knows the target."""
 
-    __slots__ = ("assigned", "flushes", "future", "is_open", "partition", "target", "truncations")
+    __slots__ = ("assigned", "flushes", "future", "is_open", "partition", "target", "truncations", "unflushed_bytes")
 
     def __init__(self, partition: Partition, future: UnifiedLog, target: LogDirectory) -> None:
         self.partition = partition
@@ -46,6 +48,7 @@ class LogDirMove:
         self.truncations = partition.log.truncations
         self.assigned: trio.Event | None = None
         self.flushes = 0
+        self.unflushed_bytes = 0
         self.is_open = False
 
     @property
@@ -81,11 +84,15 @@ class LogDirMover:
             return
         if known is not None:
             self._give_up(known, "another directory is wanted")
-        if self._replicas.logs.directory_of(partition.log) is target:
+        logs, now_ms = self._replicas.logs, self._clock.wall_ms()
+        if logs.directory_of(partition.log) is target:
+            logs.forget_interrupted(partition.log.topic_partition, now_ms=now_ms)
             return
-        future = self._replicas.logs.future_of(partition.log, target, now_ms=self._clock.wall_ms())
+        future = logs.resumed_future_of(partition.log, target, now_ms=now_ms)
+        if future is None:
+            future = logs.future_of(partition.log, target, now_ms=now_ms)
         self._moves[key] = LogDirMove(partition, future, target)
-        self._log.info("replica moves", topic=partition.topic, partition=partition.index, to=target.path)
+        self._log.info("replica moves", topic=partition.topic, partition=partition.index, to=target.path, from_offset=future.log_end_offset)
         self._woken.set()
 
     async def run(self) -> None:
@@ -138,7 +145,7 @@ class LogDirMover:
         if log.truncations != move.truncations or future.log_end_offset < log.log_start_offset or move.lag < 0:
             move.truncations = log.truncations
             if log.local.files_exist:
-                future.truncate_fully_and_start_at(log.log_start_offset, self._clock.wall_ms())
+                self._replicas.logs.truncate_fully_and_start_at(future, log.log_start_offset, now_ms=self._clock.wall_ms())
 
     async def _copy(self, move: LogDirMove) -> None:
         """A piece. The last one, when it is small, is read at once, or a log that grows all the time would never be caught up with."""
@@ -152,29 +159,36 @@ class LogDirMover:
         self._quota.took(len(content))
         if log is move.partition.log and log.truncations == move.truncations:
             self._append(move, content)
+        if move.unflushed_bytes >= BYTES_PER_FLUSH:
+            await self._flush(move)
 
     def _append(self, move: LogDirMove, content: bytes) -> None:
+        """Raises StorageError; CorruptData where the source is to blame."""
         future, now_ms = move.future, self._clock.wall_ms()
         if not content:
-            raise StorageError(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
+            raise CorruptData(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
         (base,) = _BASE_OFFSET.unpack_from(content)
-        if base < future.log_end_offset:  # The log starts within its first batch.
-            future.truncate_fully_and_start_at(base, now_ms)
-        try:
+        if base < future.log_end_offset:
+            if future.size:
+                raise CorruptData(f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended")
+            self._replicas.logs.truncate_fully_and_start_at(future, base, now_ms=now_ms)  # The log starts within its first batch.
+        with self._distrusting(move):
             future.append_as_follower(content, now_ms=now_ms)
-        except StorageError as problem:
-            if not isinstance(problem, CorruptData):  # Those are the source's.
-                self._replicas.directory_failed(move.target.path, str(problem))
-            raise
+        move.unflushed_bytes += len(content)
+
+    async def _flush(self, move: LogDirMove) -> None:
+        """In a thread."""
+        job = move.future.prepare_flush()
+        move.unflushed_bytes = 0
+        if job is not None:
+            with self._distrusting(move):
+                await self._replicas.world.threads.run(job.run)
+                move.future.finish_flush(job, self._clock.wall_ms())
 
     async def _finish(self, move: LogDirMove) -> bool:
         """Everything is there: first durable, then known to the controller, then in use."""
         if move.flushes == 0 or (move.flushes < FLUSHES_BEFORE_LAST and move.assigned is not None and move.assigned.is_set()):
-            job = move.future.prepare_flush()
-            if job is not None:
-                with self._distrusting(move):
-                    await self._replicas.world.threads.run(job.run)
-                    move.future.finish_flush(job, self._clock.wall_ms())
+            await self._flush(move)
             move.flushes += 1
             return True
         if move.assigned is None:
@@ -186,11 +200,12 @@ class LogDirMover:
 
     @contextmanager
     def _distrusting(self, move: LogDirMove) -> Iterator[None]:
-        """A disk that failed to sync is not used any more, and the move is over."""
+        """A disk that failed to write or to sync is not used any more, and the move is over. What the source is to blame for, or what may pass, is neither."""
         try:
             yield
         except (OSError, StorageError) as problem:
-            self._replicas.directory_failed(move.target.path, str(problem))
+            if not isinstance(problem, CorruptData | OutOfResources):
+                self._replicas.directory_failed(move.target.path, str(problem))
             raise
 
     def _swap(self, move: LogDirMove) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY, directory_is_reserved
 from kraft.protocol.error_codes import ErrorCode
@@ -28,6 +28,7 @@ class ReplicaDirectories:
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas
         self._logs = replicas.logs
+        self._log = log
         self._preferred: dict[tuple[str, int], str] = {}
         self.assignments = DirectoryAssignments(replicas.node_id, replicas.world.clock, self._is_here, log)
         self.mover = LogDirMover(replicas, self.assignments, lambda: replicas.config.integer("replica.alter.log.dirs.io.max.bytes.per.second"), log)
@@ -73,10 +74,18 @@ class ReplicaDirectories:
             self._resume(partition)
 
     def _resume(self, partition: Partition) -> None:
-        path = self._logs.interrupted_moves.pop(TopicPartition(partition.topic, partition.index), None)
+        topic_partition = TopicPartition(partition.topic, partition.index)
+        path = self._logs.interrupted_moves.get(topic_partition)
         directory = None if path is None else self._directory(path)
-        if directory is not None and directory.is_online:
+        if directory is None or not directory.is_online:
+            return
+        try:
             self.mover.start(partition, directory)
+        except OutOfResources as problem:
+            self._log.warning("move of replica not resumed", topic=partition.topic, partition=partition.index, to=directory.path, reason=str(problem))
+        except StorageError as problem:
+            self._replicas.directory_failed(directory.path, str(problem))
+        self._logs.interrupted_moves.pop(topic_partition, None)
 
     def went_offline(self, partition: Partition) -> None:
         """Its directory failed. The controller hears of that; of a replica that it believes elsewhere it has to hear apart."""

@@ -43,18 +43,23 @@ class BrokerMetadataPublisher:
         self._published()
 
     def _set_strays_aside(self, image: MetadataImage) -> None:
-        """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the same name."""
-        logs = self._replicas.logs
+        """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the same name; and copies of such."""
+        logs, now_ms = self._replicas.logs, self._replicas.world.clock.wall_ms()
         for log in logs.logs():
-            topic = image.topics.by_name(log.topic_partition.topic)
-            partition = None if topic is None else topic.partitions.get(log.topic_partition.partition)
-            known = partition is not None and self._replicas.node_id in partition.replicas and log.topic_id in (None, topic.id if topic else None)
-            if not known:
+            if not self._is_ours(image, log.topic_partition, log.topic_id):
                 self._log.warning("stray log set aside", partition=str(log.topic_partition), directory=log.directory)
                 try:
-                    logs.set_aside_stray(TopicPartition(*log.topic_partition), now_ms=self._replicas.world.clock.wall_ms())
+                    logs.set_aside_stray(TopicPartition(*log.topic_partition), now_ms=now_ms)
                 except StorageError as problem:
                     self._replicas.directory_failed(logs.directory_of(log).path, str(problem))
+        for topic_partition in list(logs.interrupted_moves):
+            if not self._is_ours(image, topic_partition, None):
+                logs.forget_interrupted(topic_partition, now_ms=now_ms)
+
+    def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
+        topic = image.topics.by_name(topic_partition.topic)
+        partition = None if topic is None else topic.partitions.get(topic_partition.partition)
+        return partition is not None and self._replicas.node_id in partition.replicas and topic_id in (None, topic.id if topic else None)
 
 
 class GroupLeadership:

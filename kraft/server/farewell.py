@@ -57,7 +57,7 @@ async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], ow
 
 async def close_logs(replicas: ReplicaManager, world: World) -> None:
     """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a time."""
-    logs = replicas.logs.logs()
+    logs = replicas.logs.logs_and_futures()
     for start in range(0, len(logs), LOGS_CLOSED_AT_ONCE):
         async with trio.open_nursery() as closing_nursery:
             for log in logs[start : start + LOGS_CLOSED_AT_ONCE]:
@@ -65,7 +65,7 @@ async def close_logs(replicas: ReplicaManager, world: World) -> None:
 
 
 async def _close_log(log: UnifiedLog, replicas: ReplicaManager, world: World) -> None:
-    if replicas.logs.get(log.topic_partition) is not log:
+    if not replicas.logs.holds(log):
         return  # Deleted, or gone with its directory, meanwhile.
     directory = replicas.logs.directory_of(log)
     try:

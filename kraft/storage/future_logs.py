@@ -1,12 +1,13 @@
 """Logs that are on their way to another log directory (KIP-113): what is on disk meanwhile, how the copy takes the original's place, and what a crash leaves.
 
 The copy grows in `<topic>-<n>.<32 hex digits>-future`. When it has everything, the original is renamed to `-delete` with the same digits, durably, and the copy
-to `<topic>-<n>`. A start that finds both names of a pair finishes what the crash interrupted; a copy without its pair is incomplete, and is begun again.
+to `<topic>-<n>`. A start that finds both names of a pair finishes what the crash interrupted. A copy without its pair is incomplete: it is loaded as any log
+is, and goes on from where it agrees with the original, by leader epochs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import StorageError
@@ -27,6 +28,7 @@ from kraft.storage.storage_failure import refuse_if_passing
 from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
+    from kraft.storage.log_config import LogConfig
     from kraft.world.ports import FileSystem
 
 UNIQUE_DIGITS = 32
@@ -51,10 +53,15 @@ class FutureLogs:
     _logs: dict[TopicPartition, UnifiedLog]
     _new_uuid: Callable[[], bytes]
     directory_failed: Callable[[str, str], list[TopicPartition]]
+    truncate_to: Callable[..., bool]
+    _config_of: Callable[[str], LogConfig]
+    _producer_expiration_ms: int
+    _on_event: Callable[[str, str], None]
 
     def __init__(self) -> None:
         self.interrupted_moves: dict[TopicPartition, str] = {}
-        """Where replicas were on their way to when the last run ended: path of the log directory."""
+        """Where replicas were on their way to when the last run ended: path of the log directory. What was copied is among the futures of that."""
+        self._interrupted: dict[tuple[str, TopicPartition], str] = {}
 
     def future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
         """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for the copy's."""
@@ -62,7 +69,34 @@ class FutureLogs:
         name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
         if not name.startswith(f"{directory_name(topic_partition)}."):
             raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
-        return UnifiedLog(self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms)
+        directory.before_new(topic_partition)
+        future = UnifiedLog(self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms)
+        directory.futures[topic_partition] = future
+        return future
+
+    def resumed_future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
+        """What the last run had copied of `log` to `directory`, cut to where both agree; None where there is nothing of use. Raises StorageError.
+
+        A leader writes an offset once in an epoch. So where the epochs of the last record agree, all before it do.
+        """
+        future = directory.futures.get(log.topic_partition)
+        if future is None:
+            return None
+        agreed = agreed_end(log.leader_epoch_cache.entries, log.log_end_offset, future.leader_epoch_cache.entries, future.log_end_offset)
+        if agreed <= max(future.log_start_offset, log.log_start_offset) or future.topic_id != log.topic_id:
+            self.discard_future(future, now_ms=now_ms)
+            return None
+        self.truncate_to(future, agreed, now_ms=now_ms)
+        future.config = log.config
+        return future
+
+    def logs_and_futures(self) -> list[UnifiedLog]:
+        """All that has to be closed."""
+        return [*self._logs.values(), *(future for directory in self.directories for future in directory.futures.values())]
+
+    def holds(self, log: UnifiedLog) -> bool:
+        """Whether this log or copy is in use."""
+        return self._logs.get(log.topic_partition) is log or any(directory.futures.get(log.topic_partition) is log for directory in self.directories)
 
     def promote(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int) -> None:
         """`future`, which has all that `log` has, takes its place. Blocks for two syncs.
@@ -79,6 +113,7 @@ class FutureLogs:
         target.before_new(log.topic_partition)
         self._exchange_names(log, future, source, target, now_ms)
         source.leaves(log.topic_partition)
+        target.futures.pop(log.topic_partition, None)
         target.logs[log.topic_partition] = self._logs[log.topic_partition] = future
 
     def _exchange_names(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int) -> None:
@@ -104,6 +139,9 @@ class FutureLogs:
     def discard_future(self, future: UnifiedLog, *, now_ms: int) -> None:
         """The copy is not wanted any more; its files go with the next deletions."""
         future.local.forget_files()
+        for directory in self.directories:
+            if directory.futures.get(future.topic_partition) is future:
+                directory.future_leaves(future.topic_partition)
         if future.local.files_exist:
             self.deletions.add([future.directory], now_ms)
 
@@ -131,9 +169,64 @@ class FutureLogs:
             self.files.rename(directory.file(name), directory.file(original))
             self.files.sync_directory(directory.path)
             return
-        self.deletions.add([directory.file(name)], now_ms)
-        if topic_partition is not None:
-            self.interrupted_moves[topic_partition] = directory.path
+        if topic_partition is None or topic_partition in self.interrupted_moves:  # One that was given up, and was to be deleted.
+            self.deletions.add([directory.file(name)], now_ms)
+            return
+        self.interrupted_moves[topic_partition] = directory.path
+        self._interrupted[directory.path, topic_partition] = directory.file(name)
+
+    def _load_futures(
+        self,
+        directory: LogDirectory,
+        recovery_points: Mapping[TopicPartition, int],
+        log_starts: Mapping[TopicPartition, int],
+        now_ms: int,
+        sync_directory: Callable[[str], None] | None,
+    ) -> Iterator[UnifiedLog]:
+        """What `finish_moves` found in this directory to go on with. Raises OSError, StorageError."""
+        for (path, topic_partition), name in self._interrupted.items():
+            if path != directory.path:
+                continue
+            future = UnifiedLog.open(
+                self.files,
+                name,
+                topic_partition,
+                self._config_of(topic_partition.topic),
+                now_ms=now_ms,
+                cache=self.cache,
+                recovery_point=recovery_points.get(topic_partition, 0),
+                log_start_offset=log_starts.get(topic_partition, 0),
+                clean_shutdown=directory.was_clean,
+                producer_expiration_ms=self._producer_expiration_ms,
+                sync_directory=sync_directory,
+            )
+            for event in future.load_report.events if future.load_report is not None else ():
+                self._on_event(future.directory, event)
+            directory.futures[topic_partition] = future
+            yield future
+
+    def forget_interrupted(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
+        """The replica is not this broker's any more: what was copied of it goes."""
+        path = self.interrupted_moves.pop(topic_partition, None)
+        for directory in self.directories:
+            future = directory.futures.get(topic_partition) if directory.path == path else None
+            if future is not None:
+                self.discard_future(future, now_ms=now_ms)
+
+
+def agreed_end(log: Sequence[tuple[int, int]], log_end: int, future: Sequence[tuple[int, int]], future_end: int) -> int:
+    """One past the last offset that both logs have of the same leader epoch; 0 where there is none. Epochs are (epoch, start offset), in order."""
+    theirs = dict(_spans(log, log_end))
+    for epoch, (start, end) in reversed(_spans(future, future_end)):
+        if epoch in theirs and min(end, theirs[epoch][1]) > max(start, theirs[epoch][0]):
+            return min(end, theirs[epoch][1])
+    return 0
+
+
+def _spans(epochs: Sequence[tuple[int, int]], log_end: int) -> list[tuple[int, tuple[int, int]]]:
+    """Each epoch with the offsets that it wrote, the end exclusive."""
+    ends = [*(start for _, start in epochs[1:]), log_end]
+    return [(epoch, (start, end)) for (epoch, start), end in zip(epochs, ends, strict=True)] if epochs else []
 
 
 def _named(log: UnifiedLog, directory: str) -> bool:

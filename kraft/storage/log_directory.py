@@ -76,7 +76,7 @@ class CheckpointJob:
 class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
-    __slots__ = ("_files", "_gone", "_written", "clean_shutdown_epoch", "directory_id", "failure", "logs", "path", "was_clean")
+    __slots__ = ("_files", "_gone", "_written", "clean_shutdown_epoch", "directory_id", "failure", "futures", "logs", "path", "was_clean")
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
@@ -84,6 +84,8 @@ class LogDirectory:
         self.directory_id: Uuid | None = None
         self.failure: str | None = None
         self.logs: dict[TopicPartition, UnifiedLog] = {}
+        self.futures: dict[TopicPartition, UnifiedLog] = {}
+        """Copies that grow here, of logs that are in other directories."""
         self.was_clean = False
         self.clean_shutdown_epoch = NO_BROKER_EPOCH
         self._written: dict[str, bytes] = {}
@@ -121,6 +123,14 @@ class LogDirectory:
     def leaves(self, topic_partition: TopicPartition) -> None:
         """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are written the next time."""
         del self.logs[topic_partition]
+        self._leaves(topic_partition)
+
+    def future_leaves(self, topic_partition: TopicPartition) -> None:
+        """Likewise of a copy that is given up."""
+        if self.futures.pop(topic_partition, None) is not None:
+            self._leaves(topic_partition)
+
+    def _leaves(self, topic_partition: TopicPartition) -> None:
         if len(self._gone) < GONE_MAX:
             self._gone[topic_partition] = None
 
@@ -160,9 +170,9 @@ class LogDirectory:
             return {}
 
     def recovery_checkpoints(self) -> CheckpointJob:
-        """Recovery points and log starts; only files whose content has changed."""
+        """Recovery points and log starts, those of copies too; only files whose content has changed."""
         points, starts = {}, {}
-        for topic_partition, log in self.logs.items():
+        for topic_partition, log in (*self.futures.items(), *self.logs.items()):
             if log.local.files_exist:
                 points[topic_partition] = log.recovery_point_to_keep
                 if log.log_start_offset > log.segments[0].base_offset:

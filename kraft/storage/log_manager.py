@@ -144,14 +144,14 @@ class LogManager(FutureLogs):
                 cache=self.cache,
                 recovery_point=recovery_points.get(topic_partition, 0),
                 log_start_offset=log_starts.get(topic_partition, 0),
-                clean_shutdown=directory.was_clean,
-                producer_expiration_ms=self._producer_expiration_ms, sync_directory=sync_directory,
+                clean_shutdown=directory.was_clean, producer_expiration_ms=self._producer_expiration_ms, sync_directory=sync_directory,
             )  # fmt: skip
             log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
             for event in log.load_report.events if log.load_report is not None else ():
                 self._on_event(log.directory, event)
             self._adopt(directory, log)
             yield log
+        yield from self._load_futures(directory, recovery_points, log_starts, now_ms, sync_directory)
 
     @property
     def clean_shutdown_epoch(self) -> int:
@@ -299,7 +299,7 @@ class LogManager(FutureLogs):
         gone = list(directory.logs)
         for topic_partition in gone:
             del self._logs[topic_partition]
-        directory.logs = {}
+        directory.logs, directory.futures = {}, {}
         self.cache.forget_directory(path)
         self.deletions.forget_directory(path)
         return gone
@@ -308,7 +308,7 @@ class LogManager(FutureLogs):
 
     def close_logs(self) -> Iterator[UnifiedLog]:
         """Flush and close every log, one at each step; blocks. A disk that fails takes its directory offline."""
-        for log in self.logs():
+        for log in self.logs_and_futures():
             try:
                 log.close()
             except (OSError, StorageError) as problem:
