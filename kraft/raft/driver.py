@@ -36,6 +36,7 @@ from kraft.raft.quorum_description import describe_quorum
 from kraft.raft.quorum_storage import QuorumStorage
 from kraft.raft.quorum_view import QuorumView
 from kraft.raft.raft_config import RaftConfig
+from kraft.raft.raft_metrics import RaftMetrics
 from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
 from kraft.raft.room import Room
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
@@ -60,16 +61,15 @@ class RaftDriver(QuorumView, RequestEntries):
         state = self._storage.recover(config.static_voters)
         self._node = RaftNode(config.quorum, state, self._storage.state.load(), world.random.stream("raft"), self._now_ms())
         self._queued: list[Effects] = []
-        self._work = trio.Event()
         self._recent: dict[int, CommittedBatch] = {}
         self._feeds: list[ListenerFeed] = []
         self._nursery: trio.Nursery | None = None
         self._applied = state.high_watermark
-        self._high_watermark_known = False
-        self._clean_wanted = False
+        self._high_watermark_known = self._clean_wanted = False
         timeout_s = config.quorum.request_timeout_ms / 1000
         self._exchange = PeerExchange(channel, world.clock, config.listener_name, timeout_s, self._step, log)
-        self._shut_down = trio.Event()
+        self._work, self._shut_down = trio.Event(), trio.Event()
+        self.metrics = RaftMetrics(world.clock)
         if self._storage.log.cut_bytes:
             log.warning("metadata log had a torn tail", bytes=self._storage.log.cut_bytes, end_offset=state.end_offset)
 
@@ -209,6 +209,7 @@ class RaftDriver(QuorumView, RequestEntries):
     async def _perform(self, effects: Effects) -> list[events.Event]:
         """Each stage in order. Returns what the core must hear of it."""
         done: list[events.Event] = []
+        self.metrics.saw(self._node.role)
         for stage in effects.stages():
             if isinstance(stage, Send | Reply):
                 self._send(stage) if isinstance(stage, Send) else self._reply(stage)
@@ -223,6 +224,7 @@ class RaftDriver(QuorumView, RequestEntries):
             self._logger.info("quorum state", epoch=stage.epoch, leader=stage.leader_id, voted=stage.voted.id if stage.voted else None)
         elif isinstance(stage, Append):
             storage.log.append([encode_batch(batch, self._world.clock.wall_ms()) for batch in stage.batches], stage.batches[-1].end_offset)
+            self.metrics.wrote(stage.batches, self._node.is_leader)
         elif isinstance(stage, Flush):
             await run(storage.log.sync)
             done.append(events.LogFlushed(stage.end_offset, stage.generation))
@@ -240,6 +242,7 @@ class RaftDriver(QuorumView, RequestEntries):
             self._recent.clear()
         elif isinstance(stage, Apply):
             self._applied = max(self._applied, stage.high_watermark)
+            self.metrics.committed(stage.high_watermark)
             self._high_watermark_known = True
             for feed in self._feeds:
                 feed.wake()

@@ -57,6 +57,11 @@ class QuorumView:
         return self._node.log.end_offset
 
     @property
+    def log_end_epoch(self) -> int:
+        """Of the last record; 0 while there is none."""
+        return self._node.log.last_epoch
+
+    @property
     def log_start_offset(self) -> int:
         return self._node.log.start_offset
 

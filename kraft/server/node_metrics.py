@@ -19,6 +19,7 @@ from kraft.protocol.error_codes import name_of as error_name_of
 from kraft.server.cluster_facts import SLICE_PARTITIONS, offline_log_dirs
 from kraft.server.node_families import follower_lags, quorum_families, request_durations
 from kraft.server.partition_metrics import PARTITION_FAMILIES, partition_series
+from kraft.server.raft_families import register_raft
 
 if TYPE_CHECKING:
     from kraft.metadata.image.metadata_image import MetadataImage
@@ -93,17 +94,9 @@ class NodeMetrics:
         return sum(broker.fenced == fenced for broker in self._image.cluster.brokers.values())
 
     def _register_raft(self) -> None:
-        raft, loader = self._node.shared.raft, self._node.shared.loader
-        gauges: dict[str, tuple[str, Number]] = {
-            "kafka_server_raftmetrics_current_leader": ("The active controller; -1 when none is known.", lambda: raft.leader_and_epoch.leader_id),
-            "kafka_server_raftmetrics_current_epoch": ("The quorum's epoch.", lambda: raft.leader_and_epoch.epoch),
-            "kafka_server_raftmetrics_high_watermark": ("Metadata records that are committed.", lambda: raft.known_high_watermark() or 0),
-            "kafka_server_raftmetrics_number_of_voters": ("Voters of the quorum.", lambda: len(raft.voters.ids)),
-            "kafka_server_raftmetrics_log_end_offset": ("Metadata records in this node's log.", lambda: raft.log_end_offset),
-            "kafka_server_broker_metadata_metrics_last_applied_record_offset": ("The metadata this node works with.", lambda: loader.published_offset),
-        }
-        for name, (help_text, read) in gauges.items():
-            self._registry.gauge(name, help_text, read)
+        register_raft(self._registry, self._node.shared.raft)
+        applied = "kafka_server_broker_metadata_metrics_last_applied_record_offset"
+        self._registry.gauge(applied, "The metadata this node works with.", lambda: self._node.shared.loader.published_offset)
 
     def _register_broker(self) -> None:
         broker = self._node.broker

@@ -281,6 +281,8 @@ def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> Non
     assert http.get("/v1/node").json()["cluster_id"] == node.cluster_id
     assert metric(http, "kafka_controller_kafkacontroller_activecontrollercount") == 1
     assert metric(http, "kafka_server_kafkaserver_brokerstate") == 3
+    assert metric(http, "kafka_server_raftmetrics_current_state", state="leader") == 1
+    assert (metric(http, "kafka_server_raftmetrics_append_records_rate") or 0) > 0
     assert metric(http, "kafka_server_replicamanager_underreplicatedpartitions") == 0
 
 
