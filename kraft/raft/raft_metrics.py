@@ -58,8 +58,10 @@ class RaftMetrics:
             self.commit_latency.record((now - since) * 1000 / max(1, records), now)
 
     def saw(self, role: Role) -> None:
-        """What this node is in the quorum now."""
-        self.state = type(role).__name__.lower()
+        """What this node is in the quorum now. A lone voter is elected in the moment in which it stands."""
+        former, self.state = self.state, type(role).__name__.lower()
+        if self._standing_since is None and isinstance(role, Leader) and former != self.state:
+            self._standing_since = self._clock.now()
         if isinstance(role, Prospective | Candidate):
             if self._standing_since is None:
                 self._standing_since = self._clock.now()
