@@ -1,4 +1,7 @@
-"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster; the last lines tell the counts. Exit 0 ok, 1 violation, 2 invalid."""
+"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster, then losses that are real; the last lines tell the counts.
+
+Exit 0 ok, 1 violation, 2 invalid.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ import argparse
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from jepsen.spark.checks import Verdict
+from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
 from jepsen.spark.round import FAULTS, Round
 from tests.integration.three_nodes import three_nodes
 
 SOURCES = ("kraft", "kafka")
 OK, VIOLATION, INVALID = 0, 1, 2
+SETTINGS = ("--set", f"log.retention.check.interval.ms={RETENTION_CHECK_MS}")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -23,6 +28,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--first", type=int, default=1, help="number of the first round: it seeds the order of the faults")
     parser.add_argument("--source", choices=(*SOURCES, "both"), default="both")
     parser.add_argument("--faults", default=",".join(FAULTS))
+    parser.add_argument("--losses", type=int, default=1, help="rounds of losses that are real, after the others")
     parser.add_argument("--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again")
     parser.add_argument("--keep", type=Path, default=None, help="keep everything in this directory")
     options = parser.parse_args(arguments)
@@ -35,29 +41,45 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> int:
-    verdicts: list[Verdict] = []
-    done, invalid = 0, 0
-    with three_nodes(place / "nodes") as cluster:
+    told = Told()
+    with three_nodes(place / "nodes", *SETTINGS) as cluster:
         for number in range(options.first, options.first + options.rounds):
             one = Round(cluster, place, number, sources, options.faults.split(","), options.master)
-            try:
-                found = one.run()
-            except (AssertionError, TimeoutError) as problem:
-                invalid += 1
-                print(f"round {number}: invalid: {problem}", flush=True)
-                continue
-            done += 1
-            verdicts += found
-            print(f"round {number}: {'; '.join(one.bites)}", flush=True)
-            for each in found:
-                counts = f"  {each.source}: {each.checked} checked, {each.lost} lost, {each.duplicated} duplicated"
-                print(counts, *each.violations, *each.notes, sep="\n    ", flush=True)
+            told.of(f"round {number}", one.run, one.bites)
+        done = told.done
+        for number in range(options.first, options.first + options.losses):
+            for source in sources:
+                loss = LossRound(cluster, place, number, source)
+                told.of(f"loss {number}", lambda loss=loss: [loss.run()], loss.bites)  # type: ignore[misc]
     for source in sources:
-        mine = [each for each in verdicts if each.source == source]
+        mine = [each for each in told.verdicts if each.source == source]
         print(f"spark-harness: {source} {done} rounds, {sum(each.lost for each in mine)} lost, {sum(each.duplicated for each in mine)} duplicated", flush=True)
-    if not all(each.ok for each in verdicts):
+    if not all(each.ok for each in told.verdicts):
         return VIOLATION
-    return INVALID if invalid or not done else OK
+    return INVALID if told.invalid or not told.done else OK
+
+
+class Told:
+    """Runs rounds and says what came of each."""
+
+    def __init__(self) -> None:
+        self.verdicts: list[Verdict] = []
+        self.done = 0
+        self.invalid = 0
+
+    def of(self, name: str, run: Callable[[], list[Verdict]], bites: list[str]) -> None:
+        try:
+            found = run()
+        except (AssertionError, TimeoutError) as problem:
+            self.invalid += 1
+            print(f"{name}: invalid: {problem}", flush=True)
+            return
+        self.done += 1
+        self.verdicts += found
+        print(f"{name}: {'; '.join(bites)}", flush=True)
+        for each in found:
+            counts = f"  {each.source}: {each.checked} checked, {each.lost} lost, {each.duplicated} duplicated"
+            print(counts, *each.violations, *each.notes, sep="\n    ", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
 END_SECONDS_MAX = 420
+ANSWER_SECONDS_MAX = 240
 
 
 class SparkDriver:
@@ -95,6 +98,54 @@ class SparkDriver:
     def log_tail(self) -> str:
         log = self.directory / f"driver-{self.starts - 1}.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-30:])
+
+
+class SparkQueries(SparkDriver):
+    """Runs `queries.py`: a request, its answer, and what stood on stderr in between."""
+
+    def start(self) -> None:
+        self.log = self.directory / "queries.log"
+        with open(self.log, "wb") as log:
+            command = [sys.executable, "-m", "jepsen.spark.queries", str(self.spec)]
+            self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        self.starts += 1
+
+    def ask(self, what: str, query: str, **details: Any) -> tuple[dict[str, Any], str]:
+        """The answer, and what stood on stderr meanwhile. Raises AssertionError when the driver is gone."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        begun = self.log.stat().st_size
+        self.process.stdin.write(json.dumps({"what": what, "query": query, **details}).encode() + b"\n")
+        self.process.stdin.flush()
+        return self.answer(), self.log.read_bytes()[begun:].decode(errors="replace")
+
+    def answer(self) -> dict[str, Any]:
+        """The next line of JSON."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        watchdog = threading.Timer(ANSWER_SECONDS_MAX, self.kill)
+        watchdog.start()
+        try:
+            line = next((line for line in self.process.stdout if line.startswith(b"{")), None)
+        finally:
+            watchdog.cancel()
+        assert line is not None, f"Spark is gone:\n{self.log.read_text(errors='replace')[-3000:]}"
+        return dict(json.loads(line))
+
+    def __enter__(self) -> SparkQueries:
+        self.start()
+        try:
+            self.answer()  # It is ready.
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+        for pipe in (self.process.stdin, self.process.stdout) if self.process is not None else ():
+            if pipe is not None:
+                pipe.close()
 
 
 def command_of(pid: int) -> str:

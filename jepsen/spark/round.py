@@ -118,6 +118,7 @@ class Round:
 
     def judge(self, writer: NumberedWriter) -> list[Verdict]:
         log = {(m.partition(), m.offset()): text(m.value()) for m in read_to_the_end(self.cluster.bootstrap, self.topic)}
+        assert {partition for partition, _ in log} == set(range(self.partitions)), "a partition was added and got no record"
         sent = frozenset(writer.sent)
         verdicts = []
         for source in self.sources:

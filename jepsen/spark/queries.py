@@ -1,0 +1,59 @@
+"""A Spark driver that runs queries one after another, each to the end of its topic: `python -m jepsen.spark.queries SPEC.json`.
+
+A request is a line of JSON on stdin, its answer one on stdout. `run` (`source`, `topic`, `query`, `fail_on_data_loss`) answers `failed`, the error's text or
+null; `rows` (`query`) what arrived so far, a Parquet directory a batch. What a query warns of stands on stderr, where Spark's workers and planners write.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from jepsen.spark.job import batch_files
+from tests.integration.spark_sessions import start_session
+
+SECONDS_MAX = 120
+
+
+def run(session: SparkSession, bootstrap: str, place: Path, request: dict[str, Any]) -> dict[str, Any]:
+    """One query, from its checkpoint to the end."""
+    reader = session.readStream.format(request["source"]).option("kafka.bootstrap.servers", bootstrap).option("subscribe", request["topic"])
+    reader = reader.option("startingOffsets", "earliest").option("failOnDataLoss", str(request["fail_on_data_loss"]).lower())
+    frame: DataFrame = reader.load().selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
+    home = place / request["query"]
+    writer = frame.writeStream.foreachBatch(batch_files(home / "rows")).option("checkpointLocation", str(home / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    try:
+        ended, failed = query.awaitTermination(SECONDS_MAX), None
+    except Exception as problem:  # noqa: BLE001
+        ended, failed = True, str(problem)
+    query.stop()
+    if not ended:
+        failed = f"it did not end within {SECONDS_MAX} seconds"
+    return {"failed": failed}
+
+
+def rows(session: SparkSession, place: Path, query: str) -> list[list[Any]]:
+    """(partition, offset, value) of everything that arrived."""
+    home = place / query / "rows"
+    return [list(row) for row in session.read.parquet(str(home)).select("partition", "offset", "value").collect()] if home.exists() else []
+
+
+def main(path: str) -> None:
+    spec = json.loads(Path(path).read_text())
+    place = Path(spec["directory"])
+    session = start_session(place, master="local[2]")
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = {"rows": rows(session, place, request["query"])} if request["what"] == "rows" else run(session, spec["bootstrap"], place, request)
+        print(json.dumps(answer), flush=True)
+    session.stop()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
