@@ -50,6 +50,8 @@ SECURITY_PROTOCOL_IDS: Final = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "
 
 LAST_WORDS_SECONDS = 0.5
 """For clients to hear why, and for the controller to be told."""
+SHOWN_SECONDS_MAX = 30.0
+"""For the metadata to show what the controller has answered already."""
 
 
 class TopicLookup:
@@ -137,7 +139,8 @@ class BrokerServer:
         """Serve on `listeners` until cancelled. Raises ApiError when the controller refuses this broker.
 
         Nothing is led, followed or answered before the metadata shows this incarnation: what it says of the one before, which may have led, is not for us. We
-        do not know how far that one had committed, nor who follows it.
+        do not know how far that one had committed, nor who follows it. Clients are served once the metadata shows this broker unfenced, as by Kafka: a fenced
+        one may know of no broker at all, and a client that is told so has nobody left to ask (librdkafka then waits for ever).
         """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
@@ -151,8 +154,14 @@ class BrokerServer:
             loader.add_publisher(DynamicConnectionLimits(self.configs, tuple(self.socket_servers.values())))
             service_nursery.start_soon(self.replication.run)
             service_nursery.start_soon(self.log_tasks.run)
+            await self.until_live()
             for name, server in self.socket_servers.items():
                 await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
+
+    async def until_live(self) -> None:
+        """Returns when the controller has unfenced this broker and the broker has acted on that, which may make it leader of much."""
+        await self.lifecycle.unfenced.wait()
+        await self.metadata.wait_until(lambda image: self.metadata.is_live(self._config.node_id), SHOWN_SECONDS_MAX)
 
     def _endpoints(self, advertised: tuple[Endpoint, ...]) -> list[RegisteredListener]:
         return [

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 CLUSTER_ID_RETRY_SECONDS = 0.2
 CONTROLLER_ENDPOINTS = 2
 DIRECTORIES_SYNCED_AT_ONCE = 64
-CAUGHT_UP_SECONDS_MAX = 30.0
 
 
 class Node:
@@ -246,12 +245,11 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 
 
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
-    """Returns when the broker is unfenced and has acted on that, which may make it leader of much: it serves."""
+    """Returns when it is about to serve."""
     await first.arrived.wait()
     await _load_logs(parts.logs, parts.world)
     nursery.start_soon(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader)
-    await broker.lifecycle.unfenced.wait()
-    await broker.metadata.wait_until(lambda image: broker.metadata.is_live(parts.config.node_id), CAUGHT_UP_SECONDS_MAX)
+    await broker.until_live()
 
 
 async def _load_logs(logs: LogManager, world: World) -> None:

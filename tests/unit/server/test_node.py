@@ -7,13 +7,15 @@ from typing import Any
 
 import trio
 
+from kraft.client.connection import connect
 from kraft.common.errors import ConfigurationError, StorageError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.server.node import run_node
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
-from tests.unit.server.nodes import NAME, configuration, create, fetch, produce, running, start_fails, world_of
+from tests.unit.server.nodes import HOST, NAME, PORT, configuration, create, fetch, produce, running, start_fails, world_of
 
 MARK = ".kafka_cleanshutdown"
 
@@ -163,6 +165,28 @@ def test_a_node_is_ready_once_it_leads_what_it_led() -> None:
             node = await nursery.start(lambda task_status: run_node(configuration(), world, task_status=task_status))
             assert [str(partition) for partition in node.broker.replicas if not partition.is_leader] == []
             node.begin_shutdown()
+
+    simulate(play)
+
+
+def test_whoever_is_answered_at_all_learns_of_a_broker() -> None:
+    """A client that is told of none has nobody left to ask."""
+
+    async def play(universe: Universe) -> None:
+        async with running(universe, configuration()) as run:
+            await run.stop()
+        world, client = world_of(universe), universe.world_for("early")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_node, configuration(), world)
+            while True:
+                try:
+                    async with connect(client, HOST, PORT) as connection:
+                        answer = await connection.call(MetadataRequest(topics=[]))
+                    break
+                except OSError:
+                    await client.clock.sleep(0.0001)
+            nursery.cancel_scope.cancel()
+        assert [broker.node_id for broker in answer.brokers] == [1]
 
     simulate(play)
 
