@@ -14,6 +14,10 @@ BrokerId = Annotated[int, Field(ge=0, le=INT32_MAX, description="A broker's numb
 Offset = Annotated[int, Field(ge=0, le=INT64_MAX)]
 TopicName = Annotated[str, Field(min_length=1, max_length=249, description="A topic's name.", examples=["flights"])]
 
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+HOST = rf"^(?:{_LABEL}(?:\.{_LABEL})*\.?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9_.-]+)?)$"
+"""A host name (of letters, digits, hyphens; others in their ASCII form) or an address: nothing else can be connected to."""
+
 
 class Body(BaseModel):
     """A request body: unknown members are refused, so that a typing mistake does not pass for a default."""

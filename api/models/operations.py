@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
-from api.models.common import Body, BrokerId, Collection, PartitionId, Relationship, Resource, TopicName
+from api.models.common import HOST, Body, BrokerId, Collection, PartitionId, Relationship, Resource, TopicName
 
 BrokerState = Literal["running", "fenced", "shutting_down"]
 DesiredState = Literal["active", "maintenance", "decommission"]
@@ -192,7 +192,7 @@ class ReplicaStatusDataList(Collection):
 
 class VoterEndpoint(Body):
     name: Annotated[str, Field(min_length=1, max_length=249)] = "CONTROLLER"
-    host: Annotated[str, Field(min_length=1, max_length=253)]
+    host: Annotated[str, Field(pattern=HOST, min_length=1, max_length=253, description="A host name or address. The node is connected to before it may vote.")]
     port: Annotated[int, Field(ge=1, le=65535)]
 
 

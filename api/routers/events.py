@@ -9,6 +9,7 @@ from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from api.deps import Port
 from api.errors import ApiProblem, documented
@@ -42,7 +43,22 @@ async def get_events(
     streams: list[int] = request.app.state.event_streams
     if len(streams) >= STREAMS_MAX:
         raise ApiProblem(503, f"{STREAMS_MAX} streams of events are open already.")
-    return StreamingResponse(_stream(port, start, streams), media_type=SSE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+    return _CountedStream(_stream(port, start), streams)
+
+
+class _CountedStream(StreamingResponse):
+    """Counts from the moment in which it was found that there is room, until the last byte is sent or the client has gone."""
+
+    def __init__(self, content: AsyncIterator[str], streams: list[int]) -> None:
+        super().__init__(content, media_type=SSE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._streams = streams
+        streams.append(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.pop()  # Which one does not matter: they are counted.
 
 
 def _start(after: int | None, last_event_id: str | None) -> int:
@@ -53,9 +69,8 @@ def _start(after: int | None, last_event_id: str | None) -> int:
     return -1 if after is None else after
 
 
-async def _stream(port: AdminPort, start: int, streams: list[int]) -> AsyncIterator[str]:
+async def _stream(port: AdminPort, start: int) -> AsyncIterator[str]:
     """Ends when the client goes or the node stops."""
-    streams.append(start)
     try:
         yield "retry: 1000\n\n"
         while True:
@@ -69,8 +84,6 @@ async def _stream(port: AdminPort, start: int, streams: list[int]) -> AsyncItera
             start = page.last_id
     except ConnectionError:
         return  # The node stops, and with it this stream; the client tries again.
-    finally:
-        streams.pop()  # Which one does not matter: they are counted.
 
 
 def event_data(event: EventFacts) -> EventData:

@@ -82,9 +82,9 @@ class ActiveController:
         self._watch = self._new_watch()
         self._leaderless: LeaderlessWatch | None = None
         self._registration_offsets: dict[int, int] = {}
+        self._duties = broker_duties.BrokerDuties()
         self._write_lock = trio.Lock()
-        self._claimed = trio.Event()
-        self._activated = trio.Event()
+        self._claimed, self._activated = trio.Event(), trio.Event()
         self._last_write = world.clock.now()
         self._probes: trio.Nursery | None = None
         loader.controller = self
@@ -248,8 +248,8 @@ class ActiveController:
         await self._leaderless.look()
 
     async def _take_out_of_duty(self) -> None:
-        if self._view().avoided:
-            await self._pass_until_done(broker_duties.step)
+        if self._duties.is_due(self._view()):
+            await self._pass_until_done(self._duties.step)
 
     async def _pass_until_done(self, operation: Operation[bool]) -> None:
         while await self._write(operation):

@@ -65,6 +65,30 @@ def step(view: ControllerView) -> ControllerResult[bool]:
     return ControllerResult(records, len(records) >= RECORDS_PER_STEP_MAX)
 
 
+class BrokerDuties:
+    """When a step is worth taking. What there is to do follows from the view alone, so where nothing was found nothing is looked for again until it changes: a
+    look costs tens of milliseconds where a broker holds thousands of partitions."""
+
+    def __init__(self) -> None:
+        self._idle: ControllerView | None = None
+
+    def is_due(self, view: ControllerView) -> bool:
+        """Whether a broker is out of duty, and something has changed since nothing was left to do."""
+        return bool(view.avoided) and (self._idle is None or not _is_same(self._idle, view))
+
+    def step(self, view: ControllerView) -> ControllerResult[bool]:
+        """See `step`."""
+        result = step(view)
+        self._idle = None if result.records else view
+        return result
+
+
+def _is_same(before: ControllerView, view: ControllerView) -> bool:
+    """By identity, which costs nothing and errs on the side of looking once more."""
+    old, new = before.image, view.image
+    return old.topics is new.topics and old.cluster is new.cluster and old.configs is new.configs and before.held_brokers == view.held_brokers
+
+
 def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, PartitionRegistration]:
     return {key: image.topics.by_id[key[0]].partitions[key[1]] for key in image.topics.partitions_on(broker_id)}
 

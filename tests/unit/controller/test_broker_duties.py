@@ -5,13 +5,18 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, MAINTENANCE
+from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
 from kraft.controller.replication_control import broker_duties
 from kraft.controller.replication_control.assignments import usable_brokers
 from kraft.controller.replication_control.elect_leaders import balance_leaders
+from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.world.simulated import Universe
+from tests.unit.controller.harness import running, simulate
 from tests.unit.controller.pure_cluster import PureCluster
 
 
@@ -183,3 +188,50 @@ def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyP
     cluster.apply(broker_duties.step(cluster.view))
     assert leaders(cluster, "t") == [2]
     assert elections == [0]
+
+
+def test_where_nothing_is_left_to_do_nothing_is_looked_for_until_something_changes() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 2, 3], [2, 3, 1])
+    duties = broker_duties.BrokerDuties()
+    assert not duties.is_due(cluster.view), "everybody is on duty"
+    want(cluster, 1, MAINTENANCE)
+    for _ in range(2):
+        assert duties.is_due(cluster.view)
+        cluster.apply(duties.step(cluster.view))
+    assert not duties.is_due(cluster.view)
+    for change in (lambda: cluster.topic("u", [1, 2]), lambda: cluster.fence(3), lambda: want(cluster, 2, DECOMMISSION)):
+        change()
+        assert duties.is_due(cluster.view)
+        while cluster.apply(duties.step(cluster.view)) or duties.is_due(cluster.view):
+            replicate(cluster, "t")
+    cluster.held = frozenset({3})
+    assert duties.is_due(cluster.view)
+
+
+def test_the_active_controller_does_not_look_twice_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    step = broker_duties.step
+
+    def counted(view: ControllerView) -> ControllerResult[bool]:
+        looks.append(1)
+        return step(view)
+
+    monkeypatch.setattr(broker_duties, "step", counted)
+
+    async def body(universe: Universe) -> None:
+        async with running(universe, metadata_max_idle_interval_ms=500) as rig:
+            for broker_id in (1, 2):
+                await rig.broker(broker_id)
+            await rig.create("t", partitions=4, replicas=2)
+            config = AlterableConfig(name=DESIRED_STATE, config_operation=0, value=MAINTENANCE)
+            request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])])
+            await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))
+            for _ in range(60):
+                for broker_id in (1, 2):
+                    await rig.beat(broker_id)
+                await universe.sleep(1)
+            assert all(rig.partition("t", index).leader == 2 for index in range(4))
+
+    simulate(body)
+    assert len(looks) <= 4

@@ -1,0 +1,79 @@
+"""The HTTP edge over a port that is a test's: what it refuses itself, and what it counts."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from api.app import create_app
+from api.errors import ApiProblem
+from api.ports import EventPage, NodeIdentity
+from api.routers.events import SSE, STREAMS_MAX, get_events
+
+CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+DIRECTORY = "dHR0dHR0dHR0dHR0dHR0dA"
+
+
+class Port:
+    """A node that has nothing to tell, and is asked for nothing."""
+
+    identity = NodeIdentity(node_id=1, roles=("broker", "controller"), cluster_id=CLUSTER, version="test")
+
+    async def events(self, after_id: int, wait_seconds: float) -> EventPage:
+        await asyncio.sleep(0)
+        return EventPage(events=(), missed=False, last_id=after_id)
+
+    async def call(self, *arguments: Any, **named: Any) -> Any:
+        raise ConnectionRefusedError("it must not be asked")
+
+
+@pytest.mark.parametrize("host", ["", "a b", "a..b", ".a", "-a", "a-", "a/b", "a:9093x", "ä", "a" * 64, "a\n", "[::1]"])
+def test_a_voter_at_a_host_that_can_be_none_is_refused(host: str) -> None:
+    assert posted(host) == 400
+
+
+@pytest.mark.parametrize("host", ["a", "node-1.example.org", "node_1", "10.0.0.1", "::1", "fe80::1%eth0", "a.example.", "xn--4ca"])
+def test_a_voter_at_any_other_is_asked_for(host: str) -> None:
+    assert posted(host) == 503, "the cluster has to be asked"
+
+
+def posted(host: str) -> int:
+    async def post() -> int:
+        transport = httpx.ASGITransport(app=create_app(Port()))  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://node") as http:
+            body = {"node_id": 2, "directory_id": DIRECTORY, "endpoints": [{"host": host, "port": 9093}]}
+            return (await http.post(f"/v3/clusters/{CLUSTER}/quorum/voters", json=body)).status_code
+
+    return asyncio.run(post())
+
+
+def test_a_stream_of_events_counts_from_the_moment_in_which_it_is_granted_until_its_end() -> None:
+    async def main() -> None:
+        streams: list[int] = []
+        request: Any = SimpleNamespace(headers={"accept": SSE}, app=SimpleNamespace(state=SimpleNamespace(event_streams=streams)))
+        port: Any = Port()
+        granted = [await get_events(request, port) for _ in range(STREAMS_MAX)]
+        with pytest.raises(ApiProblem, match="streams of events are open already"):
+            await get_events(request, port)
+
+        async def receive() -> dict[str, str]:
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            await asyncio.sleep(0)
+
+        async def refuse(message: Any) -> None:
+            raise OSError("the client has gone")
+
+        await granted[0]({"type": "http"}, receive, send)
+        with pytest.raises(BaseException):  # noqa: B017  # A group or not, by the version of starlette.
+            await granted[1]({"type": "http"}, receive, refuse)
+        assert len(streams) == STREAMS_MAX - 2
+        granted.append(await get_events(request, port))
+        assert len(streams) == STREAMS_MAX - 1
+
+    asyncio.run(main())
