@@ -32,6 +32,7 @@ WARM_UP_ACKNOWLEDGED = 100
 WARM_UP_SECONDS_MAX = 60.0
 HEALED_LOAD_SECONDS = 2.0
 JOIN_SECONDS_MAX = 60.0
+IN_SYNC_SECONDS_MAX = 30.0
 HISTORY = "history.jsonl"
 
 
@@ -192,8 +193,20 @@ class Run:
         read_all(self.recorder, self.cluster.bootstrap, places)
         for maker in clients.makers:
             maker.look()
-        replicas = {(TOPIC, int(name.rpartition("-")[2])): isr for name, (_, _, isr, _) in self.observer.look().partitions.items()}
-        compare_replicas(self.cluster, self.recorder, {**replicas, METADATA: sorted(self.cluster.nodes)})
+        compare_replicas(self.cluster, self.recorder, {**self._await_in_sync(), METADATA: sorted(self.cluster.nodes)})
+
+    def _await_in_sync(self) -> dict[Partition, Sequence[int]]:
+        """The replicas of every partition; every one of them is to be in sync again."""
+        deadline = time.monotonic() + IN_SYNC_SECONDS_MAX
+        while True:
+            found = self.observer.look().partitions
+            behind = {name: sorted(set(replicas) - set(isr)) for name, (_, _, isr, replicas) in found.items() if set(replicas) - set(isr)}
+            if not behind or time.monotonic() > deadline:
+                break
+            time.sleep(0.2)
+        for name, nodes in sorted(behind.items()):
+            stuck(self.recorder, f"{name}: replicas on {nodes} are not in sync {time.monotonic() - self.healed_at:.0f} s after healing")
+        return {(TOPIC, int(name.rpartition("-")[2])): replicas for name, (_, _, _, replicas) in found.items()}
 
 
 def version() -> str:

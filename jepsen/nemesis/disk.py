@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from jepsen import sandbox
 from jepsen.nemesis.injection import Context, Injection, NotNow
-from jepsen.nemesis.process import restart
+from jepsen.nemesis.process import kill_together, restart
 from jepsen.node import lose_power
 from jepsen.throttle import Refused, Throttle
 
@@ -16,6 +16,8 @@ BROKEN_SECONDS_MAX = 3.0
 SYNC_DELAYS_SECONDS = (0.05, 0.3, 1.0)
 SLOW_BYTES_PER_SECOND = 24 << 10
 SLOW_SHARE_LEAST = 0.2
+SLOW_END_SECONDS = 0.4
+LATE_SECONDS = 5.0
 DATA, QUORUM = "/data/events-", "/data/__cluster_metadata-"
 
 
@@ -142,3 +144,44 @@ def slow(context: Context) -> Injection:
         return busy > SLOW_SHARE_LEAST * (time.monotonic() - began)
 
     return Injection(kind="disk-slow", role=f"leader n{number}", busy=frozenset({number}), end=end)
+
+
+def slow_end(how_many: Callable[[int], int], power_fails: bool, leader_late: bool = False) -> Callable[[Context], Injection]:
+    """Syncs of data take long at so many of n nodes, a leader among them, and then all of these lose power, or are killed, at one moment.
+
+    Between an append and its sync there is little time; this is how something is there when the end comes. `leader_late`: the leader comes back last, and
+    somebody else leads first.
+    """
+
+    def begin(context: Context) -> Injection:
+        first = context.pick("leader")
+        context.disk(first)
+        others = [number for number in context.free() if number != first]
+        count = how_many(len(context.cluster.nodes))
+        if len(others) < count - 1:
+            raise NotNow(f"only {len(others) + 1} nodes are free")
+        numbers = sorted([first, *context.chance.sample(others, count - 1)])
+        nodes, pages = [context.cluster.nodes[number] for number in numbers], [context.page(number) for number in numbers]
+        before = sum(page.counters().syncs_delayed for page in pages)
+        for page in pages:
+            page.delay_syncs(SLOW_END_SECONDS, DATA)
+
+        def end() -> bool:
+            delayed = sum(page.counters().syncs_delayed for page in pages) - before
+            if power_fails:
+                lose_power(nodes)
+                context.recorder.power_loss(numbers)
+            else:
+                kill_together(nodes)
+            for page in pages:
+                page.delay_syncs(0)
+            restart([node for node in nodes if not leader_late or node.number != first])
+            if leader_late:
+                time.sleep(LATE_SECONDS)
+                restart([context.cluster.nodes[first]])
+            return delayed > 0
+
+        kind = f"slow-{'power' if power_fails else 'kill'}"
+        return Injection(kind=kind, role=f"{numbers}{f', leader n{first} late' if leader_late else ''}", busy=frozenset(numbers), end=end)
+
+    return begin

@@ -53,6 +53,9 @@ FAULTS: dict[str, Begin] = {
     "sync-error-quorum": disk.sync_error("controller", disk.QUORUM),
     "sync-slow-data": disk.sync_slow("leader", disk.DATA),
     "sync-slow-quorum": disk.sync_slow("controller", disk.QUORUM),
+    "slow-power-leader": disk.slow_end(lambda count: 1, power_fails=True),
+    "slow-power-all": disk.slow_end(lambda count: count, power_fails=True, leader_late=True),
+    "slow-kill-all": disk.slow_end(lambda count: count, power_fails=False),
     "clock-jump-leader": clock.jump("leader"),
     "clock-jump-controller": clock.jump("controller"),
     "clock-jump-coordinator": clock.jump("coordinator"),
@@ -68,9 +71,11 @@ FAULTS: dict[str, Begin] = {
     "node-leaves": joining.leave_for_good,
     "node-replaced": joining.replace,
 }
-NEED_FLUSH = frozenset({"power-majority", "power-all"})
-"""Without flush.messages=1 these may take acknowledged records, as Kafka's promise says."""
-PRELOADED = frozenset({name for name in FAULTS if name.startswith(("clock-", "sync-"))})
+NEED_FLUSH = frozenset({
+    "power-majority", "power-all", "slow-power-leader", "slow-power-all", "slow-kill-all", "sync-error-data", "sync-slow-data",
+})  # fmt: skip
+"""Without flush.messages=1 these may take acknowledged records, as Kafka's promise says, or find no sync to do anything to."""
+PRELOADED = frozenset({name for name in FAULTS if name.startswith(("clock-", "sync-", "slow-power-", "slow-kill-"))})
 """These need the library of `jepsen/preload` in the nodes."""
 
 
@@ -118,6 +123,9 @@ NAMED: dict[str, tuple[Step, ...]] = {
     ),
     "syncs": tuple(
         Step(fault=name, hold=4.0, rest=3.0) for name in ("sync-error-data", "sync-slow-data", "disk-slow", "sync-error-quorum", "sync-slow-quorum")
+    ),
+    "slow-ends": (
+        Step(fault="slow-power-all", hold=2.0, rest=4.0), Step(fault="slow-kill-all", hold=2.0, rest=4.0), Step(fault="slow-power-leader", hold=2.0, rest=3.0),
     ),
     "newcomers": tuple(
         Step(fault=name, hold=1.0, rest=2.0)

@@ -21,6 +21,13 @@ def restart(nodes: list[Node]) -> None:
         node.launch()
 
 
+def kill_together(nodes: list[Node]) -> None:
+    for node in nodes:
+        os.kill(node.pid, signal.SIGKILL)
+    for node in nodes:
+        node.kill()
+
+
 def kill(role: str) -> Callable[[Context], Injection]:
     def begin(context: Context) -> Injection:
         number = context.pick(role)
@@ -47,10 +54,7 @@ def kill_many(how_many: Callable[[int], int]) -> Callable[[Context], Injection]:
             raise NotNow(f"only {free} are free")
         numbers = sorted(context.chance.sample(free, count))
         nodes = [context.cluster.nodes[number] for number in numbers]
-        for node in nodes:
-            os.kill(node.pid, signal.SIGKILL)
-        for node in nodes:
-            node.kill()
+        kill_together(nodes)
 
         def end() -> bool:
             restart(nodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import traceback
 from typing import Any
@@ -26,7 +27,7 @@ class Client:
         self.bootstrap = bootstrap
         self.chance = random.Random(f"{seed} {name}")
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run, name=name)
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)  # One that hangs is in the history, and must not keep the run.
 
     def start(self) -> None:
         self.thread.start()
@@ -39,7 +40,8 @@ class Client:
         """An end that does not come is a finding, not a hang."""
         self.thread.join(seconds)
         if self.thread.is_alive():
-            self.unexpected(f"the client did not end within {seconds:g} s")
+            frame = sys._current_frames().get(self.thread.ident or 0)
+            self.unexpected(f"the client did not end within {seconds:g} s:\n{''.join(traceback.format_stack(frame))}")
 
     def unexpected(self, what: str) -> None:
         now = self.recorder.now()
