@@ -128,6 +128,8 @@ class LogWriter:
         self._rolled = rolled
         self.large_bytes_min = large_bytes_min
         self.rounds = 0
+        self._settled = trio.Event()
+        """Set, and made anew, after every round of any directory."""
 
     def takes(self, log: LogState, size: int) -> bool:
         """Whether an append of `size` bytes has to come this way."""
@@ -199,6 +201,10 @@ class LogWriter:
                 await self._write(begun)
                 queue.round_over.set()
                 queue.round_over = trio.Event()
+                self._settled.set()
+                self._settled = trio.Event()
+            elif queue.waiting:  # Their logs are being appended to from another directory's queue: nothing can begin before that is over.
+                await self._settled.wait()
             if not queue.waiting:
                 queue.wanted = trio.Event()
 

@@ -411,3 +411,31 @@ def test_an_append_that_failed_for_good_is_storage_trouble() -> None:
             assert not made.partition("t").log.is_appending
 
     simulate(play)
+
+
+def test_appends_that_wait_for_the_writer_of_another_directory_do_not_keep_the_loop_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A replica does not change its directory while appends of it wait (`is_busy`); were it to, they would wait for the other directory's writer at rest."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ("/one", "/two"), sets=LARGE) as made:
+            made.topic("t", 2)
+            first, second = made.partition("t", 0), made.partition("t", 1)
+            assert first.log.directory.rpartition("/")[0] != second.log.directory.rpartition("/")[0]
+            looks: list[int] = []
+            begin = LogWriter._begin
+
+            def counted(self: LogWriter, waiting: Any) -> Any:
+                looks.append(1)
+                return begin(self, waiting)
+
+            monkeypatch.setattr(LogWriter, "_begin", counted)
+            other = queue(made, b"a", index=1)
+            await until_written(made)
+            waiting = queue(made, b"b", index=0)
+            assert made.replicas.writer.is_busy(first.log)
+            first.log = second.log
+            await waiting.done.wait()
+            assert other.done.is_set()
+            assert len(looks) <= 4
+
+    simulate(play)
