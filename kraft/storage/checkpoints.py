@@ -29,9 +29,12 @@ def read_file(files: FileSystem, path: str) -> bytes | None:
         file.close()
 
 
-def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool = True) -> None:
-    """Put `content` in the place of `path` atomically. Without `durable` a power loss may undo it or leave it empty; a crash of the process may not."""
-    beside = path + ".tmp"
+def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool = True, suffix: str = ".tmp") -> None:
+    """Put `content` in the place of `path` atomically. Without `durable` a power loss may undo it or leave it empty; a crash of the process may not.
+
+    Whoever does it in a thread while others may do it, too, needs a `suffix` of its own.
+    """
+    beside = path + suffix
     write_file(files, beside, content, durable=durable)
     files.rename(beside, path)
     if durable:

@@ -14,6 +14,8 @@ from kraft.storage.file_cache import OpenFile
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import FileSystem
 
+EPOCHS_SUFFIX = ".flushed.tmp"  # Not the name that a truncation uses: it may come while a flush is under way.
+
 
 class FlushJob:
     """Files, then names, then the leader-epoch checkpoint. `up_to` is the offset below which everything is durable afterwards.
@@ -55,6 +57,6 @@ class FlushJob:
             raise StorageError(f"{what}: {problem}") from problem
         try:
             if self.epochs is not None:
-                replace_file(self.files, self.epochs_path, self.epochs)
+                replace_file(self.files, self.epochs_path, self.epochs, suffix=EPOCHS_SUFFIX)
         except OSError as problem:
             raise upkeep_failure(problem, what) from problem

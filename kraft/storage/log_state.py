@@ -28,8 +28,9 @@ class LogState:
     """Offsets are ints; `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are exclusive bounds."""
 
     __slots__ = (
-        "_epochs_written", "_index_synced_at", "_pending", "_producer_expiration_ms", "_producers", "config", "high_watermark", "last_flush_ms",
-        "leader_epoch_cache", "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition", "truncations",
+        "_epochs_under_way", "_epochs_written", "_index_synced_at", "_pending", "_producer_expiration_ms", "_producers", "config", "high_watermark",
+        "last_flush_ms", "leader_epoch_cache", "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition",
+        "truncations",
     )  # fmt: skip
 
     def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, config: LogConfig, *, topic_id: Uuid | None, now_ms: int) -> None:
@@ -48,6 +49,8 @@ class LogState:
         self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
         self._pending: PendingAppend | None = None
         self._epochs_written = NEVER_WRITTEN
+        self._epochs_under_way = 0
+        """Flushes that write the epochs as they were when the flush began."""
         self._index_synced_at = -1
         self.truncations = 0
         """How often the log was truncated in this run: a cleaning that began before gives up."""

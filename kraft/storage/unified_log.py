@@ -242,6 +242,7 @@ class UnifiedLog(LogAppender):
             raise upkeep_failure(problem, f"flush of {self.directory}") from problem
         local.unsynced_names = local.unsynced_directory = False
         content = epochs.to_text().encode() if writes_epochs else None
+        self._epochs_under_way += writes_epochs
         return FlushJob(local.cache.files, up_to, opened, local.path(LEADER_EPOCH_CHECKPOINT), content, epochs.version, directories, self.truncations)
 
     @property
@@ -251,6 +252,7 @@ class UnifiedLog(LogAppender):
 
     def finish_flush(self, job: FlushJob, now_ms: int | None = None) -> None:
         """`job` has run: the recovery point moves, unless the log was truncated meanwhile."""
+        self._epochs_under_way -= job.epochs is not None
         if job.generation != self.truncations:
             return
         self.recovery_point = max(self.recovery_point, job.up_to)
@@ -262,7 +264,7 @@ class UnifiedLog(LogAppender):
     def _write_epochs(self) -> None:
         if self.local.files_exist:
             replace_file(self.local.cache.files, self.local.path(LEADER_EPOCH_CHECKPOINT), self.leader_epoch_cache.to_text().encode())
-            self._epochs_written = self.leader_epoch_cache.version
+            self._epochs_written = UNKNOWN_VERSION if self._epochs_under_way else self.leader_epoch_cache.version  # What is under way may come last.
 
     def prepare_close(self) -> FlushJob | None:
         """First step of `close`: indexes and producer state are written; None when there is nothing to sync. Raises OSError, StorageError."""

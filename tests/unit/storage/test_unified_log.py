@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 
 import pytest
 
@@ -12,10 +13,12 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.compression import GZIP, ZSTD
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.storage.checkpoints import read_file
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.offset_index import OffsetIndex
+from kraft.world.ports import FileSystem
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import DIRECTORY, NOW_MS, TOPIC_ID, Machine, batch_of, batches_in, content
 
@@ -378,6 +381,35 @@ def test_a_flush_that_a_truncation_overtook_says_nothing_about_the_new_end(machi
     log.append_as_leader(batch_of(b"new"), 1, now_ms=NOW_MS)
     log.finish_flush(job)
     assert log.recovery_point <= 1
+
+
+class Interrupted:
+    """The files of a flush, in the middle of whose renaming something else happens."""
+
+    def __init__(self, files: FileSystem, meanwhile: Callable[[], object]) -> None:
+        self._files = files
+        self._meanwhile = meanwhile
+
+    def rename(self, source: str, target: str) -> None:
+        self._meanwhile()
+        self._files.rename(source, target)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._files, name)
+
+
+def test_a_truncation_in_the_middle_of_a_flush_neither_fails_it_nor_is_undone_by_it(machine: Machine) -> None:
+    """Both replace the leader-epoch checkpoint, the flush in a thread."""
+    log = machine.log()
+    for epoch in (1, 2, 3):
+        log.append_as_leader(batch_of(b"a"), epoch, now_ms=NOW_MS)
+    job = log.prepare_flush()
+    assert job is not None
+    job.files = Interrupted(machine.files, lambda: log.truncate_to(1, NOW_MS))  # type: ignore[assignment]
+    job.run()
+    log.finish_flush(job)
+    log.close()
+    assert read_file(machine.files, f"{log.directory}/leader-epoch-checkpoint") == b"0\n1\n1 0\n"
 
 
 def test_an_index_waits_in_memory_while_the_disk_is_full(machine: Machine) -> None:
