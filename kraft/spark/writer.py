@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowW
 from kraft.spark.batch_identity import BatchIdentity
 from kraft.spark.errors import null_topic
 from kraft.spark.sink_options import Setting, SinkOptions
+from kraft.spark.worker_heap import freeze_imports
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +27,8 @@ FLUSH_WAIT_S = 1.0
 UNASSIGNED = -1
 QUERY_ID, BATCH_ID = "sql.streaming.queryId", "streaming.sql.batchId"
 """Local properties that Spark sets while a micro-batch runs, also within foreachBatch."""
+
+
 @dataclass(frozen=True)
 class Written(WriterCommitMessage):
     """What one task reports to the driver."""
@@ -168,6 +171,13 @@ def identity_of_task(sink: SinkOptions) -> BatchIdentity:
     return BatchIdentity(query, int(batch), context.partitionId(), sink.once_id)
 
 
+def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
+    """All rows of one task, once or at least once, as the options say."""
+    written = write_once(sink, identity_of_task(sink), batches) if sink.exactly_once else write_batches(sink, batches)
+    freeze_imports()
+    return written
+
+
 class KafkaBatchWriter(DataSourceArrowWriter):
     """`df.write.format("kraft")`."""
 
@@ -175,7 +185,7 @@ class KafkaBatchWriter(DataSourceArrowWriter):
         self.sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_once(self.sink, identity_of_task(self.sink), iterator) if self.sink.exactly_once else write_batches(self.sink, iterator)
+        return write_task(self.sink, iterator)
 
 
 class KafkaStreamWriter(DataSourceStreamArrowWriter):
@@ -185,7 +195,7 @@ class KafkaStreamWriter(DataSourceStreamArrowWriter):
         self.sink = sink
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return write_once(self.sink, identity_of_task(self.sink), iterator) if self.sink.exactly_once else write_batches(self.sink, iterator)
+        return write_task(self.sink, iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Nothing: the tasks' records are acknowledged already."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from pyspark.sql import SparkSession
 
@@ -14,12 +16,12 @@ from tests.java.jars import jars
 ROOT = Path(__file__).parents[2]
 
 
-def start_session(directory: Path, master: str = "local[2]") -> SparkSession:
-    """Start the JVM; stop it with `session.stop()`."""
+def start_session(directory: Path, master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+    """Start the JVM, or a new session in the one that is there; stop it with `session.stop()`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = (
+    builder = (
         SparkSession.builder.master(master)
         .config("spark.jars", ",".join(sorted(map(str, jars("spark_connector").glob("*.jar")))))
         .config("spark.ui.enabled", "false")
@@ -28,8 +30,10 @@ def start_session(directory: Path, master: str = "local[2]") -> SparkSession:
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.sql.warehouse.dir", str(directory / "warehouse"))
         .config("spark.driver.extraJavaOptions", f"-Dderby.system.home={directory}")
-        .getOrCreate()
     )
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")
     kraft.spark.register(session)
     return session
