@@ -44,6 +44,7 @@ class SocketServer:
         self.idle_closed = 0
         self.rejected = 0
         self._counts = counts
+        counts.join(name, self.connections, lambda: self.limits)
         self._log = log
         self._next_id = 0
         self._admitted: Connection | None = None
@@ -65,6 +66,11 @@ class SocketServer:
             listener.close()
             for connection in list(self.connections.values()):
                 connection.close()
+
+    def take_limits(self, limits: ConnectionLimits) -> None:
+        """Other limits hold from now on."""
+        self.limits = limits
+        self._counts.limits_changed()
 
     def stop_accepting(self) -> None:
         """Take no new connections; those there are stay."""
@@ -88,13 +94,18 @@ class SocketServer:
                 await self.clock.sleep(ACCEPT_RETRY_SECONDS)
                 continue
             failing = False
+            try:
+                await self._counts.until_room(self.name)
+            except BaseException:  # The server stops.
+                stream.close()
+                raise
             refusal = self._counts.refusal(stream.peer, self.limits)
             if refusal is not None:
                 self._counts.refused += 1
                 self._log.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
                 stream.close()
                 continue
-            self._counts.opened(stream.peer)  # Here and not in its task: more may be accepted before that runs.
+            self._counts.opened(stream.peer, self.name)  # Here and not in its task: more may be accepted before that runs.
             nursery.start_soon(self._serve, stream)
 
     async def _serve(self, stream: Stream) -> None:
@@ -105,7 +116,7 @@ class SocketServer:
             await connection.serve()
         finally:
             del self.connections[key]
-            self._counts.closed(stream.peer)
+            self._counts.closed(stream.peer, self.name)
         if connection.peer.left is not None:
             connection.peer.left()
 

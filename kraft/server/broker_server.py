@@ -213,8 +213,8 @@ class BrokerServer:
 
 def _socket_servers(world: World, config: NodeConfig, counts: ConnectionCounts, dispatcher: RequestDispatcher, loggers: Loggers) -> dict[str, SocketServer]:
     """One for each listener of the broker, by its name."""
-    limits, log = connection_limits(config), loggers.get("network")
-    return {endpoint.name: SocketServer(world, endpoint.name, limits, counts, dispatcher, log) for endpoint in config.broker_listeners}
+    log, names = loggers.get("network"), [endpoint.name for endpoint in config.broker_listeners]
+    return {name: SocketServer(world, name, connection_limits(config, name), counts, dispatcher, log) for name in names}
 
 
 def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:

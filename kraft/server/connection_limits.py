@@ -1,11 +1,13 @@
 """The limits of a node's listeners, from Kafka's keys, and how a broker's follow its dynamic configuration.
 
-`max.connections`, `max.connections.per.ip` and its overrides can be altered while the node runs. A lower limit closes nothing: it refuses what comes next.
+`max.connections`, for all listeners or for one (`listener.name.<name>.max.connections`), `max.connections.per.ip` and its overrides can be altered while the
+node runs. A lower limit of all listeners closes what is too much, any other holds for what comes next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.metadata.image.configs_image import ConfigsImage
@@ -14,14 +16,18 @@ from kraft.network.limits import ConnectionLimits
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
 
+NO_LIMIT: Final = 2**31 - 1
 
-def connection_limits(config: NodeConfig) -> ConnectionLimits:
-    """From Kafka's keys."""
+
+def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
+    """Of one listener, from Kafka's keys."""
     overrides = dict(entry.rsplit(":", 1) for entry in config.text("max.connections.per.ip.overrides").split(",") if entry)
     idle_ms = config.integer("connections.max.idle.ms")
     queued = config.integer("queued.max.request.bytes")
     return ConnectionLimits(
         connections_max=config.integer("max.connections"),
+        listener_connections_max=config.of_listener(listener, "max.connections", NO_LIMIT),
+        is_protected=listener == config.inter_broker_listener_name and len(config.broker_listeners) > 1,
         connections_per_ip_max=config.integer("max.connections.per.ip"),
         connections_per_ip_overrides={host.strip(): int(count) for host, count in overrides.items()},
         request_bytes_max=config.integer("socket.request.max.bytes"),
@@ -42,6 +48,6 @@ class DynamicConnectionLimits:
         if update.image.configs is self._seen:
             return
         self._seen = update.image.configs
-        limits = connection_limits(self._configs.effective(update.image))
+        config = self._configs.effective(update.image)
         for server in self._servers:
-            server.limits = limits
+            server.take_limits(connection_limits(config, server.name))

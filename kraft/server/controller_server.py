@@ -82,11 +82,8 @@ class ControllerServer:
             raft=raft,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
-        limits = connection_limits(config)
-        self.socket_servers = {
-            endpoint.name: SocketServer(world, endpoint.name, limits, counts, self.dispatcher, loggers.get("network"))
-            for endpoint in config.controller_listeners
-        }
+        log, names = loggers.get("network"), [endpoint.name for endpoint in config.controller_listeners]
+        self.socket_servers = {name: SocketServer(world, name, connection_limits(config, name), counts, self.dispatcher, log) for name in names}
         channel.use_local(self.registry, self.services)
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:

@@ -208,7 +208,6 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     world, config, shared = parts.world, parts.config, parts.shared
     stop = trio.Event()
     node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, stop)
-    counts = ConnectionCounts()
     timeout = config.seconds("request.timeout.ms")
     channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout)
     with closing(channel):
@@ -216,7 +215,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
-                    node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, counts, parts.loggers)
+                    node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, ConnectionCounts(), parts.loggers)
                     node.controller.controller.on_recovery = lambda fields: node.events.append(EventKind.UNCLEAN_RECOVERY, **fields)
                     shared.loader.add_publisher(node.controller.publisher)
                     node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
@@ -225,7 +224,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 shared.loader.add_publisher(MetadataEvents(node.events, lambda: shared.raft.leader_and_epoch))
                 await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
                 if config.is_broker:
-                    features = shared.finalized_features
+                    features, counts = shared.finalized_features, ConnectionCounts()
                     node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
                     tell_truncations(node.events, config.node_id, node.broker.replication)
                     await _start_broker(node.broker, parts, first, broker_nursery)

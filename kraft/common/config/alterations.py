@@ -7,15 +7,15 @@ values in force. `altered` and `check_texts` are the controller's: they turn ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.client_metrics import check_subscription
-from kraft.common.config.definition import ConfigDef, Status, UpdateMode
+from kraft.common.config.definition import ConfigKey, Status, UpdateMode
 from kraft.common.config.group_config import check_group
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.resources import BROKER_KEYS, LOG_LEVELS, RESOURCE_TYPE_NAMES, ResourceType, keys_of
+from kraft.common.config.resources import LOG_LEVELS, RESOURCE_TYPE_NAMES, ResourceType, broker_key, keys_of
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
 from kraft.common.loss_reports import election_of_loss, is_report_key, parse_loss
@@ -76,19 +76,20 @@ def _check_broker_id(resource_name: str, node_id: int) -> None:
 
 
 def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig) -> None:
-    names = [alteration.name for alteration in alterations]
-    unknown = [name for name in names if name not in BROKER_KEYS]
+    rows = {alteration.name: broker_key(alteration.name) for alteration in alterations}
+    unknown = [name for name, row in rows.items() if row is None]
     if unknown:
         raise ApiError(INVALID_CONFIG, f"Unknown broker config name: {', '.join(unknown)}")
-    fixed = [name for name in names if BROKER_KEYS[name].update_mode == UpdateMode.READ_ONLY]
+    known = {name: row for name, row in rows.items() if row is not None}
+    fixed = [name for name, row in known.items() if row.update_mode == UpdateMode.READ_ONLY]
     if fixed:
         raise ApiError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
-    single = [name for name in names if BROKER_KEYS[name].update_mode == UpdateMode.PER_BROKER]
+    single = [name for name, row in known.items() if row.update_mode == UpdateMode.PER_BROKER]
     if single and not resource_name:
         raise ApiError(INVALID_REQUEST, f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]")
     for alteration in alterations:
         if alteration.operation == Operation.SET and alteration.value is not None:
-            complaint = BROKER_KEYS[alteration.name].validate(alteration.value)
+            complaint = known[alteration.name].validate(alteration.value)
             if complaint:
                 raise ApiError(INVALID_REQUEST, complaint)
             if alteration.name in _THREAD_KEYS:
@@ -156,11 +157,11 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
                 int(resource_name)
             except ValueError:
                 raise ApiError(INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from None
-        _check_each(BROKER_KEYS, texts, "broker")
+        _check_each(broker_key, texts, "broker")
     elif resource_type == ResourceType.CLIENT_METRICS:
         check_subscription(resource_name, texts)
     elif resource_type == ResourceType.GROUP:
-        _check_each(keys_of(ResourceType.GROUP), texts, "group")
+        _check_each(keys_of(ResourceType.GROUP).get, texts, "group")
         check_group(texts, broker)
     else:
         raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource_type}")
@@ -169,7 +170,7 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
 def check_topic_texts(texts: Mapping[str, str]) -> None:
     """Names, values, and pairs that contradict each other. Raises ApiError with INVALID_CONFIG."""
     keys = keys_of(ResourceType.TOPIC)
-    _check_each(keys, {name: text for name, text in texts.items() if not is_report_key(name)}, "topic")
+    _check_each(keys.get, {name: text for name, text in texts.items() if not is_report_key(name)}, "topic")
     low, high = (int(texts.get(name, keys[name].default_canonical_text or "0")) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
     if low > high:
         raise ApiError(INVALID_CONFIG, f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
@@ -184,9 +185,9 @@ def check_report(name: str, text: str, current: Mapping[str, str]) -> None:
         raise ApiError(INVALID_CONFIG, f"{name} is a report of the cluster: it can be deleted, not set.")
 
 
-def _check_each(keys: ConfigDef, texts: Mapping[str, str], noun: str) -> None:
+def _check_each(row_of: Callable[[str], ConfigKey | None], texts: Mapping[str, str], noun: str) -> None:
     for name, text in texts.items():
-        key = keys.get(name)
+        key = row_of(name)
         if key is None:
             raise ApiError(INVALID_CONFIG, f"Unknown {noun} config name: {name}")
         complaint = key.validate(text)

@@ -12,7 +12,17 @@ from typing import Final, NamedTuple
 
 from kraft.common.config.definition import ConfigKey, UpdateMode
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.resources import BROKER_KEYS, CLIENT_METRICS_KEYS, GROUP_KEYS, LOG_LEVELS, TOPIC_KEYS, TOPIC_SYNONYMS, broker_family
+from kraft.common.config.resources import (
+    BROKER_KEYS,
+    CLIENT_METRICS_KEYS,
+    GROUP_KEYS,
+    LOG_LEVELS,
+    TOPIC_KEYS,
+    TOPIC_SYNONYMS,
+    broker_family,
+    broker_key,
+    listener_base,
+)
 from kraft.common.config.topic_config import effective_topic_config
 from kraft.common.config.types import text_of
 
@@ -105,7 +115,12 @@ def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) ->
     def describe(key: ConfigKey) -> DescribedConfig:
         return _described(key, text_of(key.type, values[key.name]), _broker_synonyms(key.name, layers), read_only=key.update_mode == UpdateMode.READ_ONLY)
 
-    return _describe_each(shown, names, describe)
+    return _describe_each([*shown, *_listener_keys({**layers.static.static_texts(), **layers.cluster, **layers.broker})], names, describe)
+
+
+def _listener_keys(texts: Iterable[str]) -> list[ConfigKey]:
+    """Rows of the keys for single listeners among these names."""
+    return [key for name in sorted(texts) if listener_base(name) is not None and (key := broker_key(name)) is not None]
 
 
 def describe_cluster_default(cluster: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
@@ -115,7 +130,7 @@ def describe_cluster_default(cluster: Mapping[str, str], names: Sequence[str] | 
         synonym = ConfigSynonym(key.name, None if key.sensitive else cluster[key.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
         return _described(key, cluster[key.name], [synonym], read_only=key.update_mode == UpdateMode.READ_ONLY)
 
-    return _describe_each((key for key in BROKER_KEYS if key.name in cluster), names, describe)
+    return _describe_each([*(key for key in BROKER_KEYS if key.name in cluster), *_listener_keys(cluster)], names, describe)
 
 
 def describe_group(overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
@@ -172,15 +187,16 @@ def _described(key: ConfigKey, value: str | None, synonyms: Sequence[ConfigSynon
 
 def _broker_synonyms(name: str, layers: BrokerLayers) -> list[ConfigSynonym]:
     """All places that give the broker key `name` or one of its family a value, nearest place first."""
-    family = (name,) if name == "log.flush.scheduler.interval.ms" else broker_family(name)
+    base = listener_base(name)
+    family = (name, base) if base is not None else (name,) if name == "log.flush.scheduler.interval.ms" else broker_family(name)
     places: tuple[tuple[Mapping[str, str], int], ...] = (
         (layers.broker, ConfigSource.DYNAMIC_BROKER),
         (layers.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
         (layers.static.static_texts(), ConfigSource.STATIC_BROKER),
-        ({key: text for key in family if (text := BROKER_KEYS[key].default_canonical_text) is not None}, ConfigSource.DEFAULT),
+        ({key: text for key in family if key in BROKER_KEYS and (text := BROKER_KEYS[key].default_canonical_text) is not None}, ConfigSource.DEFAULT),
     )
     found = [
-        ConfigSynonym(member, None if BROKER_KEYS[member].sensitive else texts[member], source)
+        ConfigSynonym(member, None if BROKER_KEYS[base or member].sensitive else texts[member], source)
         for texts, source in places
         for member in family
         if member in texts

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from kraft.common.config.definition import UpdateMode
 from kraft.common.config.endpoints import WILDCARD_HOSTS, Address, Endpoint, Voter
 from kraft.common.config.layers import Setting
-from kraft.common.config.resources import BROKER_KEYS, broker_family
+from kraft.common.config.resources import BROKER_KEYS, broker_family, broker_key, listener_key
 from kraft.common.config.types import Value
 
 BROKER = "broker"
@@ -81,6 +81,11 @@ class NodeConfig:
         assert not isinstance(value, bool), name
         return value
 
+    def of_listener(self, listener: str, name: str, default: int) -> int:
+        """What is set for one listener alone (`listener.name.<listener>.<key>`)."""
+        key = listener_key(listener, name)
+        return self.integer(key) if key in self.values else default
+
     def optional_integer(self, name: str) -> int | None:
         return None if self.values[name] is None else self.integer(name)
 
@@ -121,9 +126,9 @@ class NodeConfig:
         values = dict(self.values)
         for layer in (cluster, broker):
             for name, text in layer.items():
-                key = BROKER_KEYS.get(name)
+                key = broker_key(name)
                 if key is not None and key.update_mode != UpdateMode.READ_ONLY and key.validate(text) is None:
-                    values.update({member: BROKER_KEYS[member].default for member in broker_family(name)})
+                    values.update({member: BROKER_KEYS[member].default for member in broker_family(name) if member in BROKER_KEYS})
                     values[name] = key.parse(text)
         return replace(self, values=values)
 

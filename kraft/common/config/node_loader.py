@@ -17,7 +17,7 @@ from kraft.common.config.endpoints import Address, Voter, parse_address, parse_v
 from kraft.common.config.layers import ConfigFile, Setting, gather
 from kraft.common.config.listeners import Listening, derive_listeners
 from kraft.common.config.node_config import BROKER, CONTROLLER, NodeConfig
-from kraft.common.config.resources import BROKER_KEYS
+from kraft.common.config.resources import BROKER_KEYS, LISTENER_KEYS
 from kraft.common.config.suggestions import explain_unknown, is_plugin_key
 from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError
@@ -125,6 +125,8 @@ class _Loader:
 
     def judge_status(self, row: ConfigKey, name: str, setting: Setting) -> None:
         """What is not served must not look as if it were."""
+        if row.status == Status.ENFORCED and name != row.name and row.name not in LISTENER_KEYS:
+            self.warnings.append(f"{setting.origin}: {name} has no effect: {row.name} holds for all listeners together")
         if row.status == Status.ENFORCED or row.is_default(setting.text):
             return
         if row.status == Status.REFUSED:

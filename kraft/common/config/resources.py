@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from kraft.common.config.definition import ConfigDef
+from kraft.common.config.definition import ConfigDef, ConfigKey
 from kraft.common.config.keys import (
     cleaner_keys,
     client_metrics_keys,
@@ -51,6 +51,31 @@ BROKER_KEYS: Final = ConfigDef(
 TOPIC_KEYS: Final = ConfigDef(topic_level_keys.KEYS)
 GROUP_KEYS: Final = ConfigDef(group_level_keys.KEYS)
 CLIENT_METRICS_KEYS: Final = ConfigDef(client_metrics_keys.KEYS)
+
+LISTENER_KEYS: Final = ("max.connections",)
+"""Broker keys that count for one listener alone as `listener.name.<listener>.<key>`; its name in lower case."""
+
+
+def listener_key(listener: str, name: str) -> str:
+    return f"listener.name.{listener.lower()}.{name}"
+
+
+def broker_key(name: str) -> ConfigKey | None:
+    """The row of a broker key; one for a single listener has that of its base, under its own name."""
+    row, base = BROKER_KEYS.get(name), listener_base(name)
+    if row is None and base is not None:
+        row = BROKER_KEYS[base]
+        row = ConfigKey(name, row.type, row.default_text, row.importance, row.update_mode, row.status, row.validator, row.documentation)
+    return row
+
+
+def listener_base(name: str) -> str | None:
+    """The key that `name` sets for a single listener."""
+    if not name.startswith("listener.name."):
+        return None
+    listener, _, base = name.removeprefix("listener.name.").partition(".")
+    return base if listener and base in LISTENER_KEYS else None
+
 
 LOG_LEVELS: Final = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
 """What a BROKER_LOGGER resource may set a logger to."""

@@ -147,3 +147,16 @@ def test_log_levels_are_checked(alteration: tuple[str, int, str | None], code: i
         check_logger_alterations([Alteration(*alteration)], ["root"])
     assert (refused.value.code, refused.value.message) == (code, text)
     check_logger_alterations([Alteration("root", SET, "DEBUG")], ["root"])
+
+
+def test_a_limit_of_connections_may_be_one_listeners(node: NodeConfig) -> None:
+    name = "listener.name.plaintext.max.connections"
+    for resource in ("1", ""):
+        check_request(BROKER, resource, [Alteration(name, SET, "5")], node)
+        check_texts(BROKER, resource, {name: "5"}, node)
+    with pytest.raises(ApiError, match=r"Invalid value -1 for configuration listener.name.plaintext.max.connections: Value must be at least 0"):
+        check_request(BROKER, "1", [Alteration(name, SET, "-1")], node)
+    with pytest.raises(ApiError, match=r"Unknown broker config name: listener.name.plaintext.num.partitions"):
+        check_request(BROKER, "1", [Alteration("listener.name.plaintext.num.partitions", SET, "5")], node)
+    with pytest.raises(ApiError, match=r"Unknown broker config name: listener.name.max.connections"):
+        check_texts(BROKER, "1", {"listener.name.max.connections": "5"}, node)

@@ -77,3 +77,19 @@ def test_documentation_comes_with_every_key() -> None:
 def test_loggers_show_their_level_and_nothing_else() -> None:
     [root] = describe_loggers({"root": "INFO", "kraft.raft": "DEBUG"}, ["root"])
     assert (root.name, root.value, root.source, root.synonyms) == ("root", "INFO", ConfigSource.DYNAMIC_BROKER_LOGGER, ())
+
+
+def test_a_key_for_one_listener_is_shown_as_kafka_shows_it() -> None:
+    name = "listener.name.plaintext.max.connections"
+    static = load_node_config(sets=[f"{name}=9"])
+    unlimited = ("max.connections", "2147483647", ConfigSource.DEFAULT)
+    for cluster, broker, value, synonyms in (
+        ({}, {name: "3"}, "3", [(name, "3", ConfigSource.DYNAMIC_BROKER), (name, "9", ConfigSource.STATIC_BROKER), unlimited]),
+        ({name: "4"}, {}, "4", [(name, "4", ConfigSource.DYNAMIC_DEFAULT_BROKER), (name, "9", ConfigSource.STATIC_BROKER), unlimited]),
+        ({}, {}, "9", [(name, "9", ConfigSource.STATIC_BROKER), unlimited]),
+    ):
+        (shown,) = describe_broker(BrokerLayers(static, cluster, broker), [name])
+        assert (shown.value, shown.read_only, [tuple(synonym) for synonym in shown.synonyms]) == (value, False, synonyms)
+    (shown,) = describe_cluster_default({name: "4"}, None)
+    assert (shown.name, shown.value, [tuple(synonym) for synonym in shown.synonyms]) == (name, "4", [(name, "4", ConfigSource.DYNAMIC_DEFAULT_BROKER)])
+    assert not [each for each in describe_broker(BrokerLayers(load_node_config(), {}, {})) if each.name == name]

@@ -216,3 +216,10 @@ def test_properties_are_read_as_java_reads_them() -> None:
 def test_a_value_given_twice_in_a_file_is_told() -> None:
     config = load(files=["num.partitions=1\nnum.partitions=2"])
     assert (config.integer("num.partitions"), config.warnings) == (2, ("1.properties:2: num.partitions replaces the value of 1.properties:1",))
+
+
+def test_what_no_single_listener_can_have_is_said() -> None:
+    config = load_node_config(sets=["listener.name.plaintext.max.connections=5", "listener.name.plaintext.socket.request.max.bytes=5000"])
+    (warning,) = config.warnings
+    assert "listener.name.plaintext.socket.request.max.bytes has no effect: socket.request.max.bytes holds for all listeners together" in warning
+    assert (config.of_listener("PLAINTEXT", "max.connections", 7), config.of_listener("OTHER", "max.connections", 7)) == (5, 7)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
+from typing import Final
 
 from kraft.common.config.node_loader import load_node_config
 from kraft.metadata.image.metadata_changes import MetadataChanges
@@ -13,7 +13,7 @@ from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.connection_limits import DynamicConnectionLimits
 
-BROKER = 4
+BROKER: Final = 4
 
 
 def update(image: MetadataImage, *records: ConfigRecord) -> MetadataUpdate:
@@ -25,8 +25,19 @@ def setting(node: str, name: str, value: str | None) -> ConfigRecord:
     return ConfigRecord(resource_type=BROKER, resource_name=node, name=name, value=value)
 
 
+class Server:
+    """A listener, as far as limits concern it."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.limits = ConnectionLimits()
+
+    def take_limits(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+
+
 def test_an_altered_limit_holds_for_the_next_connection() -> None:
-    server = SimpleNamespace(limits=ConnectionLimits())
+    server = Server("PLAINTEXT")
     config = load_node_config(sets=["log.dirs=/data", "max.connections=100", "max.connections.per.ip=7"])
     limits = DynamicConnectionLimits(ConfigView(config), [server])  # type: ignore[list-item]
     limits.publish(first := update(MetadataImage()))
@@ -38,3 +49,21 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
     assert server.limits.connections_max == 3
     limits.publish(update(third.image, setting("1", "max.connections", None), setting("", "max.connections", None)))
     assert server.limits.connections_max == 100
+
+
+def test_a_limit_may_be_one_listeners() -> None:
+    inner, outer = Server("INNER"), Server("OUTER")
+    listeners = "listeners=INNER://:1,OUTER://:2,CONTROLLER://:3"
+    protocols = "listener.security.protocol.map=INNER:PLAINTEXT,OUTER:PLAINTEXT,CONTROLLER:PLAINTEXT"
+    own = "listener.name.outer.max.connections"
+    config = load_node_config(sets=["log.dirs=/data", listeners, protocols, "inter.broker.listener.name=INNER", "max.connections=100", f"{own}=7"])
+    limits = DynamicConnectionLimits(ConfigView(config), [inner, outer])  # type: ignore[list-item]
+    limits.publish(first := update(MetadataImage()))
+    assert (inner.limits.is_protected, outer.limits.is_protected) == (True, False)
+    assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max, outer.limits.connections_max) == (2**31 - 1, 7, 100)
+    limits.publish(second := update(first.image, setting("", own, "5"), setting("1", "listener.name.inner.max.connections", "6")))
+    assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max) == (6, 5)
+    limits.publish(third := update(second.image, setting("1", own, "3"), setting("2", own, "2")))
+    assert outer.limits.listener_connections_max == 3
+    limits.publish(update(third.image, setting("1", own, None), setting("", own, None), setting("1", "listener.name.inner.max.connections", None)))
+    assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max) == (2**31 - 1, 7)
