@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from confluent_kafka import Consumer
 
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from tests.integration.three_nodes import NODES, ThreeNodes, Writer, until
-from tests.java.kafka import tool
+from tests.java.kafka import TOOLS, java, tool
 
 DISKS = ("one", "two")
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
@@ -114,6 +115,25 @@ def test_consumers_read_from_the_replica_in_their_rack(cluster: ThreeNodes) -> N
     finally:
         consumer.close()
     assert found == [b"%d" % number for number in range(len(found))]
+
+
+def test_kafkas_own_consumer_reads_from_the_replica_in_its_rack(cluster: ThreeNodes) -> None:
+    """The leader names the replica, the Java consumer goes there and gets every record, none from the leader (KIP-392)."""
+    topic = cluster.create("java-racks")
+    cluster.until_in_sync(topic)
+    leader = cluster.leader(topic)
+    near = next(node for node in NODES if node != leader)
+    with Writer(cluster, topic) as writer:
+        writer.more(50)
+    wanted = ("--topic", topic, "--from-beginning", "--max-messages", "50", "--timeout-ms", "60000", "--command-property", f"client.rack=rack-{near}")
+    command = [*java("-Xmx512M -XX:TieredStopAtLevel=1", "DEBUG"), TOOLS["console-consumer"], "--bootstrap-server", cluster.bootstrap, *wanted]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert [int(line) for line in done.stdout.splitlines() if line.isdigit()] == list(range(50)), done.stderr[-2000:]
+    said = done.stderr
+    assert f"Updating preferred read replica for partition {topic}-0 to {near}" in said
+    asked = [int(node) for node in re.findall(rf"Sending \S+ \w+FetchRequest\(toSend=\({topic}-0\).*? to broker \S+ \(id: (\d+)", said)]
+    assert (asked[0], {*asked[1:]}) == (leader, {near})
+    assert re.findall(rf"at offset (\d+) for partition {topic}-0 returned fetch data", said)[:2] == ["0", "0"], "the leader sends records with the name"
 
 
 def test_a_failed_directory_takes_only_its_own_replicas(cluster: ThreeNodes) -> None:
