@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -34,11 +35,12 @@ CAUSES = ("retention", "election")
 class LossRound:
     """Each cause once, for one source. Raises AssertionError or TimeoutError where nothing was lost: then it proves nothing."""
 
-    def __init__(self, cluster: ThreeNodes, directory: Path, number: int, source: str) -> None:
+    def __init__(self, cluster: ThreeNodes, directory: Path, number: int, source: str, options: Mapping[str, str] = MappingProxyType({})) -> None:
         self.cluster = cluster
         self.directory = directory / f"loss-{number}-{source}"
         self.chance = random.Random(number)
         self.number = number
+        self.options = dict(options)
         self.verdict = Verdict(source)
         self.acknowledged: list[Seen] = []
         self.topic = ""
@@ -114,7 +116,8 @@ class LossRound:
 
     def read(self, *, fail_on_data_loss: bool) -> tuple[str | None, str]:
         """The error, if any, and what Spark's processes wrote to stderr meanwhile."""
-        answer, warned = self.spark.ask("run", self.query(fail_on_data_loss), source=self.verdict.source, topic=self.topic, fail_on_data_loss=fail_on_data_loss)
+        asked = {"source": self.verdict.source, "topic": self.topic, "fail_on_data_loss": fail_on_data_loss, "options": self.options}
+        answer, warned = self.spark.ask("run", self.query(fail_on_data_loss), **asked)
         return answer["failed"], warned
 
     def rows(self) -> list[Seen]:

@@ -1,7 +1,8 @@
 """A Spark driver that runs queries one after another, each to the end of its topic: `python -m jepsen.spark.queries SPEC.json`.
 
-A request is a line of JSON on stdin, its answer one on stdout. `run` (`source`, `topic`, `query`, `fail_on_data_loss`) answers `failed`, the error's text or
-null; `rows` (`query`) what arrived so far, a Parquet directory a batch. What a query warns of stands on stderr, where Spark's workers and planners write.
+A request is a line of JSON on stdin, its answer one on stdout. `run` (`source`, `topic`, `query`, `fail_on_data_loss`, and further `options` of the read)
+answers `failed`, the error's text or null; `rows` (`query`) what arrived so far, a Parquet directory a batch. What a query warns of stands on stderr, where
+Spark's workers and planners write.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ def run(session: SparkSession, bootstrap: str, place: Path, request: dict[str, A
     """One query, from its checkpoint to the end."""
     reader = session.readStream.format(request["source"]).option("kafka.bootstrap.servers", bootstrap).option("subscribe", request["topic"])
     reader = reader.option("startingOffsets", "earliest").option("failOnDataLoss", str(request["fail_on_data_loss"]).lower())
+    reader = reader.options(**request["options"])
     frame: DataFrame = reader.load().selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
     home = place / request["query"]
     writer = frame.writeStream.foreachBatch(batch_files(home / "rows")).option("checkpointLocation", str(home / "checkpoint"))

@@ -31,10 +31,10 @@ def test_an_unclean_election_below_a_checkpoint_is_told_with_partition_and_offse
 
 @pytest.mark.soak
 @pytest.mark.timeout(800)
-@pytest.mark.parametrize("source", ["kraft", "kafka"])
-def test_a_loss_is_told_and_the_rest_arrives_once(tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize(("source", "options"), [("kraft", {}), ("kraft", {"fetcher": "librdkafka"}), ("kafka", {})])
+def test_a_loss_is_told_and_the_rest_arrives_once(tmp_path: Path, source: str, options: dict[str, str]) -> None:
     with three_nodes(tmp_path / "nodes", *SETTINGS) as cluster:
-        verdict = LossRound(cluster, tmp_path, 2, source).run()
+        verdict = LossRound(cluster, tmp_path, 2, source, options).run()
     assert verdict.ok, verdict
     assert verdict.checked > 0
 
