@@ -5,7 +5,7 @@ values, sources, synonyms and documentation. Brokers answer for themselves, topi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kraft.common.config.describe import (
     BrokerLayers,
@@ -33,13 +33,13 @@ from kraft.protocol.messages.describe_configs_response import (
 )
 
 if TYPE_CHECKING:
-    from kraft.handlers.services import BrokerServices
+    from kraft.handlers.services import NodeServices
 
 API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(BROKER,))
 CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(CONTROLLER,))
 
 
-async def describe_configs(request: DescribeConfigsRequest, context: RequestContext, node: Any) -> DescribeConfigsResponse:
+async def describe_configs(request: DescribeConfigsRequest, context: RequestContext, node: NodeServices) -> DescribeConfigsResponse:
     """Each resource answers for itself."""
     return DescribeConfigsResponse(results=[_describe(resource, request, node) for resource in request.resources])
 
@@ -48,7 +48,7 @@ API.serve(describe_configs)
 CONTROLLER_API.serve(describe_configs)
 
 
-def _describe(resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: BrokerServices) -> DescribeConfigsResult:
+def _describe(resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: NodeServices) -> DescribeConfigsResult:
     result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name, error_message="")
     try:
         names = resource.configuration_keys or None
@@ -59,7 +59,7 @@ def _describe(resource: DescribeConfigsResource, request: DescribeConfigsRequest
     return result
 
 
-def _configs(kind: int, name: str, names: list[str] | None, node: BrokerServices) -> list[DescribedConfig]:
+def _configs(kind: int, name: str, names: list[str] | None, node: NodeServices) -> list[DescribedConfig]:
     image = node.metadata.image
     layers = node.configs.layers(image)
     if kind == ResourceType.TOPIC:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -34,93 +35,39 @@ class ProducerIds(Protocol):
         """A producer id never handed out before. Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while no block can be had."""
 
 
-class BrokerServices:
+@dataclass(slots=True, kw_only=True, eq=False)
+class NodeServices:
+    """What handlers on any listener use."""
+
+    world: World
+    configs: ConfigView
+    cluster_id: str
+    finalized_features: Callable[[], dict[str, int]]
+    log: Logger
+    loggers: Loggers
+    registry: Registry
+    metadata: MetadataCache
+
+    @property
+    def config(self) -> NodeConfig:
+        """The node's configuration as it is now, dynamic values included."""
+        return self.configs.effective(self.metadata.image)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class BrokerServices(NodeServices):
     """What handlers on the broker's listeners use."""
 
-    __slots__ = (
-        "cluster_id",
-        "configs",
-        "controller",
-        "finalized_features",
-        "groups",
-        "log",
-        "loggers",
-        "metadata",
-        "producer_ids",
-        "registry",
-        "replicas",
-        "sessions",
-        "world",
-    )
-
-    def __init__(
-        self,
-        *,
-        world: World,
-        configs: ConfigView,
-        cluster_id: str,
-        finalized_features: Callable[[], dict[str, int]],
-        log: Logger,
-        loggers: Loggers,
-        registry: Registry,
-        metadata: MetadataCache,
-        replicas: ReplicaManager,
-        sessions: FetchSessionCache,
-        groups: GroupCoordinator,
-        controller: ControllerChannel,
-        producer_ids: ProducerIds,
-    ) -> None:
-        self.world = world
-        self.configs = configs
-        self.cluster_id = cluster_id
-        self.finalized_features = finalized_features
-        self.log = log
-        self.loggers = loggers
-        self.registry = registry
-        self.metadata = metadata
-        self.replicas = replicas
-        self.sessions = sessions
-        self.groups = groups
-        self.controller = controller
-        self.producer_ids = producer_ids
-
-    @property
-    def config(self) -> NodeConfig:
-        """The node's configuration as it is now, dynamic values included."""
-        return self.configs.effective(self.metadata.image)
+    replicas: ReplicaManager
+    sessions: FetchSessionCache
+    groups: GroupCoordinator
+    controller: ControllerChannel
+    producer_ids: ProducerIds
 
 
-class ControllerServices:
+@dataclass(slots=True, kw_only=True, eq=False)
+class ControllerServices(NodeServices):
     """What handlers on the controller's listener use."""
 
-    __slots__ = ("cluster_id", "configs", "controller", "finalized_features", "log", "loggers", "metadata", "raft", "registry", "world")
-
-    def __init__(
-        self,
-        *,
-        world: World,
-        configs: ConfigView,
-        cluster_id: str,
-        finalized_features: Callable[[], dict[str, int]],
-        log: Logger,
-        loggers: Loggers,
-        registry: Registry,
-        metadata: MetadataCache,
-        controller: QuorumController,
-        raft: RaftDriver,
-    ) -> None:
-        self.world = world
-        self.configs = configs
-        self.cluster_id = cluster_id
-        self.finalized_features = finalized_features
-        self.log = log
-        self.loggers = loggers
-        self.registry = registry
-        self.metadata = metadata
-        self.controller = controller
-        self.raft = raft
-
-    @property
-    def config(self) -> NodeConfig:
-        """The node's configuration as it is now, dynamic values included."""
-        return self.configs.effective(self.metadata.image)
+    controller: QuorumController
+    raft: RaftDriver
