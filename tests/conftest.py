@@ -7,6 +7,7 @@ rest, beginning with the Ith: all parts together are all tests, each once (kraft
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
@@ -15,6 +16,12 @@ SOAK = os.environ.get("KRAFT_SOAK") == "1"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--part", metavar="I/N", type=part_of, default=(1, 1), help="run only the Ith of N parts of the tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Whoever runs us in the background of a shell has SIGINT ignored, and with us every process that we start and interrupt."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def part_of(text: str) -> tuple[int, int]:
