@@ -58,7 +58,7 @@ class ClusterHealth(BaseModel):
     voters: list[VoterFacts] = Field(description="Empty while the active controller cannot be asked.")
     brokers: list[int]
     nodes_down: list[int] = Field(description="Registered brokers that are fenced.")
-    out_of_duty: list[int] = Field(description="Brokers in maintenance or being decommissioned.")
+    out_of_duty: list[int] = Field(description="Brokers in maintenance, kept fenced or being decommissioned.")
     reassignments_count: int
     topics_count: int
     partitions_count: int

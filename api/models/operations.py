@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from api.models.common import HOST, Body, BrokerId, Collection, PartitionId, Relationship, Resource, TopicName
 
 BrokerState = Literal["running", "fenced", "shutting_down"]
-DesiredState = Literal["active", "maintenance", "decommission"]
+DesiredState = Literal["active", "maintenance", "fenced", "decommission"]
 LISTED_MAX = 100
 REPORTS_MAX = 1_000
 PLACES_MAX = 10_000

@@ -13,11 +13,13 @@ from api.kafka.client import Kafka
 from api.models.common import Relationship, ResourceMetadata
 from api.models.operations import LISTED_MAX, BrokerRemovalData, BrokerStateData, BrokerStateList, DrainData, LogDirData, LogDirList, LogDirReplica
 from api.ports import AdminPort, BrokerFacts
-from kraft.common.broker_state import DECOMMISSION, MAINTENANCE
+from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol.error_codes import message_of
 from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResult
 
 router = APIRouter(tags=["Brokers"])
+
+_WISHES = {DECOMMISSION: "being decommissioned", FENCED: "kept fenced"}
 
 
 @router.get("/v1/brokers", summary="List brokers with their states")
@@ -34,16 +36,36 @@ async def get_broker_state(port: Port, broker_id: BrokerIdPath) -> BrokerStateDa
             responses=documented(403, 404, 409))  # fmt: skip
 async def begin_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     """Its replicas stay, in sync. What nobody else in sync can lead, it goes on leading."""
-    if (await _find(port, broker_id)).desired_state == DECOMMISSION:
-        raise ApiProblem(409, f"Broker {broker_id} is being decommissioned.", hint="End that first: DELETE /v1/brokers/{id}/decommission.")
+    desired = (await _find(port, broker_id)).desired_state
+    if desired in (DECOMMISSION, FENCED):
+        raise ApiProblem(409, f"Broker {broker_id} is {_WISHES[desired]}.", hint=f"End that first: DELETE /v1/brokers/{{id}}/{desired.removesuffix('d')}.")
     return await _want(port, broker_id, MAINTENANCE)
 
 
 @router.delete("/v1/brokers/{broker_id}/maintenance", summary="End maintenance", dependencies=[Writable], responses=documented(403, 404, 409))
 async def end_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     """Leaders come back with the next balance of preferred leaders, or at once by POST /v1/elections."""
+    desired = (await _find(port, broker_id)).desired_state
+    if desired in (DECOMMISSION, FENCED):
+        raise ApiProblem(409, f"Broker {broker_id} is {_WISHES[desired]}, not in maintenance.")
+    return await _want(port, broker_id, None)
+
+
+@router.put("/v1/brokers/{broker_id}/fence", summary="Fence a broker: it leads nothing and serves nobody", dependencies=[Writable],
+            responses=documented(403, 404, 409))  # fmt: skip
+async def fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """It leaves every in-sync set although its process lives; its replicas stay where they are. Partitions that nobody else in sync can lead have no leader
+    until it comes back: no policy elects a replica that may lack records meanwhile."""
     if (await _find(port, broker_id)).desired_state == DECOMMISSION:
-        raise ApiProblem(409, f"Broker {broker_id} is being decommissioned, not in maintenance.")
+        raise ApiProblem(409, f"Broker {broker_id} is being decommissioned.", hint="End that first: DELETE /v1/brokers/{id}/decommission.")
+    return await _want(port, broker_id, FENCED)
+
+
+@router.delete("/v1/brokers/{broker_id}/fence", summary="Let a fenced broker serve again", dependencies=[Writable], responses=documented(403, 404, 409))
+async def end_fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """It is unfenced with its next heartbeat, if its process lives."""
+    if (await _find(port, broker_id)).desired_state != FENCED:
+        raise ApiProblem(409, f"Broker {broker_id} is not kept fenced by an operator.")
     return await _want(port, broker_id, None)
 
 

@@ -13,4 +13,7 @@ MAINTENANCE: Final = "maintenance"
 DECOMMISSION: Final = "decommission"
 """As in maintenance; its replicas are moved to other brokers, and once it holds none and has stopped it is unregistered."""
 
-DESIRED_STATES: Final = (ACTIVE, MAINTENANCE, DECOMMISSION)
+FENCED: Final = "fenced"
+"""It is kept fenced although its process lives: it leads nothing, is in no in-sync set, and clients are not sent to it. Its replicas stay where they are."""
+
+DESIRED_STATES: Final = (ACTIVE, MAINTENANCE, FENCED, DECOMMISSION)

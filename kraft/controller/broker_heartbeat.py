@@ -4,14 +4,16 @@
     SHUTDOWN_NOW
        ^------------------------- wants to be fenced, or session over -------'------------------------------------------'
 
-A broker in controlled shutdown may only go when it leads nothing and every active broker's metadata has reached the offset at which its shutdown was decided:
-else somebody would still send to it, or fetch from it.
+One that an operator wants fenced (`kraft.common.broker_state`) is fenced with its next heartbeat, if it was not before, and stays so. A broker in controlled
+shutdown may only go when it leads nothing and every active broker's metadata has reached the offset at which its shutdown was decided: else somebody would
+still send to it, or fetch from it.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from kraft.common.broker_state import FENCED
 from kraft.controller.cluster_control import check_broker_epoch
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
@@ -63,13 +65,14 @@ def current_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, brok
 
 def next_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, current: str, registration_offset: int) -> str:
     broker_id = request.broker_id
+    want_fence = request.want_fence or view.image.configs.desired_state(broker_id) == FENCED
     if current == BrokerControlState.FENCED:
         if request.want_shut_down:
             return BrokerControlState.SHUTDOWN_NOW
         caught_up = request.current_metadata_offset >= registration_offset
-        return BrokerControlState.UNFENCED if not request.want_fence and caught_up else BrokerControlState.FENCED
+        return BrokerControlState.UNFENCED if not want_fence and caught_up else BrokerControlState.FENCED
     if current == BrokerControlState.UNFENCED:
-        if request.want_fence:
+        if want_fence:
             return BrokerControlState.SHUTDOWN_NOW if request.want_shut_down else BrokerControlState.FENCED
         if not request.want_shut_down:
             return BrokerControlState.UNFENCED

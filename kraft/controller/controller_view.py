@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from kraft.common.broker_state import ACTIVE
+from kraft.common.broker_state import ACTIVE, FENCED
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.loss_reports import keys_by_partition
 from kraft.common.recovery_strategy import RECOVERY_STRATEGY
@@ -44,14 +44,15 @@ class ControllerSettings:
 class ControllerView:
     """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
 
-    __slots__ = ("_avoided", "_min_isr", "_report_keys", "_strategies", "_unclean", "held_brokers", "image", "schema", "settings")
+    __slots__ = ("_avoided", "_early", "_held", "_min_isr", "_report_keys", "_strategies", "_unclean", "image", "schema", "settings")
 
     def __init__(self, image: MetadataImage, settings: ControllerSettings, schema: ConfigSchema, held_brokers: frozenset[int] = frozenset()) -> None:
-        """`held_brokers` were fenced before their session timed out: until it does, no partition of theirs is given to a replica that may lack records."""
+        """`held_brokers` were fenced before their session timed out: see the property of that name."""
         self.image = image
         self.settings = settings
         self.schema = schema
-        self.held_brokers = held_brokers
+        self._early = held_brokers
+        self._held: frozenset[int] | None = None
         self._avoided: frozenset[int] | None = None
         self._min_isr: dict[bytes, int] = {}
         self._strategies: dict[bytes, str] = {}
@@ -61,6 +62,15 @@ class ControllerView:
     def holding(self, held_brokers: frozenset[int]) -> ControllerView:
         """The same moment, with these brokers held."""
         return ControllerView(self.image, self.settings, self.schema, held_brokers)
+
+    @property
+    def held_brokers(self) -> frozenset[int]:
+        """Fenced brokers whose records count as there: their session lasts still, or an operator keeps them fenced. No partition of theirs is given by policy
+        to a replica that may lack records."""
+        if self._held is None:
+            configs = self.image.configs
+            self._held = self._early | {broker_id for broker_id in self.avoided if configs.desired_state(broker_id) == FENCED}
+        return self._held
 
     @property
     def elr_enabled(self) -> bool:

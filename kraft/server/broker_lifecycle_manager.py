@@ -25,6 +25,7 @@ from kraft.world.ports import World
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
+FENCED_PAUSES_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 REGISTRATION_RETRY_SECONDS = 0.1
 
 
@@ -58,6 +59,7 @@ class BrokerLifecycleManager:
         self.state = BrokerState.STARTING
         self.epoch = -1
         self.fenced = True
+        self._fenced_answers = 0
         self.offline_directories: list[bytes] = []
         self.registered = trio.Event()
         self.unfenced = trio.Event()
@@ -136,8 +138,11 @@ class BrokerLifecycleManager:
             return REGISTRATION_RETRY_SECONDS
         self._refused_with = ErrorCode.NONE
         self._take(response)
-        # Somebody waits for the next answer while we are fenced or leaving: ask again soon.
-        return min(interval, 0.01 if self.fenced else 0.05) if self.fenced or self._wants_shutdown else interval
+        if self.fenced:  # Somebody waits for the next answer, as a rule; but an operator may keep us fenced for hours. News of the metadata wakes us.
+            self._fenced_answers += 1
+            return min(interval, FENCED_PAUSES_SECONDS[min(self._fenced_answers, len(FENCED_PAUSES_SECONDS)) - 1])
+        self._fenced_answers = 0
+        return min(interval, 0.05) if self._wants_shutdown else interval
 
     def _take(self, response: BrokerHeartbeatResponse) -> None:
         if response.should_shut_down:

@@ -97,6 +97,19 @@ def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_ba
     until(lambda: leaders(cluster, 1, "t").count(2) == 2, "broker 2 does not lead again")
 
 
+def test_a_fenced_broker_leads_nothing_and_comes_back_when_it_may(cluster: Started) -> None:
+    assert httpx.put(f"{cluster.admins[1]}/v1/brokers/2/fence", timeout=30).json()["desired_state"] == "fenced"
+    until(lambda: cluster.get(3, "/v1/brokers/2")["state"] == "fenced", "broker 2 is not fenced")
+    assert cluster.get(1, "/v1/brokers/2")["leaders_count"] == 0
+    assert 2 not in leaders(cluster, 3, "t")
+    assert httpx.delete(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).status_code == 409
+    assert httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).status_code == 409
+    assert main(["brokers", "fence", "2", "--end", "--bootstrap-server", f"127.0.0.1:{cluster.kafka}"]) == 0
+    until(lambda: cluster.get(3, "/v1/brokers/2")["state"] == "running", "broker 2 does not come back")
+    until(lambda: cluster.codes(1) == [], "the cluster is not well")
+    assert httpx.delete(f"{cluster.admins[1]}/v1/brokers/2/fence", timeout=30).status_code == 409
+
+
 def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Started) -> None:
     assert httpx.post(f"{cluster.base(1)}/topics", json={"topic_name": "m", "replicas_assignments": {"0": [1]}}, timeout=30).status_code == 201
     file = {"version": 1, "partitions": [{"topic": "m", "partition": 0, "replicas": [3], "log_dirs": ["any"]}]}

@@ -33,7 +33,7 @@ NOUNS: Mapping[str, Noun] = {
     "topics": Noun(CLUSTER, "List, describe, create, alter and delete topics."),
     "groups": Noun(CLUSTER, "Consumer groups: members, offsets, lag, and resetting them."),
     "configs": Noun(CLUSTER, "Show and change configuration of topics, brokers, the cluster and groups."),
-    "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, decommission; log directories."),
+    "brokers": Noun(CLUSTER, "Brokers: describe, put in maintenance, fence, decommission; log directories."),
     "partitions": Noun(CLUSTER, "Partitions in trouble, and how far behind replicas are."),
     "reassignments": Noun(CLUSTER, "Move partitions between brokers: plan, start, follow, cancel."),
     "elections": Noun(CLUSTER, "Elect leaders, preferred or unclean."),

@@ -13,10 +13,10 @@ from kraft.client.admin import cluster as admin
 from kraft.client.admin import members, moves, topics
 from kraft.client.admin.cluster import BrokerState, LogDirectory
 from kraft.client.cluster import Cluster
-from kraft.common.broker_state import DECOMMISSION, MAINTENANCE
+from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol import api_keys
 
-app = typer.Typer(help="Brokers: describe, put in maintenance, decommission; log directories.", no_args_is_help=True)
+app = typer.Typer(help="Brokers: describe, put in maintenance, fence, decommission; log directories.", no_args_is_help=True)
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
 LOOK_AGAIN_SECONDS = 1.0
@@ -134,6 +134,27 @@ def maintenance(
     ask(bootstrap, timeout, question)
     sentence = "may lead again: `kraft elections preferred` gives it its leaders back at once" if end else "is in maintenance: its leaders move off"
     say({"node_id": node_id, "maintenance": not end}, f"broker {node_id} {sentence}", output)
+
+
+@app.command()
+def fence(
+    node_id: Id,
+    end: Annotated[bool, typer.Option("--end", help="It may serve again.")] = False,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Keep a broker from leading, from in-sync sets and from clients although it runs. What nobody else in sync can lead has no leader meanwhile."""
+    if not end:
+        confirm(f"Partitions that only broker {node_id} can lead will have no leader. Go on?", yes)
+
+    async def question(cluster: Cluster) -> None:
+        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
+        await members.want_state(cluster, node_id, None if end else FENCED)
+
+    ask(bootstrap, timeout, question)
+    say({"node_id": node_id, "fenced": not end}, f"broker {node_id} {'may serve again' if end else 'is being fenced'}", output)
 
 
 @app.command()

@@ -92,7 +92,7 @@ class _Loader:
                 del self.settings[name]
                 self.note_unknown(name, setting)
             elif name == DESIRED_STATE:
-                self.problems.append(f"{setting.origin}: {name} is set while the cluster runs (kraft brokers maintenance, kraft brokers decommission)")
+                self.problems.append(f"{setting.origin}: {name} is set while the cluster runs (kraft brokers maintenance, fence, decommission)")
 
     def note_unknown(self, name: str, setting: Setting) -> None:
         if is_plugin_key(name):

@@ -1,4 +1,4 @@
-"""Brokers that an operator takes out of duty: leaders moved off those in maintenance, replicas too off those that are decommissioned.
+"""Brokers that an operator takes out of duty: leaders moved off those in maintenance, replicas too off those that are decommissioned, and some fenced.
 
 There is no task record to lose: what is wanted is a key of the broker (`kraft.common.broker_state`), what is left to do follows from the image, and whoever is
 the active controller does the next step. Leaders stay away because elections prefer every other replica (`PartitionChangeBuilder.avoided`).
@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE
+from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED
 from kraft.common.reassignment_plan import PlanBroker, replica_counts, substitute
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of
 from kraft.controller.partition_reassignment import reassignment_to
-from kraft.controller.replication_control.leader_and_isr import broker_unregistered
+from kraft.controller.replication_control.leader_and_isr import broker_fenced, broker_unregistered
 from kraft.metadata.image.configs_image import ResourceType
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
@@ -53,7 +53,11 @@ def step(view: ControllerView) -> ControllerResult[bool]:
     touched: dict[TopicIdPartition, None] = {}
     if view.avoided:
         for broker_id, broker in view.image.cluster.brokers.items():
-            if view.image.configs.desired_state(broker_id) != DECOMMISSION:
+            desired = view.image.configs.desired_state(broker_id)
+            if desired == FENCED and not broker.fenced:
+                records += broker_fenced(view, broker_id)
+                return ControllerResult(records, True)  # What comes next has to see it.
+            if desired != DECOMMISSION:
                 continue
             held = _held(view.image, broker_id)
             if not held and broker.fenced:

@@ -1,14 +1,14 @@
-"""Brokers in maintenance and brokers that are decommissioned: leaders and replicas go, what nobody else can do stays, any controller takes the next step."""
+"""Brokers in maintenance, fenced, decommissioned: leaders and replicas go, what nobody else can do stays, any controller takes the next step."""
 
 from __future__ import annotations
 
 import pytest
 
-from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, MAINTENANCE
+from kraft.common.broker_state import DECOMMISSION, DESIRED_STATE, FENCED, MAINTENANCE
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import PartitionChangeBuilder, change_of
-from kraft.controller.replication_control import broker_duties
+from kraft.controller.replication_control import broker_duties, leader_and_isr
 from kraft.controller.replication_control.assignments import usable_brokers
 from kraft.controller.replication_control.elect_leaders import balance_leaders
 from kraft.controller.request_context import ControllerRequestContext
@@ -16,7 +16,7 @@ from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
 from kraft.world.simulated import Universe
-from tests.unit.controller.harness import running, simulate
+from tests.unit.controller.harness import Rig, running, simulate
 from tests.unit.controller.pure_cluster import PureCluster
 
 
@@ -224,9 +224,7 @@ def test_the_active_controller_does_not_look_twice_a_second(monkeypatch: pytest.
             for broker_id in (1, 2):
                 await rig.broker(broker_id)
             await rig.create("t", partitions=4, replicas=2)
-            config = AlterableConfig(name=DESIRED_STATE, config_operation=0, value=MAINTENANCE)
-            request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=4, resource_name="1", configs=[config])])
-            await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))
+            await wish(rig, 1, MAINTENANCE)
             for _ in range(60):
                 for broker_id in (1, 2):
                     await rig.beat(broker_id)
@@ -235,3 +233,53 @@ def test_the_active_controller_does_not_look_twice_a_second(monkeypatch: pytest.
 
     simulate(body)
     assert len(looks) <= 4
+
+
+def test_a_broker_that_an_operator_fences_leaves_in_sync_sets_and_nobody_is_elected_uncleanly_for_it() -> None:
+    cluster = PureCluster(1, 2, 3)
+    cluster.topic("t", [1, 3], [1, 2], [2, 1], unclean_leader_election_enable="true")
+    cluster.fence(2)
+    cluster.unfence(2)
+    assert cluster.partition("t", 2).isr == (1,)
+    want(cluster, 1, FENCED)
+    assert cluster.apply(broker_duties.step(cluster.view)), "what comes next has to see it"
+    assert cluster.image.cluster.brokers[1].fenced
+    assert not cluster.apply(broker_duties.step(cluster.view))
+    led = [(cluster.partition("t", index).leader, cluster.partition("t", index).isr) for index in range(3)]
+    assert led == [(3, (3,)), (-1, (1,)), (-1, (1,))], "2 may lack records"
+    cluster.replay(*leader_and_isr.leaderless_after_hold(cluster.view))
+    assert leaders(cluster, "t") == [3, -1, -1], "not later either"
+    want(cluster, 1, "active")
+    cluster.unfence(1)
+    assert leaders(cluster, "t") == [3, 1, 1]
+
+
+def test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active_controller() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=2)
+            await wish(rig, 1, FENCED)
+            assert (await rig.beat(1)).is_fenced
+            assert rig.partition("t").leader == 2
+            rig.log.lose(7, 2)
+            await rig.log.lead(3)
+            await universe.sleep(0.1)
+            await rig.beat(2)
+            assert (await rig.beat(1)).is_fenced
+            await rig.register(1, incarnation=2)
+            assert (await rig.beat(1)).is_fenced, "a restart is no way out"
+            await wish(rig, 1, "active")
+            assert not (await rig.beat(1)).is_fenced
+            await wish(rig, 2, FENCED)
+            await universe.sleep(1)
+            assert rig.image.cluster.brokers[2].fenced, "without waiting for its heartbeat"
+
+    simulate(body)
+
+
+async def wish(rig: Rig, broker_id: int, state: str) -> None:
+    config = AlterableConfig(name=DESIRED_STATE, config_operation=0, value=state)
+    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=4, resource_name=str(broker_id), configs=[config])])
+    await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))

@@ -15,8 +15,9 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
     key("kraft.admin.read.only", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
         "Lets the HTTP admin answer questions only; every change is refused."),
     key(DESIRED_STATE, STRING, ACTIVE, MEDIUM, PER_BROKER, ENFORCED, one_of(*DESIRED_STATES),
-        "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, kraft brokers decommission), not in a file. "
-        "In maintenance it keeps its replicas and leads only what no other broker can; being decommissioned, its replicas move to others too, "
+        "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, fence, decommission), not in a file. "
+        "In maintenance it keeps its replicas and leads only what no other broker can; fenced it leads nothing and serves no client; being decommissioned, "
+        "its replicas move to others too, "
         "and it is unregistered when it has none and has stopped."),
     key("kraft.append.thread.min.bytes", LONG, "131072", LOW, READ_ONLY, ENFORCED, at_least(1),
         "Batches of at least this size are written to their log by a thread; smaller ones at once, by the loop that serves all clients."),
