@@ -43,13 +43,13 @@ BANK = (
     Mutant("metadata-sync-skipped", "the metadata log is not synced before the quorum counts it", _run("topics", "power-all", 14)),
     Mutant("directory-sync-skipped", "a renamed file's directory is not synced", _run("queue", "power-all", 10), at_start=True),
     Mutant("data-sync-skipped", "flush.messages=1 writes and does not sync", _run("queue", "power-all", 12)),
-    Mutant("follower-acknowledges-unsynced", "a follower's fetch acknowledges what it has not synced", _run("queue", "power-all", 18)),
-    Mutant("leader-counts-unsynced", "a leader counts its own log before it is synced", _run("solo", "power-one", 14)),
+    Mutant("follower-acknowledges-unsynced", "a follower's fetch acknowledges what it has not synced", _run("queue", "slow-power-all", 24)),
+    Mutant("leader-counts-unsynced", "a leader counts its own log before it is synced", _run("solo", "slow-power-leader", 14)),
     Mutant("zombie-leader-acknowledges", "acks=all waits for nobody", _run("queue", "zombie", 26)),
     Mutant("isr-shrink-not-awaited", "a leader acts on an in-sync set that the controller has not granted", _run("queue", "zombie", 26)),
     Mutant("truncation-skipped", "a follower keeps what its leader does not have", _run("queue", "zombie", 26)),
     Mutant("failed-sync-retried", "a sync that failed is tried again, and believed", _run("solo", "broken-disk", 16)),
-    Mutant("producers-forgotten", "a restarted node does not know what producers sent last", _run("producers", "kills", 24)),
+    Mutant("producers-forgotten", "a restarted node does not know what producers sent last", _run("producers", "slow-kill-all", 20)),
     Mutant("commit-answered-before-replicated", "a group coordinator answers commits before they are replicated", _run("groups", "isolate-coordinator", 26)),
 )
 
