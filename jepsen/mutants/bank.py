@@ -50,7 +50,7 @@ BANK = (
     Mutant("truncation-skipped", "a follower keeps what its leader does not have", _run("queue", "zombie", 26)),
     Mutant("failed-sync-retried", "a sync that failed is tried again, and believed", _run("solo", "broken-disk", 16)),
     Mutant("producers-forgotten", "a restarted node does not know what producers sent last", _run("producers", "slow-kill-all", 20)),
-    Mutant("commit-answered-before-replicated", "a group coordinator answers commits before they are replicated", _run("groups", "isolate-coordinator", 26)),
+    Mutant("commit-answered-before-replicated", "a group coordinator answers commits before they are replicated", _run("groups", "zombie-coordinator", 33)),
 )
 
 

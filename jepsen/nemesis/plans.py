@@ -104,6 +104,7 @@ NAMED: dict[str, tuple[Step, ...]] = {
         for name in ("isolate-leader", "halves", "mute-leader", "bridge", "deaf-leader", "ring", "isolate-controller", "clients", "mute-controller", "loss")
     ),
     "zombie": tuple(Step(fault=name, hold=6.0, rest=1.5) for name in ("isolate-leader", "pause-leader", "mute-leader", "deaf-leader")),
+    "zombie-coordinator": (Step(fault="isolate-coordinator", hold=8.0, rest=3.0),),
     "broken-disk": (Step(fault="disk-broken", hold=3.0, rest=4.0),),
     "full-disk": (Step(fault="disk-full", hold=3.0, rest=3.0),),
     "membership": tuple(

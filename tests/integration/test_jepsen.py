@@ -51,16 +51,16 @@ def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lo
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", [101, 102, 103])
-def test_swarms_of_faults(tmp_path: Path, seed: int) -> None:
-    done = jepsen(tmp_path, "--plan", "swarm", "--seconds", "60", "--seed", str(seed))
+@pytest.mark.parametrize(("seed", "disk"), [(101, "ext4"), (102, "xfs"), (103, "ext4")])
+def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
+    done = jepsen(tmp_path, "--plan", "swarm", "--seconds", "60", "--seed", str(seed), "--disk", disk)
     verdict = last_line(done)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(verdict.group(3)) >= CHECKED_LEAST
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("workload", ["queue", "producers", "groups", "topics", "offsets", "unclean"])
+@pytest.mark.parametrize("workload", ["queue", "producers", "groups", "topics", "offsets", "unclean", "solo"])
 def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> None:
     require_capability("java17")
     require_capability("mvn")
