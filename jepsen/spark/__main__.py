@@ -15,7 +15,8 @@ from pathlib import Path
 from jepsen.spark.checks import Verdict
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
 from jepsen.spark.round import FAULTS, Round
-from tests.integration.three_nodes import three_nodes
+from kraft.testing.node_process import NodeFailed
+from tests.integration.three_nodes import ThreeNodes, three_nodes
 
 SOURCES = ("kraft", "kafka")
 OK, VIOLATION, INVALID = 0, 1, 2
@@ -41,8 +42,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> int:
-    told = Told()
     with three_nodes(place / "nodes", *SETTINGS) as cluster:
+        told = Told(cluster)
         for number in range(options.first, options.first + options.rounds):
             one = Round(cluster, place, number, sources, options.faults.split(","), options.master)
             told.of(f"round {number}", one.run, one.bites)
@@ -60,17 +61,21 @@ def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> 
 
 
 class Told:
-    """Runs rounds and says what came of each."""
+    """Runs rounds over the cluster and says what came of each."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: ThreeNodes) -> None:
+        self.cluster = cluster
         self.verdicts: list[Verdict] = []
         self.done = 0
         self.invalid = 0
 
     def of(self, name: str, run: Callable[[], list[Verdict]], bites: list[str]) -> None:
         try:
+            for node in self.cluster.nodes.values():
+                if node.process is None or node.process.poll() is not None:
+                    node.start()  # A round before ended while it was down.
             found = run()
-        except (AssertionError, TimeoutError) as problem:
+        except (AssertionError, TimeoutError, NodeFailed) as problem:
             self.invalid += 1
             print(f"{name}: invalid: {problem}", flush=True)
             return
