@@ -5,6 +5,7 @@ Without the scheduling knobs they would not.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -67,6 +68,38 @@ def test_a_trio_without_the_knobs_is_refused(knob: str, monkeypatch: pytest.Monk
         scheduling.check_knobs()
 
 
+@pytest.mark.parametrize("factory", scheduling.FACTORIES)
+def test_a_trio_whose_cancel_scopes_are_made_otherwise_is_refused(factory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(_run.CancelStatus.__init__.__globals__, factory)
+    with pytest.raises(RuntimeError, match=factory):
+        scheduling.check_knobs()
+
+
+def test_a_cancellation_reaches_tasks_and_inner_scopes_in_the_order_of_their_beginning() -> None:
+    reached: list[int] = []
+
+    async def wait(number: int, task_status: trio.TaskStatus[None]) -> None:
+        def abort(_: object) -> trio.lowlevel.Abort:
+            reached.append(number)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        with trio.CancelScope() if number % 2 else contextlib.nullcontext():
+            task_status.started()
+            await trio.lowlevel.wait_task_rescheduled(abort)
+
+    async def cancelled() -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(40):
+                await nursery.start(lambda task_status, number=number: wait(number, task_status))
+            nursery.cancel_scope.cancel()
+
+    with scheduling.seeded_scheduling("any"):
+        trio.run(cancelled)
+    assert [number for number in reached if number % 2 == 0] == list(range(0, 40, 2))
+    scoped = [number for number in reached if number % 2]
+    assert scoped in (list(range(1, 40, 2)), list(range(39, 0, -2)))
+
+
 def test_chance_has_trios_scheduler_back_after_a_simulation() -> None:
     before, allowed = _run._r.getstate(), _run._ALLOW_DETERMINISTIC_SCHEDULING
     with scheduling.seeded_scheduling("any"):
@@ -74,3 +107,4 @@ def test_chance_has_trios_scheduler_back_after_a_simulation() -> None:
         assert _run._r.getstate() != before
     assert _run._ALLOW_DETERMINISTIC_SCHEDULING is allowed
     assert _run._r.getstate() == before
+    assert all(_run.CancelStatus.__init__.__globals__[factory] is set for factory in scheduling.FACTORIES)
