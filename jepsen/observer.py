@@ -58,11 +58,8 @@ class Observer:
         return self.latest
 
     def _ask_quorum(self, node: int, sample: Sample) -> None:
-        try:
-            found = self._cluster.ask(node, QUORUM, ASK_SECONDS_MAX).topics[0].partitions[0]
-        except FAILURES:
-            return
-        if found.error_code == 0 and found.leader_epoch >= sample.controller_epoch and found.leader_id >= 0:
+        found = self._described(node)
+        if found is not None and found.leader_epoch >= sample.controller_epoch:
             sample.controller, sample.controller_epoch = found.leader_id, found.leader_epoch
 
     def _ask_partitions(self, node: int, sample: Sample) -> None:
@@ -82,13 +79,19 @@ class Observer:
         """DescribeQuorum's partition, from any node that answers, or None."""
         for number, node in self._cluster.nodes.items():
             if node.alive and not node.paused:
-                try:
-                    found = self._cluster.ask(number, QUORUM, ASK_SECONDS_MAX).topics[0].partitions[0]
-                except FAILURES:
-                    continue
-                if found.error_code == 0 and found.leader_id >= 0:
+                found = self._described(number)
+                if found is not None:
                     return found
         return None
+
+    def _described(self, node: int) -> Any:
+        """DescribeQuorum's partition as one node tells it, or None: it does not answer, refuses as a whole (then there is no partition), or knows no leader."""
+        try:
+            answer = self._cluster.ask(node, QUORUM, ASK_SECONDS_MAX)
+        except FAILURES:
+            return None
+        found = answer.topics[0].partitions[0] if answer.topics else None
+        return found if found is not None and found.error_code == 0 and found.leader_id >= 0 else None
 
     def is_voter(self, number: int) -> bool:
         """Whether the quorum says so."""

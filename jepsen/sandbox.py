@@ -27,6 +27,7 @@ WATCHDOG = "KRAFT_JEPSEN_WATCHDOG"
 ROOT = Path(__file__).resolve().parent.parent
 PR_SET_PDEATHSIG = 1
 PROCESSES_GONE_SECONDS_MAX = 30.0
+COMMAND_SECONDS_MAX = 180.0
 
 
 class Unsupported(Exception):
@@ -137,7 +138,7 @@ def fresh_namespaces() -> Iterator[None]:
 
 def run(*command: str, stdin: str | None = None) -> str:
     """Run a command of the system to its end; returns what it printed. Raises RuntimeError with its complaint."""
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS_MAX)
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} exited {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout

@@ -17,7 +17,10 @@ UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 
 class RdProducer(Client):
-    """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another `acks` make weaker ones."""
+    """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another `acks` make weaker ones.
+
+    It never gives up on a message: librdkafka then takes a new producer epoch and sends what was in flight behind it again, which no broker can tell from new.
+    """
 
     def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, **settings: Any) -> None:
         super().__init__(name, recorder, bootstrap, seed)
@@ -29,7 +32,7 @@ class RdProducer(Client):
 
     def open(self) -> None:
         self.producer = Producer({
-            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 120_000,
+            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0,
             "retry.backoff.ms": 50, "retry.backoff.max.ms": 300, "request.timeout.ms": 3000, **self.settings,
         })  # fmt: skip
         self.fatal = False
