@@ -133,7 +133,7 @@ class NodeMetrics:
         series: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in families}
         if self._node.broker is None:
             return []
-        sums: dict[tuple[str, tuple[str, ...]], float] = {}
+        sums: dict[tuple[str, tuple[str, ...]], float] = {(name, ()): 0 for name, family in families.items() if not family.labels}  # Alerts need the zero, too.
         for count, partition in enumerate(list(self._node.broker.replicas), 1):
             for name, labels, number, adds in partition_series(partition):
                 if adds:
