@@ -109,7 +109,7 @@ def throughput(systems: list[System], plan: Plan, figures: Figures, place: Path)
         for label, size, total in (("1k", 1024, plan.bytes_1k), ("100", 100, plan.bytes_100)):
             topic, count = f"t{label}-{number}", total // size
             until_acknowledged(system, topic, create=True)
-            recycle_pages(place, total * 3 // 2)
+            recycle_pages(place, total * 5 // 4)
             for kind, extra in (("produce", (count, size)), ("consume", (count,))):
                 before = cpu_seconds(system.pid)
                 seconds = load(kind, bootstrap(system), topic, *extra)["seconds"]

@@ -107,6 +107,7 @@ class SecondKafka(KafkaSystem):
     name = "kafka2"
 
 
+CLIENT_BYTES = 512 << 20
 SETTLED_S = 0.3
 """Before the deleted pages are given back, and less than the two seconds after which a host takes them."""
 
@@ -121,14 +122,14 @@ def check_alive(system: System) -> None:
 
 
 def recycle_pages(directory: Path, size: int) -> None:
-    """Write and delete `size` bytes where a system will write them now.
+    """Write and delete `size` bytes where a system will write them now, and as many more as its client takes.
 
     A page of memory that the kernel has had in use costs 0.7 us to fill with a record's bytes, a fresh one up to ten times as much, in a virtual machine above
     all, whose host takes free pages back within seconds (free page reporting). It is that host's price, not the system's, so nobody pays it.
     """
     path, chunk = directory / "recycle", bytes(8 << 20)
     with open(path, "wb", buffering=0) as file:
-        for _ in range(max(1, size // len(chunk))):
+        for _ in range((size + CLIENT_BYTES) // len(chunk)):
             file.write(chunk)
     path.unlink()
     time.sleep(SETTLED_S)

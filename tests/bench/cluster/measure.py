@@ -108,7 +108,7 @@ def throughput(trios: list[Trio], plan: Plan, figures: Figures, place: Path) -> 
             topic = f"t{partitions}-{number}"
             cluster.create(topic, partitions)
             until_in_sync(cluster, topic)
-            recycle_pages(place, plan.bytes_a_round * len(NODES) * 3 // 2)
+            recycle_pages(place, plan.bytes_a_round * len(NODES) * 5 // 4)
             before = cluster.cpu_seconds()
             seconds = load("produce", cluster.bootstrap, topic, count, RECORD, 0, partitions)["seconds"]
             if number > 0:
