@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -13,6 +12,7 @@ from api.kafka.client import Kafka
 from api.kafka.elections import PREFERRED, UNCLEAN, elect_leaders
 from api.models.operations import REPORTS_MAX, ElectionBody, Outcomes, ReplicaLoss, UncleanElectionData, UncleanElectionList
 from api.ports import UncleanElectionFacts
+from api.record_codec import format_timestamp
 from api.routers.reassignments import outcomes_response
 
 router = APIRouter(tags=["Elections"])
@@ -50,7 +50,7 @@ def shown(facts: UncleanElectionFacts) -> UncleanElectionData:
         topic_name=facts.topic,
         partition_id=report.partition,
         leader_epoch=report.leader_epoch,
-        time=_time(election.pop("time_ms")),
+        time=format_timestamp(election.pop("time_ms")),
         losses=[_loss(replica, facts) for replica in others],
         complete=all(replica in facts.gone for replica in report.outstanding),
         **election,
@@ -62,10 +62,6 @@ def _loss(replica: int, facts: UncleanElectionFacts) -> ReplicaLoss:
     if loss is None:
         return ReplicaLoss(replica=replica, state="gone" if replica in facts.gone else "awaited")
     if loss.start_offset == loss.end_offset:
-        return ReplicaLoss(replica=replica, state="nothing", leader_epoch=loss.leader_epoch, time=_time(loss.time_ms))
+        return ReplicaLoss(replica=replica, state="nothing", leader_epoch=loss.leader_epoch, time=format_timestamp(loss.time_ms))
     told = loss._asdict()
-    return ReplicaLoss(replica=replica, state="lost", time=_time(told.pop("time_ms")), **told)
-
-
-def _time(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return ReplicaLoss(replica=replica, state="lost", time=format_timestamp(told.pop("time_ms")), **told)

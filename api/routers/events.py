@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Query, Request, Response
@@ -16,6 +15,7 @@ from api.errors import ApiProblem, documented
 from api.models.common import INT64_MAX
 from api.models.operations import EventData, EventList
 from api.ports import AdminPort, EventFacts
+from api.record_codec import format_timestamp
 
 router = APIRouter(tags=["Events"])
 
@@ -87,5 +87,4 @@ async def _stream(port: AdminPort, start: int) -> AsyncIterator[str]:
 
 
 def event_data(event: EventFacts) -> EventData:
-    time = datetime.fromtimestamp(event.time_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    return EventData(id=event.id, time=time, kind=event.kind, fields=dict(event.fields))
+    return EventData(id=event.id, time=format_timestamp(event.time_ms), kind=event.kind, fields=dict(event.fields))
