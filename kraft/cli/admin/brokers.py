@@ -117,6 +117,12 @@ def _directory(directory: LogDirectory) -> dict[str, Any]:
     }
 
 
+async def _want(cluster: Cluster, node_id: int, state: str | None) -> None:
+    """Raises NotFound where there is no such broker."""
+    find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
+    await members.want_state(cluster, node_id, state)
+
+
 @app.command()
 def maintenance(
     node_id: Id,
@@ -126,12 +132,7 @@ def maintenance(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Move leaders off a broker and keep them off. Its replicas stay, in sync; what nobody else can lead, it goes on leading."""
-
-    async def question(cluster: Cluster) -> None:
-        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
-        await members.want_state(cluster, node_id, None if end else MAINTENANCE)
-
-    ask(bootstrap, timeout, question)
+    ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else MAINTENANCE))
     sentence = "may lead again: `kraft elections preferred` gives it its leaders back at once" if end else "is in maintenance: its leaders move off"
     say({"node_id": node_id, "maintenance": not end}, f"broker {node_id} {sentence}", output)
 
@@ -148,12 +149,7 @@ def fence(
     """Keep a broker from leading, from in-sync sets and from clients although it runs. What nobody else in sync can lead has no leader meanwhile."""
     if not end:
         confirm(f"Partitions that only broker {node_id} can lead will have no leader. Go on?", yes)
-
-    async def question(cluster: Cluster) -> None:
-        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
-        await members.want_state(cluster, node_id, None if end else FENCED)
-
-    ask(bootstrap, timeout, question)
+    ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else FENCED))
     say({"node_id": node_id, "fenced": not end}, f"broker {node_id} {'may serve again' if end else 'is being fenced'}", output)
 
 
@@ -172,8 +168,7 @@ def decommission(
         confirm(f"Move all replicas off broker {node_id}, and unregister it then?", yes)
 
     async def question(cluster: Cluster) -> dict[str, Any]:
-        find_broker((await admin.describe_cluster(cluster)).brokers, node_id)
-        await members.want_state(cluster, node_id, None if cancel else DECOMMISSION)
+        await _want(cluster, node_id, None if cancel else DECOMMISSION)
         clock = cluster.world.clock
         deadline = clock.now() + wait
         while True:
