@@ -72,6 +72,11 @@ class ControllerView:
             self._held = self._early | {broker_id for broker_id in self.avoided if configs.desired_state(broker_id) == FENCED}
         return self._held
 
+    def is_same_as(self, other: ControllerView) -> bool:
+        """Whether a decision would see the same of both. By identity, which costs nothing and errs on the side of looking once more."""
+        old, new = other.image, self.image
+        return old.topics is new.topics and old.cluster is new.cluster and old.configs is new.configs and other.held_brokers == self.held_brokers
+
     @property
     def elr_enabled(self) -> bool:
         return self.image.features.elr_enabled

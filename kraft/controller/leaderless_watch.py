@@ -18,7 +18,6 @@ from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
 from kraft.controller.unclean_recovery import Questions, Recovered, UncleanRecoveries
 from kraft.metadata.image.cluster_image import BrokerRegistration
-from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.world.ports import Clock
 
 LOOK_SECONDS: Final = 0.25
@@ -41,22 +40,18 @@ class LeaderlessWatch:
         self._watch = watch
         self._tell = tell
         self._recoveries = UncleanRecoveries(view().settings.unclean_recovery_timeout_ms / 1000, times.since)
-        self._seen: MetadataImage | None = None
-        self._seen_held: frozenset[int] = frozenset()
+        self._seen: ControllerView | None = None
 
     async def look(self) -> None:
         """One look, and a round of questions if there is something to find out. Raises ApiError when this node is not the active controller any more."""
-        view = self._view()
-        image, seen = view.image, self._seen
-        configured = seen is None or image.configs is not seen.configs
-        moved = configured or view.held_brokers != self._seen_held or seen is None or image.topics is not seen.topics or image.cluster is not seen.cluster
-        if image.topics.leaderless and (moved or len(self._recoveries)):
-            if configured and seen is not None:
+        view, seen = self._view(), self._seen
+        if view.image.topics.leaderless and (seen is None or not view.is_same_as(seen) or len(self._recoveries)):
+            if seen is not None and view.image.configs is not seen.image.configs:
                 await self._elect_what_may_be()
             questions = self._recoveries.questions(self._view(), self._clock.now())
             if len(self._recoveries):
                 await self._recover(questions)
-        self._seen, self._seen_held = image, view.held_brokers
+        self._seen = view
 
     async def _elect_what_may_be(self) -> None:
         """A configuration changed: elections that it allows do not wait for the next periodic scan."""

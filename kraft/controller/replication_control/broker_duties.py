@@ -78,19 +78,13 @@ class BrokerDuties:
 
     def is_due(self, view: ControllerView) -> bool:
         """Whether a broker is out of duty, and something has changed since nothing was left to do."""
-        return bool(view.avoided) and (self._idle is None or not _is_same(self._idle, view))
+        return bool(view.avoided) and (self._idle is None or not view.is_same_as(self._idle))
 
     def step(self, view: ControllerView) -> ControllerResult[bool]:
         """See `step`."""
         result = step(view)
         self._idle = None if result.records else view
         return result
-
-
-def _is_same(before: ControllerView, view: ControllerView) -> bool:
-    """By identity, which costs nothing and errs on the side of looking once more."""
-    old, new = before.image, view.image
-    return old.topics is new.topics and old.cluster is new.cluster and old.configs is new.configs and before.held_brokers == view.held_brokers
 
 
 def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, PartitionRegistration]:
