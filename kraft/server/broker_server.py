@@ -23,7 +23,6 @@ from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import BrokerServices
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
-from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
 from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
@@ -32,7 +31,7 @@ from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher, GroupLeadership
 from kraft.server.broker_replication import BrokerReplication
-from kraft.server.connection_limits import DynamicConnectionLimits, connection_limits
+from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.own_registration import shows_registration
 from kraft.server.partition_log import PartitionLog
@@ -130,7 +129,7 @@ class BrokerServer:
             producer_ids=self.producer_ids,
         )
         self.dispatcher = RequestDispatcher(registry, self.services, world.clock, loggers.get("requests"))
-        self.socket_servers = _socket_servers(world, config, counts, self.dispatcher, loggers)
+        self.socket_servers = socket_servers(world, config, config.broker_listeners, counts, self.dispatcher, loggers)
         self.log_tasks = LogTasks(
             world, logs, self.replicas.flusher, lambda: self.configs.effective(self.metadata.image), self.replicas.directory_failed, loggers.get("logs")
         )
@@ -209,12 +208,6 @@ class BrokerServer:
         self.replication.fetchers.settle()
         if self.lifecycle.fenced or any(broker.in_controlled_shutdown and not broker.fenced for broker in self.metadata.image.cluster.brokers.values()):
             self.lifecycle.poke()
-
-
-def _socket_servers(world: World, config: NodeConfig, counts: ConnectionCounts, dispatcher: RequestDispatcher, loggers: Loggers) -> dict[str, SocketServer]:
-    """One for each listener of the broker, by its name."""
-    log, names = loggers.get("network"), [endpoint.name for endpoint in config.broker_listeners]
-    return {name: SocketServer(world, name, connection_limits(config, name), counts, dispatcher, log) for name in names}
 
 
 def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:

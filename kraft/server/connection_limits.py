@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
+from kraft.common.logging import Loggers
+from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.metadata.image.configs_image import ConfigsImage
 from kraft.metadata.publisher import MetadataUpdate
-from kraft.network.limits import ConnectionLimits
+from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.socket_server import SocketServer
 from kraft.replication.topic_configs import ConfigView
+from kraft.world.ports import World
 
 NO_LIMIT: Final = 2**31 - 1
 
@@ -34,6 +38,14 @@ def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
         queued_request_bytes_max=queued if queued > 0 else 256 << 20,
         idle_seconds_max=idle_ms / 1000 if idle_ms >= 0 else 1e9,
     )
+
+
+def socket_servers(
+    world: World, config: NodeConfig, listeners: Sequence[Endpoint], counts: ConnectionCounts, dispatcher: RequestDispatcher, loggers: Loggers
+) -> dict[str, SocketServer]:
+    """One for each listener, by its name."""
+    log, names = loggers.get("network"), [listener.name for listener in listeners]
+    return {name: SocketServer(world, name, connection_limits(config, name), counts, dispatcher, log) for name in names}
 
 
 class DynamicConnectionLimits:

@@ -22,11 +22,10 @@ from kraft.handlers.metadata_cache import MetadataCache
 from kraft.handlers.services import ControllerServices
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
-from kraft.network.socket_server import SocketServer
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
-from kraft.server.connection_limits import connection_limits
+from kraft.server.connection_limits import socket_servers
 from kraft.server.controller_metadata_publisher import ControllerMetadataPublisher
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
@@ -82,8 +81,7 @@ class ControllerServer:
             raft=raft,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
-        log, names = loggers.get("network"), [endpoint.name for endpoint in config.controller_listeners]
-        self.socket_servers = {name: SocketServer(world, name, connection_limits(config, name), counts, self.dispatcher, log) for name in names}
+        self.socket_servers = socket_servers(world, config, config.controller_listeners, counts, self.dispatcher, loggers)
         channel.use_local(self.registry, self.services)
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:
