@@ -7,7 +7,7 @@ is, and goes on from where it agrees with the original, by leader epochs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import StorageError
@@ -28,7 +28,6 @@ from kraft.storage.storage_failure import refuse_if_passing
 from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
-    from kraft.storage.log_config import LogConfig
     from kraft.world.ports import FileSystem
 
 UNIQUE_DIGITS = 32
@@ -54,9 +53,6 @@ class FutureLogs:
     _new_uuid: Callable[[], bytes]
     directory_failed: Callable[[str, str], list[TopicPartition]]
     truncate_to: Callable[..., bool]
-    _config_of: Callable[[str], LogConfig]
-    _producer_expiration_ms: int
-    _on_event: Callable[[str, str], None]
 
     def __init__(self) -> None:
         self.interrupted_moves: dict[TopicPartition, str] = {}
@@ -175,35 +171,9 @@ class FutureLogs:
         self.interrupted_moves[topic_partition] = directory.path
         self._interrupted[directory.path, topic_partition] = directory.file(name)
 
-    def _load_futures(
-        self,
-        directory: LogDirectory,
-        recovery_points: Mapping[TopicPartition, int],
-        log_starts: Mapping[TopicPartition, int],
-        now_ms: int,
-        sync_directory: Callable[[str], None] | None,
-    ) -> Iterator[UnifiedLog]:
-        """What `finish_moves` found in this directory to go on with. Raises OSError, StorageError."""
-        for (path, topic_partition), name in self._interrupted.items():
-            if path != directory.path:
-                continue
-            future = UnifiedLog.open(
-                self.files,
-                name,
-                topic_partition,
-                self._config_of(topic_partition.topic),
-                now_ms=now_ms,
-                cache=self.cache,
-                recovery_point=recovery_points.get(topic_partition, 0),
-                log_start_offset=log_starts.get(topic_partition, 0),
-                clean_shutdown=directory.was_clean,
-                producer_expiration_ms=self._producer_expiration_ms,
-                sync_directory=sync_directory,
-            )
-            for event in future.load_report.events if future.load_report is not None else ():
-                self._on_event(future.directory, event)
-            directory.futures[topic_partition] = future
-            yield future
+    def interrupted_in(self, directory: LogDirectory) -> list[tuple[TopicPartition, str]]:
+        """Copies that `finish_moves` found in this directory to go on with, and where they are."""
+        return [(topic_partition, name) for (path, topic_partition), name in self._interrupted.items() if path == directory.path]
 
     def forget_interrupted(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
         """The replica is not this broker's any more: what was copied of it goes."""

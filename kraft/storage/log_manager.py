@@ -28,6 +28,7 @@ from kraft.storage.log_files import (
     marked_directory_name,
     parse_directory_name,
 )
+from kraft.storage.log_opener import LogOpener
 from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.storage_failure import upkeep_failure
@@ -126,6 +127,9 @@ class LogManager(FutureLogs):
         recovery_points = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT, on_corrupt)
         log_starts = directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT, on_corrupt)
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_CHECKPOINT, on_corrupt)
+        opener = LogOpener(
+            self.cache, directory, self._config_of, self._producer_expiration_ms, self._on_event, recovery_points, log_starts, now_ms, sync_directory
+        )
         for name in self.files.list_directory(directory.path):
             if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX):
                 self.deletions.add([directory.file(name)], now_ms)
@@ -135,23 +139,13 @@ class LogManager(FutureLogs):
                 continue
             if topic_partition in self._logs:
                 raise ConfigurationError([f"{directory.file(name)}: {topic_partition} is also in {self._logs[topic_partition].directory}"])
-            log = UnifiedLog.open(
-                self.files,
-                directory.file(name),
-                topic_partition,
-                self._config_of(topic_partition.topic),
-                now_ms=now_ms,
-                cache=self.cache,
-                recovery_point=recovery_points.get(topic_partition, 0),
-                log_start_offset=log_starts.get(topic_partition, 0),
-                clean_shutdown=directory.was_clean, producer_expiration_ms=self._producer_expiration_ms, sync_directory=sync_directory,
-            )  # fmt: skip
+            log = opener.open(directory.file(name), topic_partition)
             log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
-            for event in log.load_report.events if log.load_report is not None else ():
-                self._on_event(log.directory, event)
             self._adopt(directory, log)
             yield log
-        yield from self._load_futures(directory, recovery_points, log_starts, now_ms, sync_directory)
+        for topic_partition, path in self.interrupted_in(directory):
+            future = directory.futures[topic_partition] = opener.open(path, topic_partition)
+            yield future
 
     @property
     def clean_shutdown_epoch(self) -> int:
