@@ -77,15 +77,14 @@ class LossTeller:
         """Those that have to be told again."""
         image = self._image()
         later = [cut for cut in cuts if _is_ahead(image, cut)]
+        keys = {topic: keys_by_partition(image.configs.topic(topic).items()) for topic in dict.fromkeys(cut.topic for cut in cuts)}
         found: dict[str, dict[str, Loss]] = {}
-        for topic in dict.fromkeys(cut.topic for cut in cuts):
-            keys = keys_by_partition(image.configs.topic(topic).items())
-            for cut in cuts:
-                report = self._report(keys, cut) if cut.topic == topic and cut not in later else None
-                if report is not None:
-                    known = found.setdefault(topic, {})
-                    key = loss_key(cut.partition, report.leader_epoch, self._replica_id)
-                    known[key] = cut.loss.joined(known.get(key) or report.losses.get(self._replica_id))
+        for cut in cuts:
+            report = None if cut in later else self._report(keys[cut.topic], cut)
+            if report is not None:
+                known = found.setdefault(cut.topic, {})
+                key = loss_key(cut.partition, report.leader_epoch, self._replica_id)
+                known[key] = cut.loss.joined(known.get(key) or report.losses.get(self._replica_id))
         if not found:
             return later
         try:
