@@ -33,7 +33,7 @@ class BrokerHeartbeatManager:
 
     def contact(self, broker_id: int, broker_epoch: int) -> None:
         """A heartbeat came in, whatever will be made of it."""
-        self._contacts[BrokerIdAndEpoch(broker_id, broker_epoch)] = self._now()
+        self.presume(broker_id, broker_epoch)
         self._speaking[broker_id] = broker_epoch
 
     def presume(self, broker_id: int, broker_epoch: int) -> None:
