@@ -4,7 +4,6 @@ as new under its number. Each is what docs/operations says an administrator does
 
 from __future__ import annotations
 
-import base64
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +20,8 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
+from kraft.storage.meta_properties import read_meta_properties
+from kraft.world.real.files import RealFileSystem
 
 NEW = 6
 STEP_SECONDS_MAX = 25.0
@@ -65,11 +66,10 @@ def move(context: Context, wanted: dict[tuple[str, int], list[int]]) -> None:
 
 def directory_of(node: Node) -> bytes:
     """The identity that formatting gave to its disk."""
-    for line in (node.data / "meta.properties").read_text().splitlines():
-        key, _, value = line.partition("=")
-        if key == "directory.id":
-            return base64.urlsafe_b64decode(value + "==")
-    raise NodeFailed(f"node {node.number} has no directory.id")
+    properties = read_meta_properties(RealFileSystem(), str(node.data))
+    if properties is None or properties.directory_id is None:
+        raise NodeFailed(f"node {node.number} has no directory.id")
+    return properties.directory_id
 
 
 def registered(context: Context, number: int) -> bool:
