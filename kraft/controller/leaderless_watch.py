@@ -13,7 +13,6 @@ import trio
 from kraft.controller.broker_watch import BrokerWatch, Write
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.open_times import OpenTimes
 from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
 from kraft.controller.unclean_recovery import Questions, Recovered, UncleanRecoveries
@@ -27,10 +26,17 @@ Tell = Callable[[Recovered], None]
 
 
 class LeaderlessWatch:
-    """One for each time that a node is the active controller."""
+    """One for each epoch in which a node is the active controller."""
 
     def __init__(
-        self, write: Write, view: Callable[[], ControllerView], clock: Clock, questions: ReplicaQuestions, watch: BrokerWatch, tell: Tell, times: OpenTimes
+        self,
+        write: Write,
+        view: Callable[[], ControllerView],
+        clock: Clock,
+        questions: ReplicaQuestions,
+        watch: BrokerWatch,
+        tell: Tell,
+        recoveries: UncleanRecoveries,
     ) -> None:
         """`tell` hears of every leader that a recovery chose, once that is committed."""
         self._write = write
@@ -39,7 +45,7 @@ class LeaderlessWatch:
         self._questions = questions
         self._watch = watch
         self._tell = tell
-        self._recoveries = UncleanRecoveries(view().settings.unclean_recovery_timeout_ms / 1000, times.since)
+        self._recoveries = recoveries
         self._seen: ControllerView | None = None
 
     async def look(self) -> None:

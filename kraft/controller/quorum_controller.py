@@ -62,34 +62,34 @@ class QuorumController(ActiveController):
         def new_topic_id() -> bytes:
             return self._world.random.uuid("topic id")
 
-        return await self._write(lambda view: create_topics.create_topics(view, request, context, self._placer, new_topic_id))
+        return await self._writes.write(lambda view: create_topics.create_topics(view, request, context, self._placer, new_topic_id))
 
     async def delete_topics(self, request: DeleteTopicsRequest, context: ControllerRequestContext) -> DeleteTopicsResponse:
-        return await self._write(lambda view: delete_topics.delete_topics(view, request, context))
+        return await self._writes.write(lambda view: delete_topics.delete_topics(view, request, context))
 
     async def create_partitions(self, request: CreatePartitionsRequest, context: ControllerRequestContext) -> CreatePartitionsResponse:
-        return await self._write(lambda view: create_partitions.create_partitions(view, request, context, self._placer))
+        return await self._writes.write(lambda view: create_partitions.create_partitions(view, request, context, self._placer))
 
     async def alter_configs(self, request: AlterConfigsRequest, context: ControllerRequestContext) -> AlterConfigsResponse:
-        return await self._write(lambda view: configuration_control.alter_configs(view, request, context))
+        return await self._writes.write(lambda view: configuration_control.alter_configs(view, request, context))
 
     async def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, context: ControllerRequestContext) -> IncrementalAlterConfigsResponse:
-        return await self._write(lambda view: configuration_control.incremental_alter_configs(view, request, context))
+        return await self._writes.write(lambda view: configuration_control.incremental_alter_configs(view, request, context))
 
     async def update_features(self, request: UpdateFeaturesRequest, context: ControllerRequestContext) -> UpdateFeaturesResponse:
-        return await self._write(lambda view: feature_control.update_features(view, request, context.api_version, self._quorum))
+        return await self._writes.write(lambda view: feature_control.update_features(view, request, context.api_version, self._quorum))
 
     async def register_broker(self, request: BrokerRegistrationRequest, context: ControllerRequestContext) -> BrokerRegistrationResponse:
         """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can only be our own past, or has fallen silent
         while its successor stands in its place."""
         self._pending.require_active()
         known = self.image.cluster.brokers.get(request.broker_id)
-        if known is not None and known.incarnation_id != request.incarnation_id and self._heartbeats.session_is_valid(known.id, known.epoch):
+        if known is not None and known.incarnation_id != request.incarnation_id and self._term.heartbeats.session_is_valid(known.id, known.epoch):
             own_past = known.id == self._settings.node_id
-            in_place = cluster_control.stands_in_place(known, request) and not self._heartbeats.is_speaking(known.id, known.epoch)
-            if own_past or in_place or await self._watch.is_proven_dead(known):
-                self._heartbeats.hold(known.id, known.epoch)
-        return await self._write(lambda view: self._register(view, request, context))
+            in_place = cluster_control.stands_in_place(known, request) and not self._term.heartbeats.is_speaking(known.id, known.epoch)
+            if own_past or in_place or await self._term.watch.is_proven_dead(known):
+                self._term.heartbeats.hold(known.id, known.epoch)
+        return await self._writes.write(lambda view: self._register(view, request, context))
 
     def _register(
         self, view: ControllerView, request: BrokerRegistrationRequest, context: ControllerRequestContext
@@ -101,51 +101,51 @@ class QuorumController(ActiveController):
             api_version=context.api_version,
             next_offset=self._pending.next_offset,
             kraft_version=self._quorum.kraft_version(),
-            session_is_valid=self._heartbeats.session_is_valid,
+            session_is_valid=self._term.heartbeats.session_is_valid,
         )
         if replaces:
-            self._heartbeats.replaced(request.broker_id)
+            self._term.heartbeats.replaced(request.broker_id)
         return result
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: ControllerRequestContext) -> BrokerHeartbeatResponse:
         """The session is refreshed at once, whatever the answer will have to wait for."""
         self._pending.require_active()
-        self._heartbeats.contact(request.broker_id, request.broker_epoch)
+        self._term.heartbeats.contact(request.broker_id, request.broker_epoch)
 
         def beat(view: ControllerView) -> ControllerResult[broker_heartbeat.HeartbeatReply]:
-            offset = self._registration_offsets.get(request.broker_id)
+            offset = self._writes.registrations.of(request.broker_id)
             if offset is None:
                 raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"Receive a heartbeat from broker {request.broker_id} before registration")
-            return broker_heartbeat.process_heartbeat(view, request, self._heartbeats, offset)
+            return broker_heartbeat.process_heartbeat(view, request, self._term.heartbeats, offset)
 
         def beaten(reply: broker_heartbeat.HeartbeatReply, offset: int) -> None:
             if reply.in_controlled_shutdown:
-                self._heartbeats.enter_controlled_shutdown(request.broker_id, offset)
+                self._term.heartbeats.enter_controlled_shutdown(request.broker_id, offset)
 
-        reply = await self._write(beat, beaten)
+        reply = await self._writes.write(beat, beaten)
         return reply.response
 
     async def unregister_broker(self, request: UnregisterBrokerRequest, context: ControllerRequestContext) -> UnregisterBrokerResponse:
-        response = await self._write(lambda view: cluster_control.unregister_broker(view, request.broker_id))
-        self._heartbeats.forget(request.broker_id)
+        response = await self._writes.write(lambda view: cluster_control.unregister_broker(view, request.broker_id))
+        self._term.heartbeats.forget(request.broker_id)
         return response
 
     async def register_controller(self, request: ControllerRegistrationRequest, context: ControllerRequestContext) -> ControllerRegistrationResponse:
-        return await self._write(lambda view: cluster_control.register_controller(view, request))
+        return await self._writes.write(lambda view: cluster_control.register_controller(view, request))
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: ControllerRequestContext) -> AllocateProducerIdsResponse:
-        return await self._write(lambda view: producer_ids_control.allocate_producer_ids(view, request))
+        return await self._writes.write(lambda view: producer_ids_control.allocate_producer_ids(view, request))
 
     async def alter_partition(self, request: AlterPartitionRequest, context: ControllerRequestContext) -> AlterPartitionResponse:
-        return await self._write(lambda view: alter_partition.alter_partition(view, request, context))
+        return await self._writes.write(lambda view: alter_partition.alter_partition(view, request, context))
 
     async def elect_leaders(self, request: ElectLeadersRequest, context: ControllerRequestContext) -> ElectLeadersResponse:
-        return await self._write(lambda view: elect_leaders.elect_leaders(view, request))
+        return await self._writes.write(lambda view: elect_leaders.elect_leaders(view, request))
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest, context: ControllerRequestContext
     ) -> AlterPartitionReassignmentsResponse:
-        return await self._write(lambda view: reassignments.alter_partition_reassignments(view, request))
+        return await self._writes.write(lambda view: reassignments.alter_partition_reassignments(view, request))
 
     async def list_partition_reassignments(
         self, request: ListPartitionReassignmentsRequest, context: ControllerRequestContext
@@ -155,4 +155,4 @@ class QuorumController(ActiveController):
         return reassignments.list_partition_reassignments(self._loader.image, request)
 
     async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, context: ControllerRequestContext) -> AssignReplicasToDirsResponse:
-        return await self._write(lambda view: assign_directories.assign_replicas_to_dirs(view, request))
+        return await self._writes.write(lambda view: assign_directories.assign_replicas_to_dirs(view, request))

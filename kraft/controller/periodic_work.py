@@ -1,0 +1,75 @@
+"""What an active controller does unasked, each thing at its own interval.
+
+Every node with the role runs these loops; they do nothing while another node is the active controller. A piece of work that fails because the role was lost, or
+because the metadata disk is full, is done in its next period.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.controller.controller_term import ControllerTerm
+from kraft.controller.controller_view import ControllerSettings
+from kraft.controller.controller_writes import ControllerWrites, Operation
+from kraft.controller.leaderless_watch import LOOK_SECONDS
+from kraft.controller.replication_control import broker_duties, elect_leaders
+from kraft.protocol.error_codes import ErrorCode
+from kraft.world.ports import Clock
+
+SESSION_CHECKS_PER_TIMEOUT: Final = 8
+PASSING: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR)
+"""What a piece of work may meet: another node is the active controller, or the metadata disk is full."""
+
+Work = Callable[[], Awaitable[object]]
+
+
+class PeriodicWork:
+    """One for a controller. `is_active` tells whether there is anything to do, `term` what the controller knows in its epoch."""
+
+    def __init__(
+        self, settings: ControllerSettings, writes: ControllerWrites, is_active: Callable[[], bool], term: Callable[[], ControllerTerm], clock: Clock
+    ) -> None:
+        self._settings = settings
+        self._writes = writes
+        self._is_active = is_active
+        self._term = term
+        self._clock = clock
+        self._duties = broker_duties.BrokerDuties()
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Begin the loops, which never end. They raise when a record cannot be replayed."""
+        settings = self._settings
+        schedule: tuple[tuple[float, Work], ...] = (
+            (settings.broker_session_timeout_ms / 1000 / SESSION_CHECKS_PER_TIMEOUT, lambda: self._term().watch.fence_silent_brokers()),
+            (settings.metadata_max_idle_interval_ms / 1000, lambda: self._writes.write_no_op(settings.metadata_max_idle_interval_ms / 1000)),
+            (settings.leader_imbalance_check_interval_ms / 1000, lambda: self._pass_until_done(elect_leaders.balance_leaders)),
+            (broker_duties.STEP_SECONDS, self._take_out_of_duty),
+            (LOOK_SECONDS, lambda: self._term().leaderless.look()),
+            (settings.unclean_leader_election_interval_ms / 1000, lambda: self._pass_until_done(elect_leaders.elect_unclean_leaders)),
+        )
+        for interval, work in schedule:
+            if interval > 0:
+                nursery.start_soon(self._repeat, interval, work)
+
+    async def _repeat(self, interval: float, work: Work) -> None:
+        while True:
+            await self._clock.sleep(interval)
+            if not self._is_active():
+                continue
+            try:
+                await work()
+            except ApiError as error:
+                if error.code not in PASSING:
+                    raise
+
+    async def _take_out_of_duty(self) -> None:
+        if self._duties.is_due(self._writes.view()):
+            await self._pass_until_done(self._duties.step)
+
+    async def _pass_until_done(self, operation: Operation[bool]) -> None:
+        while await self._writes.write(operation):
+            await trio.lowlevel.checkpoint()
