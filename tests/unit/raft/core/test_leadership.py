@@ -1,0 +1,124 @@
+"""A leader: what it writes first, what counts as committed, how fetches are answered, when it gives up."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.common.errors import NotLeader
+from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.core import events
+from kraft.raft.core import messages as m
+from kraft.raft.core.effects import Append
+from kraft.raft.core.payloads import LeaderChange
+from kraft.raft.core.roles import Resigned
+from kraft.raft.core.voter_set import ReplicaKey
+from tests.unit.raft.builders import key_of, node, voter_of, voters_of
+from tests.unit.raft.core.steps import ask, fetch, follower, leader, replies, sends, vote
+
+
+def test_a_new_leader_writes_leader_change_first() -> None:
+    replica = node(1, voters_of(1))
+    effects = replica.step(events.Tick(), 0)
+    (append,) = effects.log
+    assert isinstance(append, Append)
+    assert isinstance(append.batches[0].payload, LeaderChange)
+    assert append.batches[0].voters == voters_of(1), "voters of the bootstrap checkpoint go into the log with the first leader"
+    assert effects.high_watermark is None, "a sole voter counts its log only when it is synced"
+    effects = replica.step(events.LogFlushed(replica.log.end_offset, 0), 0)
+    assert effects.high_watermark == replica.log.end_offset
+
+
+def test_a_new_leader_tells_where_it_listens_now() -> None:
+    moved = voters_of(1).with_voter(voter_of(1, port=12345))
+    replica = node(1, moved)
+    effects = replica.step(events.Tick(), 0)
+    (append,) = effects.log
+    assert isinstance(append, Append)
+    assert append.batches[0].voters == voters_of(1)
+
+
+def test_a_leader_hands_out_records_before_its_own_sync_and_commits_only_after_it() -> None:
+    replica = leader()
+    fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)
+    offset, effects = replica.append(replica.epoch, 1, "payload", 2_100)
+    assert [type(stage).__name__ for stage in effects.stages()][:3] == ["Append", "Reply", "Flush"]
+    fetch(replica, 2, offset + 1, replica.epoch, now_ms=2_101)
+    assert replica.log.high_watermark <= offset
+    replica.step(events.LogFlushed(offset + 1, replica.log.generation), 2_102)
+    assert replica.log.high_watermark == offset + 1
+
+
+def test_the_high_watermark_needs_a_majority_and_this_epoch() -> None:
+    replica = leader(epochs=(1, 1, 1))
+    start = replica.role.epoch_start  # type: ignore[union-attr]
+    assert start == 3
+    fetch(replica, 2, 3, 1)
+    assert replica.log.high_watermark == 0, "records of older epochs do not commit by counting"
+    effects = fetch(replica, 2, replica.log.end_offset, replica.epoch)
+    assert effects.high_watermark == replica.log.end_offset
+
+
+def test_observers_never_count() -> None:
+    replica = leader()
+    fetch(replica, 9, replica.log.end_offset, replica.epoch)
+    assert replica.log.high_watermark == 0
+
+
+def test_a_voter_with_another_directory_does_not_count() -> None:
+    replica = leader()
+    ask(replica, m.FetchRequest(ReplicaKey(2, b"another director"), replica.epoch, replica.log.end_offset, replica.epoch), 2_001)
+    assert replica.log.high_watermark == 0
+
+
+def test_a_fetch_waits_for_records_and_is_answered_by_an_append() -> None:
+    replica = leader()
+    assert replies(fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)) == []
+    _, effects = replica.append(replica.epoch, 2, "payload", 2_100)
+    (answer,) = replies(effects)
+    assert isinstance(answer, m.FetchResponse)
+    assert answer.end_offset - answer.offset == 2
+
+
+def test_a_fetch_that_does_not_know_the_high_watermark_is_answered_at_once() -> None:
+    replica = leader()
+    fetch(replica, 2, replica.log.end_offset, replica.epoch)
+    assert replies(fetch(replica, 3, replica.log.end_offset, replica.epoch, wait_ms=500, hw=0)) != []
+    assert replies(fetch(replica, 3, replica.log.end_offset, replica.epoch, wait_ms=500, hw=replica.log.high_watermark)) == []
+
+
+def test_a_waiting_fetch_is_answered_when_its_time_is_up_or_leadership_is_lost() -> None:
+    replica = leader()
+    fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500)
+    assert len(replies(replica.step(events.Tick(), 2_600))) == 1
+    fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500, now_ms=2_600)
+    answers = replies(ask(replica, vote(9, 3), 2_601))
+    assert [answer.error for answer in answers if isinstance(answer, m.FetchResponse)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, ErrorCode.FENCED_LEADER_EPOCH), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+def test_a_fetch_of_another_epoch_is_refused(epoch: int, error: int) -> None:
+    replica = leader()
+    (answer,) = replies(ask(replica, m.FetchRequest(key_of(2), replica.epoch + epoch, 0, 0), 2_001))
+    assert answer.error == error  # type: ignore[union-attr]
+
+
+def test_a_diverging_log_is_told_where() -> None:
+    replica = leader(epochs=(1, 1, 3, 3))
+    (answer,) = replies(fetch(replica, 2, 4, 2))
+    assert answer.diverging == OffsetAndEpoch(2, 1)  # type: ignore[union-attr]
+
+
+def test_a_leader_without_a_majority_resigns() -> None:
+    replica = leader()
+    replica.step(events.Tick(), 4_999)
+    assert replica.is_leader
+    effects = replica.step(events.Tick(), 5_001)
+    assert isinstance(replica.role, Resigned)
+    assert {message.to for message in sends(effects, m.EndQuorumEpochRequest)} == {2, 3}
+
+
+def test_only_the_leader_of_the_epoch_appends() -> None:
+    with pytest.raises(NotLeader) as refused:
+        follower().append(5, 1, "payload", 1)
+    assert (refused.value.leader_id, refused.value.leader_epoch) == (2, 5)

@@ -1,0 +1,84 @@
+"""Changes of the voters and of kraft.version, one at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.core import events
+from kraft.raft.core import messages as m
+from kraft.raft.core.roles import Resigned
+from kraft.raft.core.voter_set import ReplicaKey
+from tests.unit.raft.builders import key_of, node, voter_of, voters_of
+from tests.unit.raft.core.steps import ask, committed_leader, fetch, leader, replies, sends
+
+
+def test_a_voter_is_added_when_it_has_caught_up_and_the_new_set_has_committed() -> None:
+    replica = committed_leader()
+    fetch(replica, 4, replica.log.end_offset, replica.epoch)
+    (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(4)), 2_010), m.ProbeVersionsRequest)
+    effects = replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_020)
+    assert replica.voters == voters_of(1, 2, 3, 4), "in effect when appended"
+    assert replies(effects) == []
+    end = replica.log.end_offset
+    replica.step(events.LogFlushed(end, 0), 2_030)
+    fetch(replica, 2, end, replica.epoch, now_ms=2_040)
+    effects = fetch(replica, 4, end, replica.epoch, now_ms=2_050)
+    assert [answer.error for answer in replies(effects) if isinstance(answer, m.VoterResponse)] == [ErrorCode.NONE]
+
+
+def test_a_voter_that_lags_is_not_added() -> None:
+    replica = committed_leader()
+    (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(4)), 2_010), m.ProbeVersionsRequest)
+    (answer,) = replies(replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_020))
+    assert answer.error == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("request_", "error"),
+    [
+        (m.AddVoterRequest(voter_of(2)), ErrorCode.DUPLICATE_VOTER),
+        (m.AddVoterRequest(voter_of(4)._replace(endpoints=())), ErrorCode.INVALID_REQUEST),
+        (m.AddVoterRequest(voter_of(4)._replace(key=ReplicaKey(4, bytes(16)))), ErrorCode.INVALID_REQUEST),
+        (m.AddVoterRequest(voter_of(4)._replace(key=ReplicaKey(-1, b"another director"))), ErrorCode.INVALID_REQUEST),
+        (m.RemoveVoterRequest(ReplicaKey(2, bytes(16))), ErrorCode.INVALID_REQUEST),
+        (m.RemoveVoterRequest(key_of(9)), ErrorCode.VOTER_NOT_FOUND),
+        (m.RemoveVoterRequest(ReplicaKey(2, b"another director")), ErrorCode.VOTER_NOT_FOUND),
+        (m.UpdateVoterRequest(99, voter_of(2)), ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+def test_changes_that_make_no_sense_are_refused(request_: m.Request, error: int) -> None:
+    answers = replies(ask(committed_leader(), request_, 2_010))
+    assert [answer.error for answer in answers] == [error]  # type: ignore[union-attr]
+
+
+def test_there_is_one_change_at_a_time_and_none_before_the_epoch_has_committed() -> None:
+    replica = leader()
+    assert replies(ask(replica, m.RemoveVoterRequest(key_of(3)), 2_001))[0].error == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[union-attr]
+    replica = committed_leader()
+    assert replies(ask(replica, m.RemoveVoterRequest(key_of(3)), 2_001)) == []
+    assert replies(ask(replica, m.RemoveVoterRequest(key_of(2)), 2_001))[0].error == ErrorCode.REQUEST_TIMED_OUT  # type: ignore[union-attr]
+
+
+def test_a_leader_that_removes_itself_does_not_count_itself_and_goes_when_it_is_committed() -> None:
+    replica = committed_leader()
+    ask(replica, m.RemoveVoterRequest(key_of(1)), 2_001)
+    end = replica.log.end_offset
+    replica.step(events.LogFlushed(end, 0), 2_002)
+    fetch(replica, 2, end, replica.epoch, now_ms=2_003)
+    assert replica.is_leader, "one of two is no majority"
+    effects = fetch(replica, 3, end, replica.epoch, now_ms=2_004)
+    assert isinstance(replica.role, Resigned)
+    assert ErrorCode.NONE in [answer.error for answer in replies(effects) if isinstance(answer, m.VoterResponse)]
+
+
+def test_voters_cannot_be_changed_under_kraft_version_0_until_it_is_raised() -> None:
+    replica = node(1, voters_of(1), kraft_version=0)
+    replica.step(events.Tick(), 0)
+    replica.step(events.LogFlushed(replica.log.end_offset, 0), 0)
+    assert replies(ask(replica, m.AddVoterRequest(voter_of(4))))[0].error == ErrorCode.UNSUPPORTED_VERSION  # type: ignore[union-attr]
+    assert replies(ask(replica, m.UpdateVersionRequest(2)))[0].error == ErrorCode.INVALID_UPDATE_VERSION  # type: ignore[union-attr]
+    ask(replica, m.UpdateVersionRequest(1))
+    assert replica.log.history.kraft_version == 1
+    effects = replica.step(events.LogFlushed(replica.log.end_offset, 0), 2)
+    assert [answer.error for answer in replies(effects)] == [ErrorCode.NONE]  # type: ignore[union-attr]

@@ -1,0 +1,40 @@
+"""Followers that are behind the log get a snapshot."""
+
+from __future__ import annotations
+
+from kraft.common.ids import OffsetAndEpoch
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.core import events
+from kraft.raft.core import messages as m
+from kraft.raft.core.messages import LeaderHint
+from tests.unit.raft.builders import key_of, node, voter_of, voters_of
+from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, replies, sends
+
+
+def test_a_follower_behind_the_log_is_sent_to_the_snapshot() -> None:
+    replica = committed_leader()
+    snapshot = OffsetAndEpoch(replica.log.end_offset, replica.epoch)
+    replica.step(events.SnapshotCreated(snapshot), 2_010)
+    (answer,) = replies(fetch(replica, 3, 0, 0, now_ms=2_020))
+    assert answer.snapshot == snapshot  # type: ignore[union-attr]
+    (piece,) = replies(ask(replica, m.FetchSnapshotRequest(key_of(3), replica.epoch, snapshot, 0), 2_030))
+    assert piece.error == ErrorCode.NONE  # type: ignore[union-attr]
+    (missing,) = replies(ask(replica, m.FetchSnapshotRequest(key_of(3), replica.epoch, OffsetAndEpoch(1, 1), 0), 2_030))
+    assert missing.error == ErrorCode.SNAPSHOT_NOT_FOUND  # type: ignore[union-attr]
+
+
+def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
+    replica = node(1, THREE)
+    (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
+    snapshot = OffsetAndEpoch(100, 4)
+    effects = replica.step(events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, 5), snapshot=snapshot)), 10)
+    for position, data in ((0, b"abc"), (3, b"de")):
+        (part,) = sends(effects, m.FetchSnapshotRequest)
+        response = m.FetchSnapshotResponse(LeaderHint(2, 5), 0, snapshot, position, 100, 5, data)
+        effects = replica.step(events.ResponseReceived(part.correlation, response), 20)
+    assert effects.log[0].last  # type: ignore[union-attr]
+    assert sends(effects, m.FetchRequest) == [], "nothing is acknowledged while the disk works"
+    effects = replica.step(events.SnapshotDownloaded(snapshot, voters_of(1, 2), 1), 30)
+    assert (replica.log.start_offset, replica.log.end_offset, replica.log.high_watermark, replica.voters) == (100, 100, 100, voters_of(1, 2))
+    (again,) = sends(effects, m.FetchRequest)
+    assert (again.request.offset, again.request.last_fetched_epoch) == (100, 4)  # type: ignore[union-attr]
