@@ -1,18 +1,19 @@
 """One connection to a node: versions negotiated, requests pipelined, answers matched by correlation id.
 
-There is no background task: whoever waits for an answer reads for all, and hands the reading on when its own answer has come.
+There is no background task: whoever waits for an answer reads for all, and hands the reading on when its own answer has come. A large answer is received
+into a buffer of its own, once; who is done with it may give that buffer back for the next one (`recycle`).
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
 
-from kraft.common.errors import KraftError
+from kraft.common.errors import KraftError, ProtocolError
+from kraft.network.connection_protocol import FrameAssembler
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import encode_request
@@ -23,6 +24,10 @@ from kraft.world.ports import Stream, World
 
 RECEIVE_BYTES = 64 * 1024
 RESPONSE_BYTES_MAX = 1 << 30
+AT_ONCE_BYTES = 16 << 20
+"""A larger answer's buffer grows as it comes."""
+SPARE_BYTES_MAX = 8 << 20
+CORRELATION_BYTES = 4
 
 
 class Disconnected(KraftError):
@@ -50,7 +55,8 @@ class ClientConnection:
         self._client_id = client_id
         self._correlation_id = 0
         self._waiters: dict[int, _Waiter] = {}
-        self._buffer = bytearray()
+        self._assembler = FrameAssembler(RESPONSE_BYTES_MAX, self._buffer_of, self._keep, lambda: AT_ONCE_BYTES, "what a client takes")
+        self._spare: bytearray | None = None
         self._scratch = memoryview(bytearray(RECEIVE_BYTES))
         self._reading = False
         self._sending = trio.Lock()
@@ -78,6 +84,10 @@ class ClientConnection:
 
     async def call(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> Any:
         """Send `request` and wait for its answer. Raises Disconnected, TimeoutError after `timeout` seconds, UnsupportedApi, ProtocolError."""
+        return (await self.exchange(request, version=version, timeout=timeout))[0]
+
+    async def exchange(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> tuple[Any, memoryview]:
+        """As `call`, with the frame that the answer was decoded from, which its records are views of."""
         key = request.API_KEY
         if version is None:
             version = self.version_of(key)
@@ -88,10 +98,28 @@ class ClientConnection:
                 await self._receive(waiter)
             finally:
                 self._waiters.pop(correlation_id, None)
-        if waiter.frame is None:
+        frame = waiter.frame
+        if frame is None:
             raise TimeoutError(f"{api_keys.name_of(key)} was not answered within {timeout:g} s")
-        position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(waiter.frame, 4)
-        return api_keys.response_class(key).decode(waiter.frame[position:], version)
+        position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
+        return api_keys.response_class(key).decode(frame[position:], version), frame
+
+    def recycle(self, frame: memoryview) -> None:
+        """Receive a later answer where this one is: nobody looks at it, or at a view of it, any more."""
+        if type(frame.obj) is bytearray:
+            self._keep(frame.obj)
+
+    def _keep(self, buffer: bytearray) -> None:
+        if len(buffer) <= SPARE_BYTES_MAX and (self._spare is None or len(self._spare) < len(buffer)):
+            self._spare = buffer
+
+    def _buffer_of(self, size: int) -> bytearray:
+        """The spare one, unless it is too small, or so large that a small answer would keep it from a large one."""
+        spare = self._spare
+        if spare is None or not size <= len(spare) <= 4 * size:
+            return bytearray(size)
+        self._spare = None
+        return spare
 
     async def send_only(self, request: Any, *, version: int | None = None) -> None:
         """Send a request that is not answered (Produce with acks=0)."""
@@ -166,39 +194,43 @@ class ClientConnection:
             self._hand_on(me)
 
     async def _read_some(self) -> None:
-        stream = self._stream
+        stream, assembler = self._stream, self._assembler
+        target = assembler.target()
+        buffer = self._scratch if target is None else target
         try:
-            count = stream.receive_nowait(self._scratch)
+            count = stream.receive_nowait(buffer)
             while count is None:
-                await stream.wait_readable()
-                count = stream.receive_nowait(self._scratch)
+                await stream.wait_readable(assembler.expected)
+                count = stream.receive_nowait(buffer)
         except OSError as problem:
             self._break(Disconnected(f"receiving failed: {problem}"))
             return
         if count == 0:
             self._break(Disconnected("the node closed the connection"))
-            return
-        self._buffer += self._scratch[:count]
-        self._frames()
+        elif target is None:
+            self._feed(self._scratch[:count])
+        elif (whole := assembler.received(count)) is not None:
+            self._answered(whole)
 
-    def _frames(self) -> None:
-        buffer = self._buffer
-        position = 0
-        while len(buffer) - position >= 4:
-            (size,) = struct.unpack_from(">i", buffer, position)
-            if not 4 <= size <= RESPONSE_BYTES_MAX:
-                self._break(Disconnected(f"the node sent a frame of {size} bytes"))
-                return
-            if len(buffer) - position - 4 < size:
-                break
-            frame = memoryview(bytes(buffer[position + 4 : position + 4 + size]))
-            position += 4 + size
-            (correlation_id,) = struct.unpack_from(">i", frame)
-            waiter = self._waiters.get(correlation_id)
-            if waiter is not None:
-                waiter.frame = frame
-                waiter.event.set()
-        del buffer[:position]
+    def _feed(self, chunk: memoryview) -> None:
+        try:
+            frames = self._assembler.feed(chunk)
+        except ProtocolError as problem:
+            self._break(Disconnected(f"what the node sent is no answer: {problem}"))
+            return
+        for frame in frames:
+            self._answered(frame if frame.obj is not self._scratch.obj else memoryview(bytes(frame)))
+
+    def _answered(self, frame: memoryview) -> None:
+        if len(frame) < CORRELATION_BYTES:
+            self._break(Disconnected(f"the node sent an answer of {len(frame)} bytes"))
+            return
+        waiter = self._waiters.get(int.from_bytes(frame[:CORRELATION_BYTES], "big", signed=True))
+        if waiter is None:
+            self.recycle(frame)  # Its caller has given up.
+        else:
+            waiter.frame = frame
+            waiter.event.set()
 
     def _break(self, why: Disconnected) -> None:
         if self._broken is None:

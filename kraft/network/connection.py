@@ -123,7 +123,7 @@ class Connection:
         clock = self._server.clock
         start = self.last_active = clock.now()
         self.parked = True
-        await self._stream.wait_readable()
+        await self._stream.wait_readable(self._assembler.expected)
         self.parked = False
         self._gap = clock.now() - start
 

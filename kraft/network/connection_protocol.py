@@ -20,7 +20,7 @@ GENEROUS_BYTES = 64 << 20
 class FrameAssembler:
     """Reassembles frames of one connection. Invariant: `_filled <= len(_body) <= _size` while a frame is open."""
 
-    __slots__ = ("_acquire", "_body", "_filled", "_head", "_release", "_size", "_size_max", "_step")
+    __slots__ = ("_acquire", "_body", "_filled", "_head", "_limit", "_release", "_size", "_size_max", "_step")
 
     def __init__(
         self,
@@ -28,12 +28,14 @@ class FrameAssembler:
         acquire: Callable[[int], bytearray],
         release: Callable[[bytearray], None],
         step: Callable[[], int] = lambda: GROWTH_STEP_BYTES,
+        limit: str = "socket.request.max.bytes",
     ) -> None:
-        """`step` tells how many bytes the buffer of a new frame may have beyond what has come."""
+        """`step` tells how many bytes the buffer of a new frame may have beyond what has come, `limit` what sets `size_max`, for a person."""
         self._size_max = size_max
         self._acquire = acquire
         self._release = release
         self._step = step
+        self._limit = limit
         self._head = b""
         self._body: bytearray | None = None
         self._size = 0
@@ -42,6 +44,11 @@ class FrameAssembler:
     @property
     def between_frames(self) -> bool:
         return self._body is None and not self._head
+
+    @property
+    def expected(self) -> int:
+        """Bytes that the open frame still lacks; 1 between frames."""
+        return 1 if self._body is None else self._size - self._filled
 
     def target(self) -> memoryview | None:
         """Where to receive the rest of an open frame directly; None between frames (receive into scratch, then `feed`)."""
@@ -103,7 +110,7 @@ class FrameAssembler:
 
     def _check(self, size: int) -> None:
         if not 0 < size <= self._size_max:
-            raise ProtocolError(f"frame size {size} is outside 1..{self._size_max} (socket.request.max.bytes); the peer may not speak the Kafka protocol")
+            raise ProtocolError(f"frame size {size} is outside 1..{self._size_max} ({self._limit}); the peer may not speak the Kafka protocol")
 
     def abandon(self) -> None:
         """Give an open frame's buffer back: the connection is over."""

@@ -151,16 +151,13 @@ class ReplicaFetcher:
         with trio.CancelScope() as scope:
             self._waiting = scope
             try:
-                response = await connection.call(request, version=version, timeout=self._settings.socket_timeout_seconds)
+                response, frame = await connection.exchange(request, version=version, timeout=self._settings.socket_timeout_seconds)
             finally:
                 self._waiting = None
         if scope.cancelled_caught:
             return False
         self._unreachable = False
-        if response.error_code:
-            self._session_broken()
-            return True
-        if not self._session.answered(response.session_id):
+        if response.error_code or not self._session.answered(response.session_id):
             self._session_broken()
         for topic in response.responses:
             for data in topic.partitions:
@@ -169,6 +166,7 @@ class ReplicaFetcher:
                 if following is not None:
                     self._due[key] = None
                     await self._take(following, data, connection)
+        connection.recycle(frame)  # All of it is in the logs, or given up.
         return True
 
     def _ask(self) -> dict[Key, Wanted]:
@@ -270,6 +268,8 @@ class ReplicaFetcher:
     def _cut(self, partition: Partition, offset: int, reason: str) -> None:
         log = partition.log
         cut = Truncation(offset, log.log_end_offset, log.high_watermark, log.leader_epoch_cache.epoch_for_offset(offset))
+        if offset < cut.end_offset:
+            self._settings.before_truncation(partition, cut)
         self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
         # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which no truncation of records removes.
         log.leader_epoch_cache.truncate_from_end(offset)

@@ -138,7 +138,9 @@ class Stream(Protocol):
     def receive_nowait(self, buffer: memoryview) -> int | None:
         """Bytes received into `buffer` now; 0 is end of stream; None when nothing is there yet."""
 
-    async def wait_readable(self) -> None: ...
+    async def wait_readable(self, expected: int = 1) -> None:
+        """Return when there is something to receive, the end of the stream included. Of `expected` bytes, which will come, a good part may be awaited."""
+
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         """Bytes the kernel took of `buffers` now (0 when it takes none)."""
 

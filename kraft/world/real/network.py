@@ -20,6 +20,7 @@ from kraft.world.real.files import RealFile
 TURN_BYTES = 1024 * 1024  # At most this much is sent without a checkpoint: about 0.2 ms of copying.
 RETRY_BYTES = 256 * 1024  # What is read at a time for a socket that did not take all of the last piece.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
+AWAITED_BYTES_MIN, AWAITED_BYTES_MAX = 64 * 1024, 256 * 1024  # Of a large frame so much is awaited before the loop wakes for it.
 Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 
@@ -37,13 +38,14 @@ def _closed() -> ConnectionError:
 class RealStream:
     """Implements `kraft.world.ports.Stream` on a connected socket."""
 
-    __slots__ = ("_file_buffer", "_socket", "_turn", "local", "peer")
+    __slots__ = ("_awaited", "_file_buffer", "_socket", "_turn", "local", "peer")
 
     def __init__(self, connected: socket.socket, peer: str, file_buffer: memoryview) -> None:
         """`file_buffer` is shared by all streams of a loop: used only between two awaits."""
         self._socket = connected
         self._file_buffer = file_buffer
         self._turn = 0  # Bytes sent since the last checkpoint.
+        self._awaited = 1  # SO_RCVLOWAT: so many bytes make the socket readable.
         self.peer = peer
         self.local: tuple[str, int] = connected.getsockname()[:2]
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -57,11 +59,17 @@ class RealStream:
         except OSError as error:
             raise _broken(error) from error
 
-    async def wait_readable(self) -> None:
+    async def wait_readable(self, expected: int = 1) -> None:
+        awaited = min(expected, AWAITED_BYTES_MAX) if expected >= AWAITED_BYTES_MIN else 1
         try:
+            if awaited != self._awaited:
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited)
+                self._awaited = awaited
             await trio.lowlevel.wait_readable(self._socket)
         except (trio.ClosedResourceError, ValueError) as error:  # ValueError: the socket was closed before the wait.
             raise _closed() from error
+        except OSError as error:
+            raise _closed() if error.errno == errno.EBADF else _broken(error) from error
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         try:

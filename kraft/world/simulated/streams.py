@@ -135,7 +135,7 @@ class SimulatedStream:
         self.incoming.release(count)
         return count
 
-    async def wait_readable(self) -> None:
+    async def wait_readable(self, expected: int = 1) -> None:
         self._enter("wait_readable")
         if self.incoming.unread or self.incoming.ended:
             await trio.lowlevel.checkpoint()

@@ -1,4 +1,4 @@
-"""One connection used by many tasks: who reads, and who reads on."""
+"""One connection used by many tasks: who reads, and who reads on; answers of any size, however the stream cuts them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,22 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from kraft.client.connection import ClientConnection
+from kraft.client.connection import ClientConnection, Disconnected
+from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import SIZE_BYTES, encode_response
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kraft.world.ports import Buffer
 from kraft.world.simulated import Universe
+
+FETCH = 12
 
 
 class ScriptedStream:
@@ -31,15 +39,18 @@ class ScriptedStream:
         await trio.lowlevel.checkpoint()
 
     def answer(self, correlation_id: int) -> None:
-        self.incoming += encode_response(ApiVersionsRequest.API_KEY, 3, correlation_id, ApiVersionsResponse())
+        self.comes(encode_response(ApiVersionsRequest.API_KEY, 3, correlation_id, ApiVersionsResponse()))
+
+    def comes(self, data: bytes) -> None:
+        self.incoming += data
         self.news.set()
 
     def receive_nowait(self, buffer: memoryview) -> int | None:
-        count = len(self.incoming)
-        buffer[:count], self.incoming = self.incoming, b""
+        count = min(len(self.incoming), len(buffer))
+        buffer[:count], self.incoming = self.incoming[:count], self.incoming[count:]
         return count or None
 
-    async def wait_readable(self) -> None:
+    async def wait_readable(self, expected: int = 1) -> None:
         await self.news.wait()
         self.news = trio.Event()
 
@@ -71,5 +82,88 @@ def test_whoever_gives_up_as_the_reading_is_handed_to_him_hands_it_on() -> None:
                 await universe.sleep(0.01)
                 assert answered == ["reader", "patient"]
                 nursery.cancel_scope.cancel()
+
+    Universe(1).run(play, seconds_max=100)
+
+
+def fetched(correlation_id: int, records: bytes) -> bytes:
+    """An answer to Fetch with these records in it."""
+    data = PartitionData(partition_index=0, records=records)
+    return encode_response(ApiKey.FETCH, FETCH, correlation_id, FetchResponse(responses=[FetchableTopicResponse(partitions=[data])]))
+
+
+def exchanging(sizes: list[int], cuts: list[int], keep: bool) -> list[bytearray]:
+    """Ask for records of each size in turn, answered in pieces of `cuts` bytes; the buffers that they came in. With `keep` nothing is recycled."""
+    buffers: list[bytearray] = []
+
+    async def play(universe: Universe) -> None:
+        stream = ScriptedStream()
+        connection = ClientConnection(universe.world_for("client"), stream, "test")  # type: ignore[arg-type]
+        kept = []
+        for number, size in enumerate(sizes):
+            wanted = bytes((number + index) % 251 for index in range(size))
+
+            async def answer(wanted: bytes = wanted) -> None:
+                await universe.sleep(0.01)
+                data, position, turn = fetched(stream.asked[-1], wanted), 0, 0
+                while position < len(data):
+                    stream.comes(data[position : position + cuts[turn % len(cuts)]])
+                    position, turn = position + cuts[turn % len(cuts)], turn + 1
+                    await universe.sleep(0.01)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(answer)
+                response, frame = await connection.exchange(FetchRequest(), version=FETCH, timeout=1000.0)
+            records = response.responses[0].partitions[0].records
+            assert records == wanted
+            kept.append((records, wanted))
+            if type(frame.obj) is bytearray:
+                buffers.append(frame.obj)
+            if not keep:
+                connection.recycle(frame)
+        if keep:
+            assert all(records == wanted for records, wanted in kept)
+
+    Universe(1).run(play, seconds_max=10_000)
+    return buffers
+
+
+@given(
+    sizes=st.lists(st.integers(0, 300_000), min_size=1, max_size=4),
+    cuts=st.lists(st.integers(1, 120_000), min_size=1, max_size=6).filter(lambda cuts: sum(cuts) > 20_000),
+    keep=st.booleans(),
+)
+@settings(max_examples=25, deadline=None)
+def test_answers_are_the_same_however_the_stream_is_cut(sizes: list[int], cuts: list[int], keep: bool) -> None:
+    exchanging(sizes, cuts, keep)
+
+
+def test_a_large_answer_is_received_where_the_last_one_was_given_back() -> None:
+    first, second, smaller, tiny = exchanging([300_000, 299_000, 100_000, 70_000], [65_536], keep=False)
+    assert first is second is smaller
+    assert tiny is not first  # It would keep the next large one from it.
+
+
+def test_a_large_answer_that_somebody_may_look_at_is_left_alone() -> None:
+    first, second = exchanging([300_000, 299_000], [65_536], keep=True)
+    assert first is not second
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [(b"HTTP/1.1 400 Bad Request", "frame size 1213486160"), (b"\0\0\0\2ab", "an answer of 2 bytes"), (b"", "closed")],
+)
+def test_what_is_no_answer_breaks_the_connection(data: bytes, complaint: str) -> None:
+    class Ending(ScriptedStream):
+        def receive_nowait(self, buffer: memoryview) -> int | None:
+            return super().receive_nowait(buffer) or 0
+
+    async def play(universe: Universe) -> None:
+        stream = Ending()
+        stream.comes(data)
+        connection = ClientConnection(universe.world_for("client"), stream, "test")  # type: ignore[arg-type]
+        with pytest.raises(Disconnected, match=complaint):
+            await connection.call(ApiVersionsRequest(), version=3)
+        assert not connection.is_open
 
     Universe(1).run(play, seconds_max=100)

@@ -47,6 +47,14 @@ class ScriptedLeader:
             await trio.sleep_forever()
         return self.answers.pop(0)
 
+    async def exchange(self, request: Any, *, version: int, timeout: float = 30.0) -> tuple[Any, memoryview]:
+        """Decoded from a frame, as in life: the records are views of it."""
+        frame = memoryview(bytearray((await self.call(request)).encode(version)))
+        return FetchResponse.decode(frame, version), frame
+
+    def recycle(self, frame: memoryview) -> None:
+        frame[:] = bytes(len(frame))
+
 
 class Follower:
     """A partition of three replicas that this broker follows, and its fetcher."""

@@ -316,6 +316,37 @@ class NetworkContract:
 
         harness.run(body)
 
+    def test_who_expects_much_is_woken_by_what_comes_and_by_the_end_of_the_stream(self, harness: Harness) -> None:
+        """And expects little afterwards. All that is there counts as much, also when less comes than was expected: the stream ended."""
+
+        async def body(world: World) -> None:
+            listener = await world.network.listen("127.0.0.1", 0)
+            near, far = await connected(world, listener)
+            frame = bytes(range(256)) * 1500
+            for _ in range(2):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(near.send_all, [frame])
+                    got = bytearray()
+                    while len(got) < len(frame):
+                        await far.wait_readable(len(frame) - len(got))
+                        got += await receive_exactly(far, min(100_000, len(frame) - len(got)))
+                assert got == frame
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(far.wait_readable)
+                    await near.send_all([b"x"])
+                assert await receive_exactly(far, 1) == b"x"
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(far.wait_readable, 300_000)
+                await near.send_all([b"less"])
+                near.close()
+            assert await receive_exactly(far, 300_000) == b"less"
+            with pytest.raises(ConnectionError):
+                await near.wait_readable(300_000)
+            far.close()
+            listener.close()
+
+        harness.run(body)
+
     def test_using_a_closed_stream_is_a_connection_error(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)
