@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from kraft.common.config.node_loader import load_node_config
-from kraft.common.errors import NotLeader
+from kraft.common.errors import ApiError, NotLeader
 from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable
 from kraft.controller.controller_view import ControllerSettings
@@ -20,6 +20,8 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.broker_heartbeat_response import BrokerHeartbeatResponse
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest, Feature, Listener
@@ -29,6 +31,7 @@ from kraft.raft.ports import CommittedBatch, LeaderAndEpoch
 from kraft.world.simulated import Universe
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
+CONTEXT = ControllerRequestContext(7)
 BOOTSTRAP = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
 
 
@@ -42,11 +45,13 @@ class LogInMemory:
         self.committed = 0
         self.leader = LeaderAndEpoch(-1, 0)
         self.automatic = True
+        self.is_full = False
         self._news = trio.Event()
         self._serde = MetadataRecordSerde()
 
     def require_room(self) -> None:
-        """There always is."""
+        if self.is_full:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR)
 
     @property
     def log_end_offset(self) -> int:
@@ -194,3 +199,55 @@ async def running(universe: Universe, *, lead: bool = True, **settings: Any) -> 
 
 def simulate(body: Callable[[Universe], Awaitable[None]]) -> None:
     Universe(1).run(body, seconds_max=5_000)
+
+
+class Outcome:
+    """What became of a call that runs in the background."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self.result: Any = None
+        self.error: ApiError | None = None
+
+    async def of(self, call: Any, *args: Any) -> None:
+        try:
+            self.result = await call(*args)
+        except ApiError as error:
+            self.error = error
+        self.done = True
+
+
+async def keep_beating(rig: Rig, universe: Universe, *brokers: int, seconds: float) -> None:
+    """Heartbeats of these brokers, one a second."""
+    for _ in range(int(seconds)):
+        for broker_id in brokers:
+            await rig.beat(broker_id)
+        await universe.sleep(1)
+
+
+async def displaced(rig: Rig) -> int:
+    """Topic t, led by its second replica; returns the first, which is in sync again."""
+    await rig.broker(1)
+    await rig.broker(2)
+    await rig.create("t", replicas=2)
+    first: int = rig.partition("t").preferred_replica
+    await rig.beat(first, want_fence=True)
+    await rig.beat(first)
+    await _rejoin(rig, first)
+    assert rig.partition("t").leader == 3 - first
+    return first
+
+
+async def _rejoin(rig: Rig, broker_id: int) -> None:
+    """The leader of t-0 proposes an ISR with `broker_id` back in it."""
+    topic = rig.image.topics.by_name("t")
+    assert topic is not None
+    partition = topic.partitions[0]
+    members = [BrokerState(broker_id=member, broker_epoch=rig.epochs[member]) for member in (*partition.isr, broker_id)]
+    data = PartitionData(leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch, new_isr_with_epochs=members)
+    request = AlterPartitionRequest(
+        broker_id=partition.leader, broker_epoch=rig.epochs[partition.leader], topics=[TopicData(topic_id=topic.id, partitions=[data])]
+    )
+    answer = await rig.controller.alter_partition(request, ControllerRequestContext(3))
+    assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+    assert broker_id in rig.partition("t").isr

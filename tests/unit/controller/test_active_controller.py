@@ -1,0 +1,188 @@
+"""Claiming the role, activation, losing it, over a log in memory."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from kraft.common.errors import ApiError
+from kraft.metadata.records.abort_transaction_record import AbortTransactionRecord
+from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord
+from kraft.metadata.records.end_transaction_record import EndTransactionRecord
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.metadata.records.topic_record import TopicRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.ports import CommittedBatch
+from kraft.world.simulated import Universe
+from tests.unit.controller.harness import Outcome, running, simulate
+
+
+def test_the_first_controller_writes_the_bootstrap_records_in_a_transaction() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            assert [type(record) for record in rig.log.records()] == [BeginTransactionRecord, FeatureLevelRecord, EndTransactionRecord]
+            assert rig.image.features.metadata_version == 30
+            assert rig.controller.is_active
+            assert rig.controller.epoch == 1
+
+    simulate(body)
+
+
+def test_a_standby_refuses_and_names_the_active_controller() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, lead=False) as rig:
+            with pytest.raises(ApiError, match="No controller appears to be active") as refused:
+                await rig.create("t")
+            assert refused.value.code == ErrorCode.NOT_CONTROLLER
+            rig.log.lose(leader_id=2, epoch=5)
+            with pytest.raises(ApiError, match=r"The active controller appears to be node 2\."):
+                await rig.create("t")
+
+    simulate(body)
+
+
+def test_losing_the_leadership_fails_whoever_waits_and_drops_what_is_not_committed() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig, trio.open_nursery() as test_nursery:
+            await rig.broker(1)
+            rig.log.automatic = False
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.create, "lost")
+            await universe.sleep(0.01)
+            rig.log.lose(leader_id=3, epoch=2)
+            await universe.sleep(0.01)
+            assert outcome.error is not None
+            assert outcome.error.code == ErrorCode.NOT_CONTROLLER
+            assert "node 3" in outcome.error.message
+            assert not rig.controller.is_active
+            rig.log.automatic = True
+            await rig.log.lead(3)
+            await universe.sleep(0.01)
+            assert rig.controller.image.topics.by_name("lost") is None
+            assert (await rig.create("lost")).topics[0].error_code == ErrorCode.NONE
+
+    simulate(body)
+
+
+def test_an_append_that_the_quorum_refuses_ends_the_role() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(1)
+            rig.log.leader = rig.log.leader._replace(leader_id=4, epoch=9)
+            with pytest.raises(ApiError) as refused:
+                await rig.create("t")
+            assert refused.value.code == ErrorCode.NOT_CONTROLLER
+            assert not rig.controller.is_active
+
+    simulate(body)
+
+
+def test_a_new_controller_aborts_the_transaction_that_its_predecessor_left_open() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            rig.log.lose(leader_id=2, epoch=2)
+            base = rig.log.log_end_offset
+            half = (BeginTransactionRecord(name="half"), TopicRecord(name="ghost", topic_id=bytes(16)))
+            rig.log.batches.append(CommittedBatch(base, base + 1, 2, 0, half, 10))
+            await rig.log.commit()
+            assert rig.loader.transaction_is_open
+            assert rig.image.topics.by_name("ghost") is None
+            await rig.log.lead(3)
+            await universe.sleep(0.01)
+            assert isinstance(rig.log.records()[-1], AbortTransactionRecord)
+            assert not rig.loader.transaction_is_open
+            await rig.broker(1)
+            await rig.create("ghost")
+            topic = rig.image.topics.by_name("ghost")
+            assert topic is not None
+            assert topic.id != bytes(16)
+
+    simulate(body)
+
+
+def test_the_bootstrap_is_repeated_when_the_first_controller_died_within_it() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, lead=False) as rig:
+            half = (BeginTransactionRecord(name="Bootstrap records"), FeatureLevelRecord(name="metadata.version", feature_level=29))
+            rig.log.batches.append(CommittedBatch(0, 1, 1, 0, half, 10))
+            await rig.log.lead(2)
+            await universe.sleep(0.01)
+            kinds = [type(record) for record in rig.log.records()][2:]
+            assert kinds == [AbortTransactionRecord, BeginTransactionRecord, FeatureLevelRecord, EndTransactionRecord]
+            assert rig.image.features.metadata_version == 30
+
+    simulate(body)
+
+
+def test_requests_that_come_before_the_activation_records_wait_for_them() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, lead=False) as rig, trio.open_nursery() as test_nursery:
+            rig.log.automatic = False
+            await rig.log.lead(1)
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.register, 1)
+            await universe.sleep(0.01)
+            kinds = [type(record).__name__ for record in rig.log.records()]
+            assert kinds == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord", "RegisterBrokerRecord"]
+            await rig.log.commit()
+            await universe.sleep(0.01)
+            assert outcome.result == 4, "the broker epoch is the offset at which the registration was decided"
+
+    simulate(body)
+
+
+def test_a_new_controller_asks_after_every_unfenced_broker_and_lets_sessions_start_afresh() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2, 3):
+                await rig.broker(broker_id)
+            await universe.sleep(5)
+            rig.log.lose(2, 2)
+            rig.refusing.add(9003)
+            await rig.log.lead(3)
+            await universe.sleep(0.1)
+            assert set(rig.probes) == {9002, 9003}, "not our own broker"
+            assert rig.image.cluster.brokers[3].fenced
+            await universe.sleep(8)
+            assert rig.image.cluster.is_active(2)
+            await universe.sleep(4)
+            assert rig.image.cluster.brokers[2].fenced
+
+    simulate(body)
+
+
+def test_a_full_disk_puts_activation_off_until_there_is_room() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, lead=False) as rig, trio.open_nursery() as test_nursery:
+            rig.log.is_full = True
+            await rig.log.lead(1)
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.register, 1)
+            await universe.sleep(1)
+            assert not outcome.done
+            assert rig.log.records() == []
+            rig.log.is_full = False
+            await universe.sleep(1)
+            assert outcome.error is None
+            assert [type(record) for record in rig.log.records()][:3] == [BeginTransactionRecord, FeatureLevelRecord, EndTransactionRecord]
+
+    simulate(body)
+
+
+def test_an_epoch_that_is_lost_before_its_activation_fails_whoever_waits_for_that() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, lead=False) as rig, trio.open_nursery() as test_nursery:
+            rig.log.is_full = True
+            await rig.log.lead(1)
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.register, 1)
+            await universe.sleep(0.01)
+            rig.log.lose(leader_id=2, epoch=2)
+            await universe.sleep(0.01)
+            assert outcome.error is not None
+            assert outcome.error.code == ErrorCode.NOT_CONTROLLER
+            rig.log.is_full = False
+            await rig.log.lead(3)
+            assert await rig.register(1) >= 0
+
+    simulate(body)

@@ -1,0 +1,157 @@
+"""Brokers that are gone: fenced when their session ends, or at once by proof; who may lead meanwhile."""
+
+from __future__ import annotations
+
+from kraft.world.simulated import Universe
+from tests.unit.controller.harness import keep_beating, running, simulate
+
+
+def test_a_silent_broker_is_fenced_when_its_session_ends_and_its_partitions_move() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2, 3):
+                await rig.broker(broker_id)
+            await rig.create("t", partitions=6, replicas=3)
+            await keep_beating(rig, universe, 1, 2, seconds=8)
+            assert not rig.image.cluster.brokers[3].fenced
+            await keep_beating(rig, universe, 1, 2, seconds=4)
+            assert rig.image.cluster.brokers[3].fenced
+            for index in range(6):
+                partition = rig.partition("t", index)
+                assert 3 not in partition.isr
+                assert partition.leader in (1, 2)
+            await rig.beat(3)
+            assert not rig.image.cluster.brokers[3].fenced
+            assert rig.probes == []
+
+    simulate(body)
+
+
+def test_a_broker_whose_process_is_proven_gone_is_fenced_at_once() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2, 3):
+                await rig.broker(broker_id)
+            await rig.create("t", partitions=3, replicas=3)
+            rig.refusing.add(9003)
+            rig.controller.broker_connection_lost(3)
+            await universe.sleep(0.01)
+            assert rig.image.cluster.brokers[3].fenced
+            assert all(rig.partition("t", index).leader in (1, 2) for index in range(3))
+
+    simulate(body)
+
+
+def test_a_process_whose_connections_close_before_its_listeners_is_asked_after_again() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            await rig.broker(3)
+            rig.controller.broker_connection_lost(2)
+            await universe.sleep(0.01)
+            assert rig.image.cluster.is_active(2)
+            rig.refusing.add(9002)
+            await universe.sleep(0.1)
+            assert rig.image.cluster.brokers[2].fenced
+
+    simulate(body)
+
+
+def test_a_lost_connection_alone_proves_nothing() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            await rig.broker(3)
+            rig.hanging.add(9003)
+            rig.controller.broker_connection_lost(2)  # Accepts.
+            rig.controller.broker_connection_lost(3)  # Hangs.
+            await keep_beating(rig, universe, 2, 3, seconds=3)
+            assert rig.image.cluster.is_active(2)
+            assert rig.image.cluster.is_active(3)
+            assert set(rig.probes) == {9002, 9003}
+
+    simulate(body)
+
+
+def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_session_ends() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
+            leader = rig.partition("t").leader
+            other = 3 - leader
+            await rig.beat(other, want_fence=True)  # The follower falls out of the ISR ...
+            await rig.beat(other)  # ... and returns without having caught up.
+            assert rig.partition("t").isr == (leader,)
+            rig.refusing.add(9000 + leader)
+            rig.controller.broker_connection_lost(leader)
+            await universe.sleep(0.01)
+            assert rig.image.cluster.brokers[leader].fenced
+            assert (rig.partition("t").leader, rig.partition("t").isr) == (-1, (leader,))
+            await rig.beat(other, want_fence=True)
+            await rig.beat(other)  # Unfencing looks for elections as well.
+            assert rig.partition("t").leader == -1
+            await keep_beating(rig, universe, other, seconds=8)
+            assert rig.partition("t").leader == -1
+            await keep_beating(rig, universe, other, seconds=4)
+            assert (rig.partition("t").leader, rig.partition("t").leader_recovery_state) == (other, 1)
+
+    simulate(body)
+
+
+def test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_is() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (2, 3):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
+            leader = rig.partition("t").leader
+            other = 5 - leader
+            await rig.beat(other, want_fence=True)
+            rig.refusing.add(9000 + leader)
+            rig.controller.broker_connection_lost(leader)
+            await universe.sleep(0.1)
+            rig.log.lose(7, 2)
+            await rig.log.lead(3)
+            await rig.beat(other)
+            assert rig.image.cluster.is_active(other)
+            assert rig.partition("t").leader == -1
+            await keep_beating(rig, universe, other, seconds=8)
+            assert rig.partition("t").leader == -1
+            await keep_beating(rig, universe, other, seconds=4)
+            assert rig.partition("t").leader == other
+
+    simulate(body)
+
+
+def test_a_broker_that_speaks_while_we_ask_lives() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            rig.refusing.add(9002)
+            rig.slow_probes = 0.5
+            rig.controller.broker_connection_lost(2)
+            await universe.sleep(0.1)
+            await rig.beat(2)
+            await universe.sleep(1)
+            assert rig.probes == [9002]
+            assert rig.image.cluster.is_active(2)
+
+    simulate(body)
+
+
+def test_a_held_leader_that_returns_leads_again_at_once() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            await rig.create("t")
+            rig.refusing.add(9002)
+            rig.controller.broker_connection_lost(2)
+            await universe.sleep(0.01)
+            assert rig.partition("t").leader == -1
+            await rig.broker(2, incarnation=2)
+            assert rig.partition("t").leader == 2
+            assert rig.partition("t").leader_recovery_state == 0
+
+    simulate(body)

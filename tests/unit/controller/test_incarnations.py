@@ -1,0 +1,103 @@
+"""A new incarnation of a broker registers: what it has to wait for, and what proves that its predecessor is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.broker_registration_request import Listener
+from kraft.world.simulated import Universe
+from tests.unit.controller.harness import registration, running, simulate
+
+
+def test_a_second_incarnation_must_wait_for_the_session_of_the_first() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            with pytest.raises(ApiError, match="Another broker is registered with that broker id") as refused:
+                await rig.register(2, incarnation=2)
+            assert refused.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+            await rig.register(2)  # The same incarnation may ask again.
+            rig.refusing.add(9002)
+            assert await rig.register(2, incarnation=2) > 3
+
+    simulate(body)
+
+
+def test_an_incarnation_that_stands_in_its_silent_predecessors_place_need_not_wait() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            await rig.broker(3)
+            rig.controller.broker_connection_lost(2)  # Its port accepts again: the new process listens.
+            await rig.register(2, incarnation=2)
+            with pytest.raises(ApiError, match="Another broker is registered"):
+                await rig.register(3, incarnation=2)  # Still connected.
+
+    simulate(body)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        pytest.param({"log_dirs": [b"other directory."]}, id="other directory"),
+        pytest.param({"listeners": [Listener(name="PLAINTEXT", host="other", port=9002, security_protocol=0)]}, id="other host"),
+    ],
+)
+def test_an_incarnation_in_another_place_proves_nothing_of_its_predecessor(elsewhere: dict[str, Any]) -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+            rig.controller.broker_connection_lost(2)
+            request = registration(2, incarnation=2, **elsewhere)
+            with pytest.raises(ApiError, match="Another broker is registered"):
+                await rig.controller.register_broker(request, ControllerRequestContext(4))
+
+    simulate(body)
+
+
+def test_after_the_whole_cluster_died_each_broker_registers_without_waiting_for_its_former_session() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2, 3):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=3)
+            rig.log.lose(2, 2)
+            await rig.log.lead(3)
+            await universe.sleep(0.05)
+            for broker_id in (3, 1, 2):
+                await rig.broker(broker_id, incarnation=2)
+            assert rig.partition("t").leader in (1, 2, 3)
+            assert all(rig.image.cluster.is_active(broker_id) for broker_id in (1, 2, 3))
+
+    simulate(body)
+
+
+def test_our_own_past_is_replaced_without_waiting() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(1)
+            await rig.create("t", partitions=2)
+            epoch = rig.partition("t").leader_epoch
+            await rig.broker(1, incarnation=2)
+            assert rig.partition("t").leader == 1
+            assert rig.partition("t").isr == (1,)
+            assert rig.partition("t").leader_epoch == epoch + 2
+
+    simulate(body)
+
+
+def test_a_broker_that_dies_while_it_stops_may_come_back() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(1)
+            await rig.create("t")
+            assert not (await rig.beat(1, want_shut_down=True)).should_shut_down
+            await rig.broker(1, incarnation=2)
+            assert rig.partition("t").leader == 1
+
+    simulate(body)

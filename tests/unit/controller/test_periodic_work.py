@@ -1,0 +1,53 @@
+"""What an active controller does unasked."""
+
+from __future__ import annotations
+
+from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.world.simulated import Universe
+from tests.unit.controller.harness import displaced, keep_beating, running, simulate
+
+
+def test_an_idle_controller_writes_no_op_records() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, metadata_max_idle_interval_ms=500) as rig:
+            await universe.sleep(5.2)
+            count = sum(isinstance(record, NoOpRecord) for record in rig.log.records())
+            assert 9 <= count <= 11
+
+    simulate(body)
+
+
+def test_preferred_leaders_are_restored_by_the_balance() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, leader_imbalance_check_interval_ms=4_000) as rig:
+            first = await displaced(rig)
+            await keep_beating(rig, universe, 1, 2, seconds=5)
+            assert rig.partition("t").leader == first
+            assert not rig.image.topics.imbalanced
+
+    simulate(body)
+
+
+def test_what_a_full_disk_keeps_from_being_done_is_done_when_there_is_room() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, metadata_max_idle_interval_ms=500) as rig:
+            rig.log.is_full = True
+            await universe.sleep(3)
+            assert not any(isinstance(record, NoOpRecord) for record in rig.log.records())
+            rig.log.is_full = False
+            await universe.sleep(1)
+            assert any(isinstance(record, NoOpRecord) for record in rig.log.records())
+
+    simulate(body)
+
+
+def test_nothing_is_done_unasked_while_another_node_is_the_active_controller() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, metadata_max_idle_interval_ms=500) as rig:
+            await rig.broker(2)
+            rig.log.lose(leader_id=3, epoch=2)
+            before = rig.log.log_end_offset
+            await universe.sleep(60)
+            assert rig.log.log_end_offset == before
+
+    simulate(body)

@@ -1,0 +1,29 @@
+"""Where registrations lie: known from the first record that names an incarnation until the broker is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kraft.controller.registration_offsets import RegistrationOffsets
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
+from kraft.metadata.records.register_broker_record import RegisterBrokerRecord
+from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
+
+
+def test_an_incarnations_first_record_counts_until_it_is_unregistered() -> None:
+    offsets = RegistrationOffsets()
+    image = MetadataImage()
+
+    def replay(offset: int, record: Any) -> int | None:
+        nonlocal image
+        image, changes = image.replay_batch([record])
+        offsets.note(changes, image, offset)
+        return offsets.of(1)
+
+    assert offsets.of(1) is None
+    assert replay(5, RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True)) == 5
+    assert replay(6, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1)) == 5, "unfenced: the same incarnation"
+    assert replay(7, RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=True)) == 5
+    assert replay(9, RegisterBrokerRecord(broker_id=1, broker_epoch=9, fenced=True)) == 9
+    assert replay(10, UnregisterBrokerRecord(broker_id=1, broker_epoch=9)) is None
