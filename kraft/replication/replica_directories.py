@@ -75,10 +75,10 @@ class ReplicaDirectories:
 
     def _resume(self, partition: Partition) -> None:
         topic_partition = TopicPartition(partition.topic, partition.index)
-        path = self._logs.interrupted_moves.get(topic_partition)
-        directory = None if path is None else self._directory(path)
-        if directory is None or not directory.is_online:
+        interrupted = self._logs.interrupted_moves.get(topic_partition)
+        if interrupted is None or not interrupted.directory.is_online:
             return
+        directory = interrupted.directory
         try:
             self.mover.start(partition, directory)
         except OutOfResources as problem:

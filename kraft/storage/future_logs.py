@@ -8,7 +8,7 @@ is, and goes on from where it agrees with the original, by leader epochs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
@@ -42,6 +42,13 @@ class PromotionFailed(StorageError):
         self.is_open = is_open
 
 
+class InterruptedMove(NamedTuple):
+    """A replica that was on its way to `directory` when the last run ended. `copy`: path of what had arrived; once loaded, a future of that directory."""
+
+    directory: LogDirectory
+    copy: str
+
+
 class FutureLogs:
     """Base of `LogManager`: all that concerns copies."""
 
@@ -55,9 +62,8 @@ class FutureLogs:
     truncate_to: Callable[..., bool]
 
     def __init__(self) -> None:
-        self.interrupted_moves: dict[TopicPartition, str] = {}
-        """Where replicas were on their way to when the last run ended: path of the log directory. What was copied is among the futures of that."""
-        self._interrupted: dict[tuple[str, TopicPartition], str] = {}
+        self.interrupted_moves: dict[TopicPartition, InterruptedMove] = {}
+        """What `finish_moves` found to go on with, until that is done or given up."""
 
     def future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
         """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for the copy's."""
@@ -168,20 +174,18 @@ class FutureLogs:
         if topic_partition is None or topic_partition in self.interrupted_moves:  # One that was given up, and was to be deleted.
             self.deletions.add([directory.file(name)], now_ms)
             return
-        self.interrupted_moves[topic_partition] = directory.path
-        self._interrupted[directory.path, topic_partition] = directory.file(name)
+        self.interrupted_moves[topic_partition] = InterruptedMove(directory, directory.file(name))
 
     def interrupted_in(self, directory: LogDirectory) -> list[tuple[TopicPartition, str]]:
         """Copies that `finish_moves` found in this directory to go on with, and where they are."""
-        return [(topic_partition, name) for (path, topic_partition), name in self._interrupted.items() if path == directory.path]
+        return [(topic_partition, move.copy) for topic_partition, move in self.interrupted_moves.items() if move.directory is directory]
 
     def forget_interrupted(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
         """The replica is not this broker's any more: what was copied of it goes."""
-        path = self.interrupted_moves.pop(topic_partition, None)
-        for directory in self.directories:
-            future = directory.futures.get(topic_partition) if directory.path == path else None
-            if future is not None:
-                self.discard_future(future, now_ms=now_ms)
+        move = self.interrupted_moves.pop(topic_partition, None)
+        future = None if move is None else move.directory.futures.get(topic_partition)
+        if future is not None:
+            self.discard_future(future, now_ms=now_ms)
 
 
 def agreed_end(log: Sequence[tuple[int, int]], log_end: int, future: Sequence[tuple[int, int]], future_end: int) -> int:
