@@ -41,6 +41,16 @@ class Loss(NamedTuple):
         )
 
 
+class Cut(NamedTuple):
+    """One replica's log, cut: the first record of what it gave up was written in `first_epoch`, -1 where that is unknown."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    first_epoch: int
+    loss: Loss
+
+
 class Report(NamedTuple):
     """One election. `election` are its facts as the controller noted them, `losses` what replicas told since, by replica."""
 

@@ -59,6 +59,8 @@ class FetcherSettings:
         self.limits = limits
         self.backoff_seconds = backoff_seconds
         self.socket_timeout_seconds = socket_timeout_seconds
+        self.before_truncation: Callable[[Partition, Truncation], None] = lambda partition, truncation: None
+        """Hears of every log that is about to be cut; the cut is put off if it raises StorageError."""
         self.on_truncation: Callable[[Partition, Truncation], None] = lambda partition, truncation: None
         """Hears of every log that was cut."""
 

@@ -15,6 +15,7 @@ from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.replica_selector import RACK_AWARE
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
+from kraft.server.cut_files import CutFiles
 from kraft.server.loss_teller import LossTeller
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.world.ports import World
@@ -41,7 +42,9 @@ class BrokerReplication:
         self._channel = channel
         self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
-        self.losses = LossTeller(config.node_id, lambda: metadata.image, channel, world.clock, loggers.get("replicas"))
+        log = loggers.get("replicas")
+        self.losses = LossTeller(config.node_id, lambda: metadata.image, channel, CutFiles(replicas, log), world.clock, log)
+        self.fetchers.settings.before_truncation = self.losses.truncating
         replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
         replicas.serving.sends_consumers_to_followers = config.optional_text("replica.selector.class") == RACK_AWARE
         replicas.reconsider_isr = self.isr.reconsider
@@ -50,6 +53,7 @@ class BrokerReplication:
     async def run(self) -> None:
         """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch (KIP-903)."""
         await self._lifecycle.registered.wait()
+        self.losses.recall()
         async with trio.open_nursery() as replication_nursery:
             replication_nursery.start_soon(self.isr.run)
             replication_nursery.start_soon(self.fetchers.run)

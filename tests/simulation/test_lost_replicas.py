@@ -10,6 +10,7 @@ import trio
 
 from kraft.client.connection import connect
 from kraft.common.config.node_loader import load_node_config
+from kraft.common.loss_reports import reports_of
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -154,6 +155,39 @@ def test_balanced_recovery_chooses_the_longest_log_and_tells_what_is_lost() -> N
 
 def test_aggressive_recovery_as_well() -> None:
     simulate(partial(_the_longest_log_leads, strategy="aggressive"), seed=8)
+
+
+async def _dies_untold(cluster: Cluster) -> None:
+    await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy="aggressive", flush_messages="1")
+    await cluster.run_down(cluster.universe.kill)
+    await cluster.start("4")
+    await cluster.start("3")
+    await cluster.until(lambda now: now.leader == 3)
+    cluster.universe.cut("2", "3")
+    await cluster.start("2")
+    cluster.universe.cut("2", CONTROLLER)
+    await cluster.universe.sleep(1.0)
+    broker = cluster.nodes["2"].broker
+    assert broker is not None
+    log = broker.replicas.partition(TOPIC, 0).log
+    assert log.log_end_offset == 18
+    cluster.universe.heal()
+    cluster.universe.cut("2", CONTROLLER)
+    while log.log_end_offset == 18:
+        await cluster.universe.sleep(0.01)
+    cluster.universe.power_off("2")  # Not by a kill alone: the kernel would still send what the process has written.
+    cluster.universe.heal()
+    (report,) = reports_of(cluster.nodes[CONTROLLER].shared.loader.image.configs.topic(TOPIC).items())
+    assert 2 in report.outstanding or report.losses[2][:2] == (0, 0), "it has not been heard"
+    await cluster.start("2")
+    await cluster.until(lambda now: set(now.isr) == {2, 3, 4})
+    await cluster.universe.sleep(2.0)
+    (report,) = reports_of(cluster.nodes[CONTROLLER].shared.loader.image.configs.topic(TOPIC).items())
+    assert report.losses[2][:2] == (15, 18), report
+
+
+def test_who_dies_between_cutting_and_telling_tells_when_it_is_back() -> None:
+    simulate(_dies_untold)
 
 
 async def _paused_is_not_dead(cluster: Cluster) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import trio
 
 from kraft.common.errors import ApiError
-from kraft.common.loss_reports import Loss, election_key, loss_key, parse_loss, text_of
+from kraft.common.loss_reports import Cut, Loss, election_key, loss_key, parse_loss, text_of
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
@@ -41,6 +41,30 @@ class Controller:
         return SimpleNamespace(responses=[SimpleNamespace(resource_name=resource.resource_name, error_code=code) for resource in request.resources])
 
 
+class Files:
+    """What `CutFiles` is to the teller, of cuts that are made as soon as they are noted."""
+
+    def __init__(self) -> None:
+        self.cuts: list[Cut] = []
+
+    def read(self) -> list[tuple[str, Cut]]:
+        return [("/data", cut) for cut in self.cuts]
+
+    def directory_of(self, partition: Any) -> str:
+        return "/data"
+
+    def is_made(self, cut: Cut) -> bool:
+        return True
+
+    def write_now(self, directory: str, cuts: list[Cut]) -> None:
+        self.cuts = cuts
+
+    async def write(self, directory: str, cuts: list[Cut]) -> bool:
+        await trio.lowlevel.checkpoint()
+        self.cuts = cuts
+        return True
+
+
 class Replica:
     """Replica 1 of `t`-0, which broker 2 leads since an unclean election in epoch 5."""
 
@@ -51,7 +75,8 @@ class Replica:
         self.replay(TopicRecord(name="t", topic_id=ID), PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[2], leader=2, leader_epoch=6))
         self.note(election_key(0, ELECTED_IN), text_of({"leader": 2, "replicas": [1, 2]}))
         log: Any = SimpleNamespace(info=lambda *_, **__: None)
-        self.teller = LossTeller(1, lambda: self.image, self.controller, self.world.clock, log)  # type: ignore[arg-type]
+        self.files = Files()
+        self.teller = LossTeller(1, lambda: self.image, self.controller, self.files, self.world.clock, log)  # type: ignore[arg-type]
 
     def replay(self, *records: Any) -> None:
         self.image, _ = self.image.replay_batch(records)
@@ -61,7 +86,7 @@ class Replica:
 
     def cut(self, start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6) -> None:
         partition: Any = SimpleNamespace(topic="t", topic_id=ID, index=0, leader_epoch=leader_epoch)
-        self.teller.truncated(partition, Truncation(start, end, start + 1, first_epoch))
+        self.teller.truncating(partition, Truncation(start, end, start + 1, first_epoch))
 
 
 def play(script: Callable[[Replica], Any]) -> list[list[tuple[int, int]]]:
@@ -78,6 +103,7 @@ def play(script: Callable[[Replica], Any]) -> list[list[tuple[int, int]]]:
                 nursery.start_soon(later)
             await replica.world.clock.sleep(10)
             nursery.cancel_scope.cancel()
+        assert replica.files.cuts == []
         assert all(list(request) == [loss_key(0, ELECTED_IN, 1)] for request in replica.controller.sent)
         told.extend([(loss.start_offset, loss.end_offset) for loss in request.values() if loss is not None] for request in replica.controller.sent)
 

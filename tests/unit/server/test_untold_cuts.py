@@ -1,0 +1,360 @@
+"""Cuts that nobody has heard of: what counts (kraft/server/untold_cuts.py), and that no crash loses or invents one (cut_files.py, loss_teller.py)."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.common.ids import Uuid
+from kraft.common.loss_reports import Cut, Loss, election_key, loss_key, parse_loss, text_of
+from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.records.partition_change_record import PartitionChangeRecord
+from kraft.metadata.records.partition_record import PartitionRecord
+from kraft.metadata.records.remove_topic_record import RemoveTopicRecord
+from kraft.metadata.records.topic_record import TopicRecord
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
+from kraft.replication.following import Truncation
+from kraft.replication.replica_fetcher import ReplicaFetcher
+from kraft.server import untold_cuts
+from kraft.server.cut_files import CutFiles
+from kraft.server.untold_cuts import UntoldCuts
+from kraft.storage.cut_checkpoint import CutCheckpoint
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.replication.test_replica_fetcher import LEADER, ScriptedLeader, record
+from tests.unit.server.brokers import NODE, UNASSIGNED, Broker
+
+TOPIC_ID = Uuid(b"t" * 16)
+ELECTED_IN = 5
+KEY = loss_key(0, ELECTED_IN, NODE)
+
+
+def image_of(*changes: Any, leader_epoch: int = 6) -> MetadataImage:
+    """`t`-0, which broker 2 leads since an unclean election in epoch 5; then `changes`."""
+    image, _ = MetadataImage().replay_batch([*topic_records(leader_epoch=leader_epoch), *changes])
+    return image
+
+
+def topic_records(leader_epoch: int = 6) -> list[Any]:
+    place = {"directories": [UNASSIGNED] * 3, "partition_epoch": 0}
+    return [
+        TopicRecord(name="t", topic_id=TOPIC_ID),
+        PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[NODE, 2, 3], isr=[2], leader=LEADER, leader_epoch=leader_epoch, **place),
+        election(ELECTED_IN),
+    ]
+
+
+def election(epoch: int) -> ConfigRecord:
+    value = text_of({"leader": LEADER, "replicas": [NODE, 2, 3]})
+    return ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, epoch), value=value)
+
+
+def cut(start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6, topic_id: bytes = TOPIC_ID) -> Cut:
+    return Cut("t", topic_id, 0, first_epoch, Loss(start, end, start, leader_epoch, 1))
+
+
+def noted(*cuts: Cut, image: MetadataImage | None = None, made: bool = True) -> UntoldCuts:
+    found = UntoldCuts(NODE)
+    for each in cuts:
+        found.note("/data", each)
+    found.look(image or image_of(), lambda _: made)
+    return found
+
+
+def ranges(cuts: UntoldCuts) -> list[tuple[int, int]]:
+    return [(each.loss.start_offset, each.loss.end_offset) for each in cuts.of("/data")]
+
+
+def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metadata() -> None:
+    cuts = UntoldCuts(NODE)
+    assert cuts.may_count(image_of(), cut(10, 20))
+    assert not cuts.may_count(image_of(), cut(10, 20, first_epoch=5)), "written after the election"
+    assert not cuts.may_count(image_of(leader_epoch=4), cut(10, 20, first_epoch=3, leader_epoch=4)), "cut before the election"
+    assert cuts.may_count(image_of(leader_epoch=4), cut(10, 20, leader_epoch=5)), "the election may be what the image does not show yet"
+    assert not cuts.may_count(image_of(), cut(10, 20, topic_id=b"o" * 16)), "a topic of that name which was deleted"
+    assert not UntoldCuts(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
+
+
+def test_steps_of_one_cut_become_one_and_others_stay_apart() -> None:
+    cuts = noted(cut(20, 30), cut(10, 20), cut(5, 10, first_epoch=3), cut(40, 50, leader_epoch=8))
+    assert ranges(cuts) == [(10, 30), (5, 10), (40, 50)]
+    assert {key: loss[:2] for key, loss in cuts.telling(image_of(leader_epoch=8)).losses["t"].items()} == {KEY: (5, 50)}
+
+
+def test_what_is_not_made_yet_is_not_told_and_a_further_step_outlives_the_telling_of_the_first() -> None:
+    cuts = noted(cut(20, 30), made=False)
+    assert not cuts.telling(image_of()).told
+    assert not cuts.are_all_made
+    cuts.look(image_of(), lambda _: True)
+    telling = cuts.telling(image_of())
+    cuts.note("/data", cut(10, 20))
+    cuts.settled(telling.told)
+    assert ranges(cuts) == [(10, 30)]
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        ([], True),
+        ([PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, leader=3)], True),
+        ([PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, isr=[2, NODE])], True),
+        ([PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, leader=NODE, isr=[NODE])], False),
+        ([PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, leader=3, isr=[3, NODE])], False),
+        ([PartitionChangeRecord(topic_id=TOPIC_ID, partition_id=0, replicas=[2, 3], isr=[2])], False),
+        ([RemoveTopicRecord(topic_id=TOPIC_ID)], False),
+    ],
+)
+def test_a_cut_that_will_not_be_made_any_more_is_forgotten(change: list[Any], stays: bool) -> None:
+    cuts, image = noted(cut(10, 20), made=False), image_of(*change)
+    assert [entry.cut for entry in cuts.look(image, lambda _: False)] == ([] if stays else [cut(10, 20)])
+    assert bool(cuts) is stays
+
+
+def test_what_a_report_has_no_place_for_is_moot() -> None:
+    dismissed = ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, ELECTED_IN), value=None)
+    for image in (image_of(dismissed), image_of(RemoveTopicRecord(topic_id=TOPIC_ID))):
+        telling = noted(cut(10, 20)).telling(image)
+        assert ([entry.cut for entry in telling.moot], telling.told, telling.losses) == ([cut(10, 20)], [], {})
+
+
+def test_the_oldest_of_too_many_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(untold_cuts, "CUTS_MAX", 2)
+    assert ranges(noted(*(cut(at, at + 1, leader_epoch=at) for at in (6, 7, 8)))) == [(7, 8), (8, 9)]
+
+
+# Crashes.
+
+
+class Controller:
+    """Keeps what it is told, for as long as the test lives."""
+
+    def __init__(self) -> None:
+        self.loss: Loss | None = None
+        self.told = 0
+        self.refuses = 0
+
+    def alter(self, request: Any) -> Any:
+        (config,) = request.resources[0].configs
+        loss = parse_loss(config.value)
+        assert config.name == KEY
+        assert loss is not None
+        self.told += 1
+        if not self.refuses:
+            self.loss = loss
+        return IncrementalAlterConfigsResponse(responses=[AlterConfigsResourceResponse(error_code=self.refuses, resource_type=2, resource_name="t")])
+
+
+class Life:
+    """One run of a broker that follows `t`-0: offsets 0 to 2 are of epoch 0, 3 to 5 of epoch 4; the leader's epoch 0 ends at 3."""
+
+    def __init__(self, made: Broker, controller: Controller) -> None:
+        self.made, self.controller = made, controller
+        made.controller.answers[ApiKey.INCREMENTAL_ALTER_CONFIGS] = controller.alter
+        self.losses = made.server.replication.losses
+        known = [] if controller.loss is None else [ConfigRecord(resource_type=2, resource_name="t", name=KEY, value=text_of(controller.loss))]
+        made.publish(made.register(), made.register(2), made.register(3), *topic_records(), *known)
+        self.partition = made.partition("t")
+        settings = made.server.replication.fetchers.settings
+        self.fetcher = ReplicaFetcher(LEADER, made.replicas, settings, made.server.services.loggers.get("fetcher"))
+
+    async def write(self) -> None:
+        """Durably."""
+        for offset, epoch in enumerate((0, 0, 0, 4, 4, 4)):
+            self.partition.log.append_as_follower(record(offset, epoch), now_ms=self.made.world.clock.wall_ms())
+        await self.made.replicas.flush(self.partition)
+
+    async def follow(self) -> None:
+        """The leader says where it parts, if it does, then sends its own record; the teller has ten seconds to tell."""
+        self.fetcher.follow(self.partition)
+        if self.partition.log.latest_epoch == 4:
+            await self.fetch(diverging_epoch=EpochEndOffset(epoch=0, end_offset=3))
+        await self.made.world.clock.sleep(10)
+
+    async def fetch(self, **fields: Any) -> None:
+        leader = ScriptedLeader()
+        data = PartitionData(partition_index=0, **fields)
+        leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])]))
+        assert await self.fetcher._fetch(leader)  # type: ignore[arg-type]
+
+    @property
+    def file(self) -> list[Cut]:
+        return CutCheckpoint(self.made.world.files, "/data").read()
+
+
+def live(universe: Universe, controller: Controller, script: Callable[[Life], Any]) -> bool:
+    """Whether the broker lived to the end of the script."""
+
+    async def main(_: Universe) -> bool:
+        world = universe.world_for("broker")
+
+        async def body(_: Any) -> None:
+            async with trio.open_nursery() as nursery:
+                made = Broker(world, nursery)
+                made.start()
+                life = Life(made, controller)
+                life.losses.recall()
+                nursery.start_soon(made.replicas.flusher.run)
+                nursery.start_soon(life.losses.run)
+                await script(life)
+                nursery.cancel_scope.cancel()
+            made.logs.release()
+
+        return await universe.live(world, body)
+
+    return universe.run(main, seconds_max=100.0)
+
+
+async def _first(life: Life) -> None:
+    await life.write()
+
+
+async def _until_all_is_told(life: Life) -> None:
+    await life.follow()
+    assert life.partition.log.log_end_offset == 3
+    assert life.file == []
+
+
+@pytest.mark.parametrize("power_lost", [False, True])
+def test_whenever_it_dies_the_next_run_tells_exactly_what_was_cut(power_lost: bool) -> None:
+    told, count, lived = [], 0, False
+    while not lived:
+        universe, controller = Universe(count), Controller()
+        assert live(universe, controller, _first)
+        universe.power_off("broker")
+
+        async def dying(life: Life, count: int = count, universe: Universe = universe) -> None:
+            universe.kill_after_calls("broker", count, power_lost=power_lost)
+            await _until_all_is_told(life)
+
+        lived = live(universe, controller, dying)
+        if lived:
+            universe.kill("broker")
+        heard = controller.told
+        assert live(universe, controller, _until_all_is_told), count
+        assert controller.loss is not None, count
+        assert controller.loss[:2] == (3, 6), count
+        told.append((heard, controller.told - heard))
+        count += 1
+    assert told[0] == (0, 1)
+    assert (1, 1) in told, "it was heard, and the file told of it yet"
+    assert told[-1] == (1, 0), "what was told is not told again"
+
+
+def test_a_cut_that_was_noted_and_not_made_is_made_on_return_and_counts_once() -> None:
+    universe, controller = Universe(1), Controller()
+
+    async def noting(life: Life) -> None:
+        await life.write()
+        universe.kill_after_calls("broker", 10_000)
+        life.losses.truncating(life.partition, _truncation(life))
+        assert [each.loss[:2] for each in life.file] == [(3, 6)]
+        universe.kill("broker")
+        await life.made.world.clock.sleep(1)
+
+    async def returning(life: Life) -> None:
+        await life.made.world.clock.sleep(10)
+        assert not controller.told, "it has not been cut"
+        await _until_all_is_told(life)
+
+    assert not live(universe, controller, noting)
+    assert live(universe, controller, returning)
+    assert controller.told == 1
+    assert controller.loss is not None
+    assert controller.loss[:2] == (3, 6)
+
+
+def test_what_was_noted_and_then_led_is_no_loss() -> None:
+    universe, controller = Universe(1), Controller()
+
+    async def noting(life: Life) -> None:
+        await life.write()
+        life.losses.truncating(life.partition, _truncation(life))
+        universe.kill("broker")
+        await life.made.world.clock.sleep(1)
+
+    async def leading(life: Life) -> None:
+        life.made.change(TOPIC_ID, leader=NODE, isr=[NODE])
+        await life.made.world.clock.sleep(10)
+        assert life.file == []
+
+    assert not live(universe, controller, noting)
+    assert live(universe, controller, leading)
+    assert not controller.told
+
+
+def test_an_ordinary_cut_writes_no_file() -> None:
+    async def script(life: Life) -> None:
+        await life.write()
+        life.made.publish(ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, ELECTED_IN), value=None))
+        await _until_all_is_told(life)
+        assert not life.made.world.files.exists("/data/untold-cuts-checkpoint")
+
+    assert live(Universe(1), Controller(), script)
+
+
+def test_what_the_controller_refuses_for_good_leaves_the_file_and_what_may_pass_stays() -> None:
+    for code, told, left in ((ErrorCode.INVALID_CONFIG, 1, 0), (ErrorCode.NOT_CONTROLLER, 10, 1)):
+        universe, controller = Universe(1), Controller()
+        controller.refuses = code
+
+        async def script(life: Life, left: int = left) -> None:
+            await life.write()
+            await life.follow()
+            assert len(life.file) == left
+
+        assert live(universe, controller, script)
+        assert min(controller.told, 10) == told
+
+
+def test_a_damaged_file_is_said_and_tells_nothing() -> None:
+    universe, controller = Universe(1), Controller()
+
+    async def damaging(life: Life) -> None:
+        await life.write()
+        life.losses.truncating(life.partition, _truncation(life))
+        file = life.made.world.files.open("/data/untold-cuts-checkpoint")
+        file.pwrite(b"7", 0)
+        file.close()
+        universe.kill("broker")
+        await life.made.world.clock.sleep(1)
+
+    async def returning(life: Life) -> None:
+        assert any(event["event"] == "cuts of the last run cannot be told" for event in life.made.events)
+        await _until_all_is_told(life)
+
+    assert not live(universe, controller, damaging)
+    assert live(universe, controller, returning)
+    assert controller.told == 1
+
+
+@pytest.mark.parametrize(("error", "is_online"), [(errno.EIO, False), (errno.ENOSPC, True)])
+def test_a_disk_that_cannot_take_the_note_is_not_cut(error: int, is_online: bool) -> None:
+    universe, controller = Universe(1), Controller()
+
+    async def failing(life: Life) -> None:
+        await life.write()
+        log = life.partition.log
+        universe.disk("broker").faults = [Fault("append", error, "untold-cuts")]
+        await life.follow()
+        assert log.log_end_offset == 6
+        assert not controller.told
+        assert bool(life.made.logs.online()) is is_online
+        assert not CutFiles(life.made.replicas, life.made.server.log).is_made(cut(3, 6)), "what an offline disk has is not known"
+        if is_online:
+            await _until_all_is_told(life)
+
+    assert live(universe, controller, failing)
+    assert controller.told == is_online
+
+
+def _truncation(life: Life) -> Any:
+    log = life.partition.log
+    return Truncation(3, log.log_end_offset, log.high_watermark, 4)
