@@ -46,10 +46,6 @@ class UntoldCuts:
     def __len__(self) -> int:
         return len(self._entries)
 
-    @property
-    def are_all_made(self) -> bool:
-        return not self._unmade
-
     def may_count(self, image: MetadataImage, cut: Cut) -> bool:
         """Whether a cut that is about to be made has to be noted: a report has a place for it, or may have once the image is newer."""
         return _is_ahead(image, cut) or self._report(image, keys_by_partition(image.configs.topic(cut.topic).items()), cut) is not None

@@ -92,7 +92,6 @@ def test_steps_of_one_cut_become_one_and_others_stay_apart() -> None:
 def test_what_is_not_made_yet_is_not_told_and_a_further_step_outlives_the_telling_of_the_first() -> None:
     cuts = noted(cut(20, 30), made=False)
     assert not cuts.telling(image_of()).told
-    assert not cuts.are_all_made
     cuts.look(image_of(), lambda _: True)
     telling = cuts.telling(image_of())
     cuts.note("/data", cut(10, 20))
