@@ -134,8 +134,16 @@ class BrokerServer:
             world, logs, self.replicas.flusher, lambda: self.configs.effective(self.metadata.image), self.replicas.directory_failed, loggers.get("logs")
         )
 
-    async def run(self, listeners: Mapping[str, Listener], advertised: tuple[Endpoint, ...], previous_epoch: int, loader: MetadataLoader) -> None:
-        """Serve on `listeners` until cancelled. Raises ApiError when the controller refuses this broker.
+    async def run(
+        self,
+        listeners: Mapping[str, Listener],
+        advertised: tuple[Endpoint, ...],
+        previous_epoch: int,
+        loader: MetadataLoader,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve on `listeners` until cancelled; `task_status` hears when clients are served. Raises ApiError when the controller refuses this broker.
 
         Nothing is led, followed or answered before the metadata shows this incarnation: what it says of the one before, which may have led, is not for us. We
         do not know how far that one had committed, nor who follows it. Clients are served once the metadata shows this broker unfenced, as by Kafka: a fenced
@@ -153,11 +161,12 @@ class BrokerServer:
             loader.add_publisher(DynamicConnectionLimits(self.configs, tuple(self.socket_servers.values())))
             service_nursery.start_soon(self.replication.run)
             service_nursery.start_soon(self.log_tasks.run)
-            await self.until_live()
+            await self._until_live()
             for name, server in self.socket_servers.items():
                 await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
+            task_status.started()
 
-    async def until_live(self) -> None:
+    async def _until_live(self) -> None:
         """Returns when the controller has unfenced this broker and the broker has acted on that, which may make it leader of much."""
         await self.lifecycle.unfenced.wait()
         await self.metadata.wait_until(lambda image: self.metadata.is_live(self._config.node_id), SHOWN_SECONDS_MAX)

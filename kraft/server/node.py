@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import trio
@@ -226,7 +227,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 if config.is_broker:
                     features, counts = shared.finalized_features, ConnectionCounts()
                     node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
-                    tell_truncations(node.events, config.node_id, node.broker.replication.fetchers.settings)
+                    tell_truncations(node.events, config.node_id, node.broker.replication)
                     await _start_broker(node.broker, parts, first, broker_nursery)
                 task_status.started(node)
                 await stop.wait()
@@ -244,11 +245,10 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 
 
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
-    """Returns when it is about to serve."""
+    """Returns when it serves."""
     await first.arrived.wait()
     await _load_logs(parts.logs, parts.world)
-    nursery.start_soon(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader)
-    await broker.until_live()
+    await nursery.start(partial(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader))
 
 
 async def _load_logs(logs: LogManager, world: World) -> None:
