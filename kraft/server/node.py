@@ -227,7 +227,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 if config.is_broker:
                     features, counts = shared.finalized_features, ConnectionCounts()
                     node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
-                    tell_truncations(node.events, config.node_id, node.broker.replication)
+                    tell_truncations(node.events, config.node_id, node.broker.replication.fetchers.settings)
                     await _start_broker(node.broker, parts, first, broker_nursery)
                 task_status.started(node)
                 await stop.wait()
