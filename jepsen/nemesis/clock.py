@@ -7,12 +7,19 @@ a second time; what a monotonic clock gained it keeps, as the kernel's would. Th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from jepsen.nemesis.injection import Context, Injection, NotNow
+from jepsen.nemesis.injection import Context, Injection, NotNow, grown
+from jepsen.preload.page import Page
 
 JUMPS_SECONDS = (-86_400.0, -3600.0, -30.0, 30.0, 3600.0, 86_400.0)
 WALL_RATES_PPM = (-500_000, 1_000_000, 20_000_000)
 MONOTONIC_RATES_PPM = (-500_000, -200_000, 500_000, 1_000_000)
+
+
+def wall_answers(page: Page) -> int:
+    """How often the node was told a time of day that is not the true one."""
+    return page.counters().wall_answers
 
 
 def jump(role: str) -> Callable[[Context], Injection]:
@@ -22,13 +29,13 @@ def jump(role: str) -> Callable[[Context], Injection]:
         number = context.pick(role)
         page = context.page(number)
         seconds = context.chance.choice(JUMPS_SECONDS)
-        before = page.counters().wall_answers
+        told = grown(partial(wall_answers, page))
         page.jump(seconds)
 
         def end() -> bool:
-            found = page.counters()
+            bit = told() and page.counters().wall_skew_ns == int(seconds * 1e9)
             page.jump(0)
-            return found.wall_answers > before and found.wall_skew_ns == int(seconds * 1e9)
+            return bit
 
         return Injection(kind="clock-jump", role=f"{role} n{number}, {seconds:+g} s", busy=frozenset({number}), end=end)
 
@@ -42,15 +49,15 @@ def drift(context: Context) -> Injection:
         raise NotNow("no node is free")
     pages = {number: context.page(number) for number in numbers}
     rates = {number: context.chance.choice(WALL_RATES_PPM) for number in numbers}
-    before = {number: page.counters().wall_answers for number, page in pages.items()}
+    told = [grown(partial(wall_answers, page)) for page in pages.values()]
     for number, page in pages.items():
         page.drift(rates[number])
 
     def end() -> bool:
-        told = {number: page.counters().wall_answers - before[number] for number, page in pages.items()}
+        bit = all(each() for each in told)
         for page in pages.values():
             page.jump(0)
-        return all(told.values())
+        return bit
 
     rates_told = ", ".join(f"n{number} {rate / 1e6 + 1:g} times" for number, rate in rates.items())
     return Injection(kind="clock-drift", role=rates_told, busy=frozenset(numbers), end=end)
@@ -65,13 +72,13 @@ def timeouts(role: str) -> Callable[[Context], Injection]:
         number = context.pick(role)
         page = context.page(number)
         rate = context.chance.choice(MONOTONIC_RATES_PPM)
-        before = page.counters().monotonic_answers
+        told = grown(lambda: page.counters().monotonic_answers)
         page.drift_monotonic(rate)
 
         def end() -> bool:
-            told = page.counters().monotonic_answers - before
+            bit = told()
             page.drift_monotonic(0)
-            return told > 0
+            return bit
 
         return Injection(kind="clock-speed", role=f"{role} n{number}, {rate / 1e6 + 1:g} times", busy=frozenset({number}), end=end)
 

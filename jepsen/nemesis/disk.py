@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from jepsen import sandbox
-from jepsen.nemesis.injection import Context, Injection, NotNow
+from jepsen.nemesis.injection import Context, Injection, NotNow, grown
 from jepsen.nemesis.process import kill_together, restart
 from jepsen.node import lose_power
 from jepsen.throttle import Refused, Throttle
@@ -92,17 +92,17 @@ def sync_error(role: str, path: str) -> Callable[[Context], Injection]:
         number = context.pick(role)
         context.disk(number)
         node, page = context.cluster.nodes[number], context.page(number)
-        before = page.counters().syncs_failed
+        failed = grown(lambda: page.counters().syncs_failed)
         page.fail_syncs(errno.EIO, path)
         context.recorder.power_loss([number])
 
         def end() -> bool:
-            failed = page.counters().syncs_failed - before
+            bit = failed()
             lose_power([node])
             context.recorder.power_loss([number])
             page.fail_syncs(0)
             node.launch()
-            return failed > 0
+            return bit
 
         return Injection(kind="sync-error", role=f"{role} n{number} {path}", busy=frozenset({number}), end=end)
 
@@ -115,12 +115,13 @@ def sync_slow(role: str, path: str) -> Callable[[Context], Injection]:
     def begin(context: Context) -> Injection:
         number = context.pick(role)
         page = context.page(number)
-        before, seconds = page.counters().syncs_delayed, context.chance.choice(SYNC_DELAYS_SECONDS)
+        delayed = grown(lambda: page.counters().syncs_delayed)
+        seconds = context.chance.choice(SYNC_DELAYS_SECONDS)
         page.delay_syncs(seconds, path)
 
         def end() -> bool:
             page.delay_syncs(0)
-            return page.counters().syncs_delayed > before
+            return delayed()
 
         return Injection(kind="sync-slow", role=f"{role} n{number} {path} {seconds:g} s", busy=frozenset({number}), end=end)
 
@@ -163,12 +164,12 @@ def slow_end(how_many: Callable[[int], int], power_fails: bool, leader_late: boo
         numbers = sorted([first, *context.chance.sample(others, count - 1)])
         nodes = [context.cluster.nodes[number] for number in numbers]
         pages = [context.page(number) for number in numbers if not leader_late or number != first]
-        before = sum(page.counters().syncs_delayed for page in pages)
+        delayed = grown(lambda: sum(page.counters().syncs_delayed for page in pages))
         for page in pages:
             page.delay_syncs(SLOW_END_SECONDS, DATA)
 
         def end() -> bool:
-            delayed = sum(page.counters().syncs_delayed for page in pages) - before
+            bit = delayed()
             if power_fails:
                 lose_power(nodes)
                 context.recorder.power_loss(numbers)
@@ -180,7 +181,7 @@ def slow_end(how_many: Callable[[int], int], power_fails: bool, leader_late: boo
             if leader_late:
                 time.sleep(LATE_SECONDS)
                 restart([context.cluster.nodes[first]])
-            return delayed > 0
+            return bit
 
         kind = f"slow-{'power' if power_fails else 'kill'}"
         return Injection(kind=kind, role=f"{numbers}{f', leader n{first} late' if leader_late else ''}", busy=frozenset(numbers), end=end)

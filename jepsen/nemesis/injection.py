@@ -26,6 +26,12 @@ class Injection:
     end: Callable[[], bool]
 
 
+def grown(counter: Callable[[], int]) -> Callable[[], bool]:
+    """Tells, whenever it is asked, whether `counter` has grown since now: how a fault that somebody counts shows that it bit."""
+    before = counter()
+    return lambda: counter() > before
+
+
 class NotNow(Exception):
     """The fault has nobody to be done to at the moment."""
 

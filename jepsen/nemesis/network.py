@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from jepsen.nemesis.injection import NETWORK, Context, Injection
+from jepsen.nemesis.injection import NETWORK, Context, Injection, grown
 from jepsen.network import CLIENTS, Pair
 from jepsen.wire import Quality
 
@@ -100,12 +100,12 @@ def loss(context: Context) -> Injection:
     context.need_network()
     network = context.switch()
     chosen = sorted(set(between(context.chance.sample(sorted(context.cluster.nodes), 2), [*context.cluster.nodes, CLIENTS])))
-    before = network.lost()
+    lost = grown(network.lost)
     network.lose(chosen)
 
     def end() -> bool:
         network.lose_no_more(chosen)
-        return network.lost() > before
+        return lost()
 
     return Injection(kind="loss", role="", busy=frozenset({NETWORK}), end=end)
 
