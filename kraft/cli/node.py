@@ -16,10 +16,10 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from kraft.cli.config_files import process_surroundings, read_config_files
 from kraft.cli.options import Invocation, parse_command_line
 from kraft.cli.terminal import report_problems, stderr_sink
-from kraft.common.config.layers import ConfigFile
-from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -49,32 +49,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def configure(invocation: Invocation) -> NodeConfig:
     """Read the files and the environment and make the node's configuration. Raises ConfigurationError."""
-    files, problems = read_files(invocation.config_paths)
+    files, problems = read_config_files(invocation.config_paths)
     try:
         config = load_node_config(
             options=invocation.options,
             sets=invocation.sets,
             files=files,
             environment=os.environ,
-            surroundings=Surroundings(working_directory=os.getcwd(), host_name=os.uname().nodename),
+            surroundings=process_surroundings(),
         )
     except ConfigurationError as error:
         raise ConfigurationError(problems + error.problems) from None
     if problems:
         raise ConfigurationError(problems)
     return config
-
-
-def read_files(paths: Sequence[str]) -> tuple[list[ConfigFile], list[str]]:
-    files, problems = [], []
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8") as file:
-                files.append(ConfigFile(path, file.read()))
-        except (OSError, UnicodeDecodeError) as problem:
-            reason = problem.strerror if isinstance(problem, OSError) else "not UTF-8 text"
-            problems.append(f"--config {path}: {reason}")
-    return files, problems
 
 
 def run(config: NodeConfig) -> int:

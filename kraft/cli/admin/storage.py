@@ -13,9 +13,9 @@ from kraft.cli.admin.options import Output, OutputFormat
 from kraft.cli.admin.output import say, show
 from kraft.cli.admin.running import FAILED, complain
 from kraft.cli.admin.scram_arguments import parse_scram_credentials
-from kraft.common.config.layers import ConfigFile
+from kraft.cli.config_files import process_surroundings, read_config_files
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.config.node_loader import Surroundings, load_node_config
+from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ConfigurationError, KraftError
 from kraft.common.ids import uuid_to_text
 from kraft.metadata.record_serde import MetadataRecordSerde
@@ -38,18 +38,11 @@ Sets = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One
 
 def read_config(paths: list[str], sets: list[str]) -> NodeConfig:
     """As `kraft-node` would read it, environment included. Leaves with 2 when it is unusable."""
-    files, problems = [], []
-    for path in paths:
-        try:
-            with open(path, encoding="utf-8") as file:
-                files.append(ConfigFile(path, file.read()))
-        except (OSError, UnicodeDecodeError) as problem:
-            problems.append(f"--config {path}: {problem.strerror if isinstance(problem, OSError) else 'not UTF-8 text'}")
+    files, problems = read_config_files(paths)
     try:
         if problems:
             raise ConfigurationError(problems)
-        surroundings = Surroundings(working_directory=os.getcwd(), host_name=os.uname().nodename)
-        return load_node_config(sets=sets, files=files, environment=os.environ, surroundings=surroundings)
+        return load_node_config(sets=sets, files=files, environment=os.environ, surroundings=process_surroundings())
     except ConfigurationError as problem:
         complain(problem)
         raise typer.Exit(UNUSABLE) from problem
