@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from kraft._tools.generated_page import write_or_check
 from kraft.common.config.definition import ConfigKey, Status, UpdateMode
 from kraft.common.config.layers import OPTION_KEYS
 from kraft.common.config.node_loader import NODE_DEFAULTS, QUORUM_OF_ONE_DEFAULTS
@@ -128,11 +129,7 @@ def _valid(key: ConfigKey) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    text = document()
-    if "--check" in arguments:
-        return 0 if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text else 1
-    TARGET.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(document(), TARGET, arguments)
 
 
 if __name__ == "__main__":

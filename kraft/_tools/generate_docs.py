@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from kraft._tools.generated_page import write_or_check
 from kraft.handlers.all_handlers import broker_registry, controller_registry
 from kraft.handlers.registry import Registry
 from kraft.protocol import api_keys
@@ -113,11 +114,7 @@ def _decisions() -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    text = document()
-    if "--check" in arguments:
-        return 0 if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text else 1
-    TARGET.write_text(text, encoding="utf-8")
-    return 0
+    return write_or_check(document(), TARGET, arguments)
 
 
 if __name__ == "__main__":
