@@ -5,6 +5,8 @@ From version 10 on commits and fetches name topics by id; inside, offsets are ke
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from kraft.common.ids import ZERO_UUID
 from kraft.coordinator.group.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC_ID_VERSION
 from kraft.coordinator.group.offset_fetch import topic_error
@@ -18,6 +20,8 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 
 COMMIT_TOPIC_ID_VERSION = 10
+
+ResponseTopic = TypeVar("ResponseTopic", OffsetCommitResponseTopic, OffsetDeleteResponseTopic)
 
 
 def split_commit(request: OffsetCommitRequest, topics: TopicDirectory, api_version: int) -> tuple[OffsetCommitRequest, OffsetCommitResponse]:
@@ -63,12 +67,7 @@ def commit_error(request: OffsetCommitRequest, error_code: int) -> OffsetCommitR
 
 def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> None:
     """Add the coordinator's answers to the refusals; a topic appears once."""
-    present = {topic.name: topic for topic in response.topics}
-    for topic in answer.topics:
-        if topic.name in present:
-            present[topic.name].partitions += topic.partitions
-        else:
-            response.topics.append(topic)
+    _merge(response.topics, answer.topics)
 
 
 def resolve_fetch(group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
@@ -114,9 +113,14 @@ def split_delete(request: OffsetDeleteRequest, topics: TopicDirectory) -> tuple[
 
 
 def merge_delete(response: OffsetDeleteResponse, answer: OffsetDeleteResponse) -> None:
-    present = {topic.name: topic for topic in response.topics}
-    for topic in answer.topics:
+    """As `merge_commit`."""
+    _merge(response.topics, answer.topics)
+
+
+def _merge(topics: list[ResponseTopic], answered: list[ResponseTopic]) -> None:
+    present = {topic.name: topic for topic in topics}
+    for topic in answered:
         if topic.name in present:
             present[topic.name].partitions += topic.partitions
         else:
-            response.topics.append(topic)
+            topics.append(topic)
