@@ -16,7 +16,7 @@ from jepsen.spark.checks import Verdict
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
 from jepsen.spark.round import FAULTS, Round
 from kraft.testing.node_process import NodeFailed
-from tests.integration.three_nodes import ThreeNodes, three_nodes
+from tests.integration.three_nodes import ThreeNodes
 
 SOURCES = ("kraft", "kafka")
 OK, VIOLATION, INVALID = 0, 1, 2
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> int:
-    with three_nodes(place / "nodes", *SETTINGS) as cluster:
+    with ThreeNodes(place / "nodes", *SETTINGS) as cluster:
         told = Told(cluster)
         for number in range(options.first, options.first + options.rounds):
             one = Round(cluster, place, number, sources, options.faults.split(","), options.master)

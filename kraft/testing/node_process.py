@@ -33,10 +33,11 @@ class NodeProcess:
         disks: Sequence[str] = ("data",),
         listen: str | None = "127.0.0.1:0",
         controller_listen: str | None = "127.0.0.1:0",
+        own_session: bool = False,
     ) -> None:
         """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to `kraft-node.log` beside the data.
 
-        A node without the role of broker or controller has None for its listener.
+        A node without the role of broker or controller has None for its listener. With `own_session` the signals of this terminal do not reach it.
         """
         self.directory = Path(directory)
         self.arguments = arguments
@@ -45,18 +46,22 @@ class NodeProcess:
         self._listen = listen
         self._controller_listen = controller_listen
         self._admin = "127.0.0.1:0" if admin else "off"
+        self._own_session = own_session
         self.process: subprocess.Popen[str] | None = None
         self.ready: dict[str, str] = {}
 
     def start(self) -> NodeProcess:
         """Start and wait until it serves. Raises NodeFailed."""
-        assert self.process is None or self.process.poll() is not None, "it runs already"
+        assert not self.runs, "it runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", self.data_directories, "--admin", self._admin, *self.arguments]
         for option, address in (("--listen", self._listen), ("--controller-listen", self._controller_listen)):
             command += [option, address] if address is not None else []
         with open(self.log_path, "a", encoding="utf-8") as log:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **self.environment})
+            environment = {**os.environ, **self.environment}
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=self._own_session
+            )
         self.ready = self._await_ready()
         self._listen = self.ready.get("kafka", self._listen)
         self._controller_listen = self.ready.get("controller", self._controller_listen)
@@ -81,6 +86,15 @@ class NodeProcess:
     def pid(self) -> int:
         assert self.process is not None
         return self.process.pid
+
+    @property
+    def runs(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal and go on."""
+        assert self.process is not None
+        self.process.send_signal(number)
 
     def kill(self) -> None:
         """SIGKILL, as a crash of the process."""
@@ -109,12 +123,10 @@ class NodeProcess:
         return code
 
     def pause(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGSTOP)
+        self.send(signal.SIGSTOP)
 
     def resume(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGCONT)
+        self.send(signal.SIGCONT)
 
     def log_tail(self, lines: int = 40) -> str:
         return "\n".join(self.log_path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
@@ -146,8 +158,8 @@ class NodeProcess:
         return self if self.process is not None else self.start()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
+        if self.runs:
+            self.resume()
             self.kill()
 
 

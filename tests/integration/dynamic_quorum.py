@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from kraft.cli.admin.app import main
 from kraft.common.ids import uuid_to_text
 from kraft.testing.node_process import NodeProcess
-from kraft.testing.ports import free_ports
-from tests.integration.three_nodes import CLUSTER_ID, NODES, ThreeNodes
+from kraft.testing.process_cluster import CLUSTER_ID
+from tests.integration.three_nodes import NODES, ThreeNodes
 
 DIRECTORY_IDS = {node: uuid_to_text(bytes([*range(64, 79), node])) for node in NODES}
 
@@ -20,23 +18,19 @@ class DynamicQuorum(ThreeNodes):
     """As ThreeNodes, at kraft.version 1."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
-        ports = free_ports(6)
-        kafka, controllers = ([f"127.0.0.1:{port}" for port in half] for half in (ports[:3], ports[3:]))
-        self.bootstrap, self.controllers = ",".join(kafka), ",".join(controllers)
-        self.nodes = {}
-        self._arguments = arguments
-        for node in NODES:
-            process = self.nodes[node] = self._process(directory / str(node), node, listen=kafka[node - 1], controller_listen=controllers[node - 1])
+        super().__init__(directory, *arguments)
+        initial = ",".join(f"{node}@{address.controller}:{DIRECTORY_IDS[node]}" for node, address in self.addresses.items())
+        for node, (kafka, controller) in self.addresses.items():
+            process = self.nodes[node]
             process.directory.mkdir(parents=True)
             (process.directory / "node.properties").write_text(
                 f"process.roles=broker,controller\nnode.id={node}\ncontroller.listener.names=CONTROLLER\nlog.dirs={process.data_directories}\n"
-                f"controller.quorum.bootstrap.servers={self.controllers}\nlisteners=PLAINTEXT://{kafka[node - 1]},CONTROLLER://{controllers[node - 1]}\n"
+                f"controller.quorum.bootstrap.servers={self.controllers}\nlisteners=PLAINTEXT://{kafka},CONTROLLER://{controller}\n"
             )
-            self.format(node, "--initial-controllers", ",".join(f"{each}@{controllers[each - 1]}:{DIRECTORY_IDS[each]}" for each in NODES))
+            self.format(node, "--initial-controllers", initial)
 
-    def _process(self, directory: Path, node: int, *options: str, listen: str | None = "127.0.0.1:0", controller_listen: str | None = None) -> NodeProcess:
-        common = ("--node-id", str(node), "--bootstrap-controllers", self.controllers, *options, *self._arguments)
-        return NodeProcess(directory, *common, listen=listen, controller_listen=controller_listen)
+    def quorum_options(self) -> tuple[str, ...]:
+        return ("--bootstrap-controllers", self.controllers)
 
     def format(self, node: int, *arguments: str) -> None:
         """What an operator does before a node first starts."""
@@ -64,18 +58,5 @@ class DynamicQuorum(ThreeNodes):
 
     def add_broker(self, node: int) -> NodeProcess:
         """A new broker, which needs no format."""
-        directory = self.nodes[1].directory.parent / str(node)
-        process = self.nodes[node] = self._process(directory, node, "--role", "broker")
+        process = self.nodes[node] = self.make(node, "--role", "broker", listen="127.0.0.1:0", controller_listen=None)
         return process.start()
-
-
-@contextmanager
-def dynamic_quorum(directory: Path, *arguments: str) -> Iterator[DynamicQuorum]:
-    """Whatever happens, no process is left behind."""
-    cluster = DynamicQuorum(directory, *arguments)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        for node in cluster.nodes.values():
-            node.__exit__(None, None, None)

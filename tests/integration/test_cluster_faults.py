@@ -14,8 +14,9 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
+from kraft.testing.steady_writer import SteadyWriter
 from kraft.world.real import RealWorld
-from tests.integration.three_nodes import NODES, ThreeNodes, Writer, assert_nothing_lost, kill_all, three_nodes, until
+from tests.integration.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 
 ROUNDS = 10 if os.environ.get("KRAFT_SOAK") == "1" else 1
 # Kafka's defaults are 9 s, 30 s: how long a silent broker is believed in, and a follower that does not fetch.
@@ -28,23 +29,23 @@ PINNED = b"pinned"
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-    with three_nodes(tmp_path_factory.mktemp("faults"), *settings) as cluster:
+    with ThreeNodes(tmp_path_factory.mktemp("faults"), *settings) as cluster:
         yield cluster
 
 
 @pytest.mark.parametrize("round_", range(ROUNDS))
 def test_two_die_at_once_then_all(cluster: ThreeNodes, round_: int) -> None:
     topic = cluster.create(f"die-at-once-{round_}")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
         leader = cluster.leader(topic)
         both = [leader, NODES[leader % 3]]
-        kill_all(cluster, both)
+        cluster.kill(both)
         cluster.start(both)
         writer.more(100)
         cluster.until_in_sync(topic)
         writer.more(100)
-        kill_all(cluster, NODES)
+        cluster.kill(NODES)
         cluster.start(NODES)
         writer.more(100)
     assert_nothing_lost(cluster, topic, writer)
@@ -91,7 +92,7 @@ def test_a_paused_leader_acknowledges_nothing_falsely(cluster: ThreeNodes) -> No
     topic = cluster.create("leader-paused")
     victim = cluster.leader(topic)
     other = next(node for node in NODES if node != victim)
-    with Writer(cluster, topic, **PATIENCE) as writer:
+    with SteadyWriter(cluster.bootstrap, topic, **PATIENCE) as writer:
         writer.more(100)
         pinned = Pinned(cluster, victim, topic)
         cluster.nodes[victim].pause()
@@ -113,7 +114,7 @@ def test_a_paused_follower_leaves_the_in_sync_set_and_returns(cluster: ThreeNode
     leader = cluster.leader(topic)
     active = cluster.quorum(leader).leader_id
     victim = next(node for node in NODES if node not in (leader, active))
-    with Writer(cluster, topic, **PATIENCE) as writer:
+    with SteadyWriter(cluster.bootstrap, topic, **PATIENCE) as writer:
         writer.more(100)
         cluster.nodes[victim].pause()
         until(lambda: victim not in cluster.told_by(leader, topic)[0].isr_nodes, "a silent follower stays in sync")
@@ -129,7 +130,7 @@ def test_a_paused_active_controller_is_replaced_and_follows(cluster: ThreeNodes)
     topic = cluster.create("controller-paused")
     victim = cluster.quorum(1).leader_id
     others = [node for node in NODES if node != victim]
-    with Writer(cluster, topic, **PATIENCE) as writer:
+    with SteadyWriter(cluster.bootstrap, topic, **PATIENCE) as writer:
         writer.more(100)
         cluster.nodes[victim].pause()
 

@@ -11,13 +11,15 @@ import pytest
 from kraft.cli.admin.app import main
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.testing.node_process import NodeFailed
-from tests.integration.dynamic_quorum import DynamicQuorum, dynamic_quorum
-from tests.integration.three_nodes import CLUSTER_ID, NODES, Writer, assert_acknowledged, assert_nothing_lost, kill_all, until
+from kraft.testing.process_cluster import CLUSTER_ID
+from kraft.testing.steady_writer import SteadyWriter
+from tests.integration.dynamic_quorum import DynamicQuorum
+from tests.integration.three_nodes import NODES, assert_acknowledged, assert_nothing_lost, until
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamicQuorum]:
-    with dynamic_quorum(tmp_path_factory.mktemp("members"), "--set", "offsets.topic.num.partitions=2") as cluster:
+    with DynamicQuorum(tmp_path_factory.mktemp("members"), "--set", "offsets.topic.num.partitions=2") as cluster:
         yield cluster
 
 
@@ -32,13 +34,13 @@ def test_a_node_that_lost_its_disk_comes_back_the_safe_way(cluster: DynamicQuoru
     Whoever returns before it left the in-sync set by returning unclean: without a recovery strategy nobody may lead what the others have in full.
     """
     topic = cluster.create("disk-lost", kraft_unclean_recovery_strategy="balanced")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(200)
         cluster.until_in_sync(topic)
         victim = cluster.leader(topic)
         asked = NODES[victim % 3]
         old = cluster.voters(asked)[victim]
-        kill_all(cluster, NODES)
+        cluster.kill(NODES)
         cluster.wipe(victim)
         with pytest.raises(NodeFailed, match="exit code 2") as refused:
             cluster.nodes[victim].start()
@@ -58,7 +60,7 @@ def test_a_node_that_lost_its_disk_comes_back_the_safe_way(cluster: DynamicQuoru
 def test_a_broker_is_added_and_filled_and_another_is_emptied_and_leaves(cluster: DynamicQuorum, tmp_path: Path) -> None:
     topic = cluster.create("moving-house")
     newcomer, leaver = 4, 3
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
         cluster.add_broker(newcomer)
         target = [newcomer, 1, 3]

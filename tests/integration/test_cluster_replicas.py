@@ -14,7 +14,8 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
     ReassignableTopic,
 )
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from tests.integration.three_nodes import NODES, ThreeNodes, Writer, assert_acknowledged, three_nodes, until
+from kraft.testing.steady_writer import SteadyWriter
+from tests.integration.three_nodes import NODES, ThreeNodes, assert_acknowledged, until
 
 SETTINGS = {"log.flush.offset.checkpoint.interval.ms": 500, "log.segment.delete.delay.ms": 100, "offsets.topic.num.partitions": 2}
 
@@ -22,7 +23,7 @@ SETTINGS = {"log.flush.offset.checkpoint.interval.ms": 500, "log.segment.delete.
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
     settings = [word for key, value in SETTINGS.items() for word in ("--set", f"{key}={value}")]
-    with three_nodes(tmp_path_factory.mktemp("replicas"), *settings) as cluster:
+    with ThreeNodes(tmp_path_factory.mktemp("replicas"), *settings) as cluster:
         yield cluster
 
 
@@ -46,7 +47,7 @@ def log_start(cluster: ThreeNodes, node: int, topic: str) -> int:
     return next((int(offset) for name, _, offset in rows if name == topic), -1)
 
 
-def assert_read_from(cluster: ThreeNodes, topic: str, writer: Writer, start: int) -> None:
+def assert_read_from(cluster: ThreeNodes, topic: str, writer: SteadyWriter, start: int) -> None:
     """Each record from `start` on, which is where the log starts, once and in order."""
     count = len(writer.acknowledged)
     assert [(offset, int(value)) for _, offset, value in cluster.read(topic, count - start)] == [(offset, offset) for offset in range(start, count)]
@@ -54,7 +55,7 @@ def assert_read_from(cluster: ThreeNodes, topic: str, writer: Writer, start: int
 
 def test_a_partition_shrinks_and_a_move_is_cancelled_while_data_flows(cluster: ThreeNodes) -> None:
     topic = cluster.create("shrinks")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
         leader = cluster.leader(topic)
         given_up, absent = (node for node in NODES if node != leader)
@@ -81,7 +82,7 @@ def test_a_partition_shrinks_and_a_move_is_cancelled_while_data_flows(cluster: T
 def test_a_node_that_was_down_forgets_the_topic_that_was_deleted_and_follows_the_new_one(cluster: ThreeNodes) -> None:
     gone, again = cluster.create("gone"), cluster.create("again")
     for topic in (gone, again):
-        with Writer(cluster, topic) as writer:
+        with SteadyWriter(cluster.bootstrap, topic) as writer:
             writer.more(50)
         cluster.until_in_sync(topic)
     victim = cluster.leader(gone)
@@ -99,7 +100,7 @@ def test_a_node_that_was_down_forgets_the_topic_that_was_deleted_and_follows_the
     cluster.nodes[victim].start()
     until(lambda: not (cluster.nodes[victim].directory / "data" / f"{gone}-0").exists(), "the deleted topic's replica came back")
     reassign(cluster, victim, again, reassign_to)
-    with Writer(cluster, again) as writer:
+    with SteadyWriter(cluster.bootstrap, again) as writer:
         writer.more(50)
         until(lambda: replicas(cluster, victim, again) == ([*NODES], [*NODES]), "the new topic's replica is not in sync")
     cluster.until_identical(again)
@@ -108,7 +109,7 @@ def test_a_node_that_was_down_forgets_the_topic_that_was_deleted_and_follows_the
 
 def test_a_node_that_was_down_follows_the_log_start_after_delete_records(cluster: ThreeNodes) -> None:
     topic = cluster.create("deleted-records")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(300)
         cluster.until_in_sync(topic)
         leader = cluster.leader(topic)

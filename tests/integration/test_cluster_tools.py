@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from kraft.testing.process_cluster import CLUSTER_ID
+from kraft.testing.steady_writer import SteadyWriter
 from tests.capabilities import require_capability
-from tests.integration.dynamic_quorum import DIRECTORY_IDS, DynamicQuorum, dynamic_quorum
-from tests.integration.three_nodes import CLUSTER_ID, NODES, Writer, kill_all, until
+from tests.integration.dynamic_quorum import DIRECTORY_IDS, DynamicQuorum
+from tests.integration.three_nodes import NODES, until
 from tests.java.kafka import tool
 
 pytestmark = pytest.mark.java
@@ -24,7 +26,7 @@ TOOLS_AT_ONCE = 2
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DynamicQuorum]:
     require_capability("java17")
     require_capability("mvn")
-    with dynamic_quorum(tmp_path_factory.mktemp("tools"), "--set", "offsets.topic.num.partitions=2") as cluster:
+    with DynamicQuorum(tmp_path_factory.mktemp("tools"), "--set", "offsets.topic.num.partitions=2") as cluster:
         yield cluster
 
 
@@ -108,12 +110,12 @@ def test_an_unclean_election_is_held_when_asked_for_and_preferred_leaders_return
     topic = cluster.create("unclean", replicas=2, min_insync_replicas="1")
     last, behind = cluster.partitions(topic)[0].replicas
     other = next(node for node in NODES if node not in (last, behind))
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(20)
         cluster.nodes[behind].kill()
         until(lambda: cluster.told_by(other, topic)[0].isr_nodes == [last], "the dead follower stays in sync")
         writer.more(20)
-    kill_all(cluster, [last])
+    cluster.kill([last])
     cluster.nodes[behind].start()
     until(lambda: cluster.told_by(other, topic)[0].leader_id == -1, "who was out of sync leads")
     asked = ("--bootstrap-server", f"{cluster.nodes[other].bootstrap},{cluster.nodes[behind].bootstrap}")

@@ -18,8 +18,9 @@ from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterReq
 from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports
+from kraft.testing.process_cluster import CLUSTER_ID
 from kraft.world.real import RealWorld
-from tests.integration.three_nodes import CLUSTER_ID, until
+from tests.integration.three_nodes import until
 
 METADATA = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
 

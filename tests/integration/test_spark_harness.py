@@ -9,7 +9,7 @@ import pytest
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
 from jepsen.spark.round import FAULTS, Round
 from tests.capabilities import require_capability
-from tests.integration.three_nodes import three_nodes
+from tests.integration.three_nodes import ThreeNodes
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 SETTINGS = ("--set", f"log.retention.check.interval.ms={RETENTION_CHECK_MS}", "--set", "broker.session.timeout.ms=4000")
@@ -23,7 +23,7 @@ def spark_is_there() -> None:
 
 @pytest.mark.timeout(400)
 def test_an_unclean_election_below_a_checkpoint_is_told_with_partition_and_offsets(tmp_path: Path) -> None:
-    with three_nodes(tmp_path / "nodes", *SETTINGS) as cluster:
+    with ThreeNodes(tmp_path / "nodes", *SETTINGS) as cluster:
         verdict = LossRound(cluster, tmp_path, 1, "kraft").run(("election",))
     assert verdict.ok, verdict
     assert verdict.checked > 0
@@ -33,7 +33,7 @@ def test_an_unclean_election_below_a_checkpoint_is_told_with_partition_and_offse
 @pytest.mark.timeout(800)
 @pytest.mark.parametrize(("source", "options"), [("kraft", {}), ("kraft", {"fetcher": "librdkafka"}), ("kafka", {})])
 def test_a_loss_is_told_and_the_rest_arrives_once(tmp_path: Path, source: str, options: dict[str, str]) -> None:
-    with three_nodes(tmp_path / "nodes", *SETTINGS) as cluster:
+    with ThreeNodes(tmp_path / "nodes", *SETTINGS) as cluster:
         verdict = LossRound(cluster, tmp_path, 2, source, options).run()
     assert verdict.ok, verdict
     assert verdict.checked > 0
@@ -43,7 +43,7 @@ def test_a_loss_is_told_and_the_rest_arrives_once(tmp_path: Path, source: str, o
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("source", ["kraft", "kafka"])
 def test_spark_gets_every_record_once_while_all_is_killed(tmp_path: Path, source: str) -> None:
-    with three_nodes(tmp_path / "nodes") as cluster:
+    with ThreeNodes(tmp_path / "nodes") as cluster:
         for verdict in Round(cluster, tmp_path, 1, [source], FAULTS, "local[2,8]").run():
             assert verdict.ok, verdict
             assert verdict.checked > 0

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.integration.spark_logs import read_to_the_end
-from tests.integration.three_nodes import ThreeNodes, three_nodes
+from tests.integration.three_nodes import ThreeNodes
 
 ROOT = Path(__file__).parents[2]
 BATCHES = 40 if os.environ.get("KRAFT_SOAK") == "1" else 5
@@ -42,7 +42,7 @@ def finished(process: subprocess.Popen[str]) -> bool:
 
 def test_rows_are_there_once_whatever_is_killed(tmp_path: Path) -> None:
     chance, cut = random.Random(1), 0
-    with three_nodes(tmp_path) as cluster:
+    with ThreeNodes(tmp_path) as cluster:
         topic = cluster.create("target", 3)
         cluster.until_in_sync(topic)
         for batch in range(BATCHES):

@@ -15,18 +15,19 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
-from tests.integration.three_nodes import NODES, ThreeNodes, Writer, assert_nothing_lost, three_nodes, until
+from kraft.testing.steady_writer import SteadyWriter
+from tests.integration.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
-    with three_nodes(tmp_path_factory.mktemp("three-nodes")) as cluster:
+    with ThreeNodes(tmp_path_factory.mktemp("three-nodes")) as cluster:
         yield cluster
 
 
 def test_the_leader_dies_and_comes_back(cluster: ThreeNodes) -> None:
     topic = cluster.create("leader-dies")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(200)
         victim = cluster.leader(topic)
         cluster.nodes[victim].kill()
@@ -41,7 +42,7 @@ def test_the_leader_dies_and_comes_back(cluster: ThreeNodes) -> None:
 
 def test_every_node_dies_in_turn(cluster: ThreeNodes) -> None:
     topic = cluster.create("each-dies")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         for node in NODES:
             writer.more(50)
             cluster.nodes[node].kill()
@@ -53,7 +54,7 @@ def test_every_node_dies_in_turn(cluster: ThreeNodes) -> None:
 
 def test_a_rolling_restart_fails_no_write(cluster: ThreeNodes) -> None:
     topic = cluster.create("rolling")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         for node in NODES:
             writer.more(50)
             assert cluster.nodes[node].stop() == 0
@@ -76,7 +77,7 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: ThreeNodes) -> None:
         until(enough, f"the group has read {len(seen)} of {count}")
 
     try:
-        with Writer(cluster, topic) as writer:
+        with SteadyWriter(cluster.bootstrap, topic) as writer:
             read(100)
             consumer.commit(asynchronous=False)
             committed = consumer.committed([TopicPartition(topic, 0)], timeout=30)[0].offset
@@ -103,7 +104,7 @@ def _coordinator_partition(group: str) -> int:
 
 def test_too_few_in_sync_replicas_refuse_writes_for_all(cluster: ThreeNodes) -> None:
     topic = cluster.create("two-die")
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(50)
         leader = cluster.leader(topic)
         others = [node for node in NODES if node != leader]
@@ -120,7 +121,7 @@ def test_too_few_in_sync_replicas_refuse_writes_for_all(cluster: ThreeNodes) -> 
 
 def test_a_replica_moves_to_a_broker_that_has_nothing_of_it(cluster: ThreeNodes) -> None:
     topic = cluster.create("moves", replicas=2)
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
         before = list(cluster.partitions(topic)[0].replicas)
         target = [node for node in NODES if node not in before] + before[:1]

@@ -13,7 +13,8 @@ import pytest
 from confluent_kafka import Consumer
 
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
-from tests.integration.three_nodes import NODES, ThreeNodes, Writer, until
+from kraft.testing.steady_writer import SteadyWriter
+from tests.integration.three_nodes import NODES, ThreeNodes, until
 from tests.java.kafka import TOOLS, java, tool
 
 DISKS = ("one", "two")
@@ -27,11 +28,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
     for number, node in cluster.nodes.items():
         node.arguments = (*node.arguments, "--set", f"broker.rack=rack-{number}")
         node.data_directories = ",".join(str(node.directory / disk) for disk in DISKS)
-    try:
-        yield cluster.start()
-    finally:
-        for node in cluster.nodes.values():
-            node.__exit__(None, None, None)
+    with cluster:
+        yield cluster
 
 
 def where(cluster: ThreeNodes, node: int, topic: str) -> dict[int, list[tuple[str, bool]]]:
@@ -48,13 +46,13 @@ def test_a_new_topic_is_spread_over_the_directories(cluster: ThreeNodes) -> None
     topic = cluster.create("spread", partitions=6)
     cluster.until_in_sync(topic)
     for node in NODES:
-        disks = [places[0][0] for places in where(cluster, node, topic).values()]
-        assert sorted(set(disks)) == sorted(DISKS)
+        found = until(lambda node=node: len(told := where(cluster, node, topic)) == 6 and told, f"node {node} has not heard of all of {topic}")
+        assert {places[0][0] for places in found.values()} == set(DISKS)
 
 
 def test_kafkas_tool_moves_replicas_between_brokers_and_directories_under_a_throttle(cluster: ThreeNodes, tmp_path: Path) -> None:
     topic = cluster.create("reassigned", replicas=2)
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
         before = list(cluster.partitions(topic)[0].replicas)
         target = [*(node for node in NODES if node not in before), before[0]]
@@ -99,7 +97,7 @@ def test_consumers_read_from_the_replica_in_their_rack(cluster: ThreeNodes) -> N
     consumer.subscribe([topic])
     found: list[bytes] = []
     try:
-        with Writer(cluster, topic) as writer:
+        with SteadyWriter(cluster.bootstrap, topic) as writer:
             writer.more(50)
 
             def enough() -> bool:
@@ -123,7 +121,7 @@ def test_kafkas_own_consumer_reads_from_the_replica_in_its_rack(cluster: ThreeNo
     cluster.until_in_sync(topic)
     leader = cluster.leader(topic)
     near = next(node for node in NODES if node != leader)
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(50)
     wanted = ("--topic", topic, "--from-beginning", "--max-messages", "50", "--timeout-ms", "60000", "--command-property", f"client.rack=rack-{near}")
     command = [*java("-Xmx512M -XX:TieredStopAtLevel=1", "DEBUG"), TOOLS["console-consumer"], "--bootstrap-server", cluster.bootstrap, *wanted]
@@ -146,7 +144,7 @@ def test_a_failed_directory_takes_only_its_own_replicas(cluster: ThreeNodes) -> 
     kept = [index for index, disk in places.items() if disk == "one"]
     assert lost
     assert kept
-    with Writer(cluster, topic, lost[0]) as writer:
+    with SteadyWriter(cluster.bootstrap, topic, lost[0]) as writer:
         writer.more(50)
         disk = cluster.nodes[victim].directory / "two"
         disk.rename(disk.with_name("gone"))

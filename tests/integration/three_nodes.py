@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.client.connection import connect
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.records.record_batch import batches
-from kraft.testing.node_process import NodeProcess
-from kraft.testing.ports import free_ports
+from kraft.testing.process_cluster import ProcessCluster
+from kraft.testing.steady_writer import SteadyWriter
 from kraft.world.real import RealWorld
 
-CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 NODES = (1, 2, 3)
 WAIT_SECONDS_MAX = 60.0
 
@@ -50,32 +44,8 @@ def next_offset(log: bytes) -> int:
     return max(batch.next_offset for batch in batches(log))
 
 
-class ThreeNodes:
-    """A cluster of static voters."""
-
-    def __init__(self, directory: Path, *arguments: str) -> None:
-        ports = free_ports(6)
-        voters = ",".join(f"{node}@127.0.0.1:{ports[node + 2]}" for node in NODES)
-        common = ("--voters", voters, "--format", "--cluster-id", CLUSTER_ID, *arguments)
-        self.nodes = {
-            node: NodeProcess(
-                directory / str(node),
-                "--node-id",
-                str(node),
-                *common,
-                listen=f"127.0.0.1:{ports[node - 1]}",
-                controller_listen=f"127.0.0.1:{ports[node + 2]}",
-            )
-            for node in NODES
-        }
-        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports[:3])
-        self.controllers = ",".join(f"127.0.0.1:{port}" for port in ports[3:])
-
-    def start(self, nodes: Sequence[int] = NODES) -> ThreeNodes:
-        """All at once: the first needs a second one for its quorum."""
-        with ThreadPoolExecutor(len(nodes)) as starters:
-            list(starters.map(lambda node: self.nodes[node].start(), nodes))
-        return self
+class ThreeNodes(ProcessCluster):
+    """A cluster of static voters, and what its clients see."""
 
     def servers(self, **options: str | int | bool) -> dict[str, str | int | bool]:
         return {"bootstrap.servers": self.bootstrap, "log_level": 0, **{name.replace("_", "."): value for name, value in options.items()}}
@@ -182,57 +152,7 @@ class ThreeNodes:
         return found
 
 
-class Writer:
-    """An idempotent producer that writes numbered records to one partition, one after another, until it is told to stop."""
-
-    def __init__(self, cluster: ThreeNodes, topic: str, partition: int = 0, **options: str | int | bool) -> None:
-        """`options` are the client's, with underscores for dots."""
-        self._producer = Producer(cluster.servers(enable_idempotence=True, linger_ms=0, reconnect_backoff_max_ms=500, **options))
-        self._topic = topic
-        self._partition = partition
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._write)
-        self.acknowledged: list[tuple[bytes, int | None, float]] = []
-        """(value, offset, when)."""
-        self.failed: list[str] = []
-
-    def _write(self) -> None:
-        number = 0
-        while not self._stopped.is_set():
-            try:
-                self._producer.produce(self._topic, b"%d" % number, partition=self._partition, on_delivery=self._told)
-                number += 1
-            except BufferError:
-                pass  # The queue of the client is full: it waits for the cluster.
-            self._producer.poll(0.002)
-
-    def _told(self, error: Any, message: Any) -> None:
-        if error is None:
-            self.acknowledged.append((message.value(), message.offset(), time.monotonic()))
-        else:
-            self.failed.append(str(error))
-
-    def __enter__(self) -> Writer:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
-        self._producer.flush(WAIT_SECONDS_MAX)
-
-    def more(self, count: int) -> None:
-        """Wait until `count` more records are acknowledged."""
-        wanted = len(self.acknowledged) + count
-        until(lambda: len(self.acknowledged) >= wanted, f"no {count} more records acknowledged, failed: {self.failed[:3]}")
-
-    def longest_gap(self) -> float:
-        """Seconds without an acknowledgement."""
-        times = sorted(when for _, _, when in self.acknowledged)
-        return max(after - before for before, after in itertools.pairwise(times))
-
-
-def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: Writer) -> None:
+def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: SteadyWriter) -> None:
     """Each acknowledged record is there, where it was acknowledged, once; in the order of writing."""
     assert not writer.failed
     found = cluster.read(topic, len(writer.acknowledged))
@@ -245,29 +165,8 @@ def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: Writer) -> None
     assert numbers == sorted(set(numbers))
 
 
-def assert_nothing_lost(cluster: ThreeNodes, topic: str, writer: Writer) -> None:
+def assert_nothing_lost(cluster: ThreeNodes, topic: str, writer: SteadyWriter) -> None:
     """`assert_acknowledged`, and the same bytes on every replica."""
     cluster.until_in_sync(topic)
     cluster.until_identical(topic)
     assert_acknowledged(cluster, topic, writer)
-
-
-def kill_all(cluster: ThreeNodes, nodes: Sequence[int]) -> None:
-    """No node outlives another by more than a signal's delay."""
-    for node in nodes:
-        process = cluster.nodes[node].process
-        assert process is not None
-        process.kill()
-    for node in nodes:
-        cluster.nodes[node].kill()
-
-
-@contextmanager
-def three_nodes(directory: Path, *arguments: str) -> Iterator[ThreeNodes]:
-    """Whatever happens, no process is left behind."""
-    cluster = ThreeNodes(directory, *arguments)
-    try:
-        yield cluster.start()
-    finally:
-        for node in cluster.nodes.values():
-            node.__exit__(None, None, None)

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kraft.testing.steady_writer import SteadyWriter
 from tests.bench.cluster.trios import NODES, Trio
 from tests.bench.measure import Figures, load
 from tests.bench.probe import DONE_CODES, PAUSE_S, ask, create_body, produce_body, warm_up
 from tests.bench.process_usage import rss_mb
 from tests.bench.systems import recycle_pages
-from tests.integration.three_nodes import Writer, until
+from tests.integration.three_nodes import until
 from tests.vectors.wire import Connection
 
 RECORD = 1024
@@ -157,7 +158,7 @@ def gap(cluster: Trio, topic: str, leader: int, end: Callable[[Trio, list[int]],
     """Seconds. The cluster is whole again on return."""
     cluster.create(topic, leader=leader)
     until_in_sync(cluster, topic)
-    with Writer(cluster, topic) as writer:
+    with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(AROUND)
         end(cluster, [leader])
         writer.more(AROUND)

@@ -1,0 +1,78 @@
+"""An ordinary client that writes all the time, and knows what was acknowledged and for how long nothing was: for tests that break a cluster meanwhile."""
+
+from __future__ import annotations
+
+import threading
+import time
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Final, NamedTuple, Self
+
+from confluent_kafka import Producer
+
+WAIT_SECONDS_MAX: Final = 60.0
+PAUSE_SECONDS: Final = 0.05
+BETWEEN_RECORDS_SECONDS: Final = 0.002
+"""At most: the client's callbacks run in that time."""
+
+
+class Acknowledged(NamedTuple):
+    """One record. `offset` is None where librdkafka tells none: of a write whose retry was answered as a duplicate. `when` is of the monotonic clock."""
+
+    value: bytes
+    offset: int | None
+    when: float
+
+
+class SteadyWriter:
+    """An idempotent producer that writes numbered records to one partition, one after another, for the length of a `with` block."""
+
+    def __init__(self, bootstrap: str, topic: str, partition: int = 0, **options: str | int | bool) -> None:
+        """`options` are the client's, with underscores for dots."""
+        fixed = {"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True, "linger.ms": 0, "reconnect.backoff.max.ms": 500}
+        self._producer = Producer({**fixed, **{name.replace("_", "."): value for name, value in options.items()}})
+        self._topic = topic
+        self._partition = partition
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._write, name="steady-writer")
+        self.acknowledged: list[Acknowledged] = []
+        self.failed: list[str] = []
+        """Why records were refused for good."""
+
+    def _write(self) -> None:
+        number = 0
+        while not self._stopped.is_set():
+            try:
+                self._producer.produce(self._topic, b"%d" % number, partition=self._partition, on_delivery=self._told)
+                number += 1
+            except BufferError:
+                pass  # The queue of the client is full: it waits for the cluster.
+            self._producer.poll(BETWEEN_RECORDS_SECONDS)
+
+    def _told(self, error: Any, message: Any) -> None:
+        if error is None:
+            self.acknowledged.append(Acknowledged(message.value(), message.offset(), time.monotonic()))
+        else:
+            self.failed.append(str(error))
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self._producer.flush(WAIT_SECONDS_MAX)
+
+    def more(self, count: int) -> None:
+        """Wait until `count` more records are acknowledged. Raises TimeoutError."""
+        wanted, deadline = len(self.acknowledged) + count, time.monotonic() + WAIT_SECONDS_MAX
+        while len(self.acknowledged) < wanted:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"no {count} more records acknowledged in {WAIT_SECONDS_MAX:g} s, failed: {self.failed[:3]}")
+            time.sleep(PAUSE_SECONDS)
+
+    def longest_gap(self) -> float:
+        """Seconds without an acknowledgement, at most."""
+        times = sorted(each.when for each in self.acknowledged)
+        return max((after - before for before, after in pairwise(times)), default=0.0)
