@@ -17,8 +17,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from kraft._tools.demo import flights, machine
-from kraft._tools.demo.cluster import CLUSTER_ID, NODES, Cluster, pulse
-from kraft._tools.demo.node import DemoError
+from kraft._tools.demo.cluster import Cluster
+from kraft._tools.demo.problem import DemoError
+from kraft.testing.node_process import NodeFailed
+from kraft.testing.process_cluster import CLUSTER_ID
 
 TOPIC, PARTITIONS, GROUP, GROUP_READS = "flights", 6, "demo-dashboard", 200_000
 PULSE, PULSES = "pulse", 100
@@ -43,12 +45,12 @@ def main() -> int:
         say(f"[bold green]all of it held[/], in {time.monotonic() - begun:.0f} s")
         if keep:
             kept = True
-            say(f"the nodes go on: Kafka at {cluster.bootstrap}, data in {place}, admin at {', '.join(node.admin_url for node in cluster.running)}")
-            say(f"stop them with: kill {' '.join(str(node.pid) for node in cluster.running)} && sleep 2 && rm -r {place}")
+            say(f"the nodes go on: Kafka at {cluster.bootstrap}, data in {place}, admin at {', '.join(cluster.admin_urls)}")
+            say(f"stop them with: kill {' '.join(str(cluster.nodes[node].pid) for node in cluster.running)} && sleep 2 && rm -r {place}")
         else:
-            cluster.stop()
+            cluster.leave()
         return 0
-    except DemoError as problem:
+    except (DemoError, NodeFailed, TimeoutError) as problem:
         console.print(f"[bold red]demo failed:[/] {problem}")
         return 1
     finally:
@@ -61,7 +63,7 @@ def story(cluster: Cluster, place: Path) -> None:
     """Start, fill, ask while a leader dies, kill everything, look again. Raises DemoError where something does not hold."""
     from kraft._tools.demo import topic
 
-    say(f"three nodes started in {cluster.start():.2f} s: Kafka at {cluster.bootstrap}, admin at {cluster.nodes[1].admin_url}, cluster {CLUSTER_ID}")
+    say(f"three nodes started in {cluster.seconds_to_start():.2f} s: Kafka at {cluster.bootstrap}, admin at {cluster.nodes[1].admin_url}, cluster {CLUSTER_ID}")
     for name, partitions in ((TOPIC, PARTITIONS), (PULSE, 1)):
         body = {"topic_name": name, "partitions_count": partitions, "replication_factor": 3, "configs": [{"name": "min.insync.replicas", "value": "2"}]}
         cluster.rest("POST", "/topics", body)
@@ -71,12 +73,12 @@ def story(cluster: Cluster, place: Path) -> None:
     compare(cluster, table, place)
     topic.consume_some(cluster.bootstrap, TOPIC, GROUP, GROUP_READS)
     before = lag(cluster)
-    say(f"group {GROUP} read {GROUP_READS:,} records and committed; its lag is {before:,} (status page: {cluster.running[0].admin_url}/)")
-    say(f"the killed node came back in {cluster.start():.2f} s")
+    say(f"group {GROUP} read {GROUP_READS:,} records and committed; its lag is {before:,} (status page: {cluster.admin_urls[0]}/)")
+    say(f"the killed node came back in {cluster.seconds_to_start():.2f} s")
     cluster.until_in_sync(TOPIC, PARTITIONS)
     say("and caught up: every replica is in sync")
     cluster.kill()
-    say(f"all three nodes killed at once (SIGKILL), and back in {cluster.start():.2f} s")
+    say(f"all three nodes killed at once (SIGKILL), and back in {cluster.seconds_to_start():.2f} s")
     found = topic.read_all(cluster.bootstrap, TOPIC, PARTITIONS)
     if found != written:
         raise DemoError(f"after the kill the topic holds {found}, written were {written}")
@@ -132,23 +134,26 @@ def compare(cluster: Cluster, table: object, place: Path) -> None:
 def read_while_a_leader_dies(cluster: Cluster, spark: Any) -> dict[str, tuple[int, float]]:
     """The job's answer. The leader of `pulse`, which leads partitions of the topic as well, is killed once the job's tasks run."""
     from kraft._tools.demo import spark_job
+    from kraft.testing.steady_writer import SteadyWriter
 
     victim = cluster.leader(PULSE, 0)
     led = [partition for partition in range(PARTITIONS) if cluster.leader(TOPIC, partition) == victim]
     job = Job(lambda: spark_job.mean_delays(spark, cluster.bootstrap, TOPIC))  # Its own thread: this one kills.
-    with pulse(cluster.bootstrap, PULSE, 0) as writer:
-        writer.until_acknowledged(PULSES)
+    with SteadyWriter(cluster.bootstrap, PULSE) as writer:
+        writer.more(PULSES)
         job.start()
         while job.is_alive() and not spark_job.reads(spark):
             time.sleep(0.005)
         cluster.nodes[victim].kill()
         meanwhile = job.is_alive()
-        writer.until_acknowledged(PULSES)
+        writer.more(PULSES)
+    if writer.failed:
+        raise DemoError(f"{len(writer.failed)} records were refused: {writer.failed[0]}")
     say(f"node {victim}, leader of {TOPIC} {led} and of {PULSE}, killed (SIGKILL) {'while Spark reads' if meanwhile else 'just after Spark had read'}:")
     say(f"[bold]the longest time without an acknowledged write was {writer.longest_gap():.2f} s[/]; {len(writer.acknowledged):,} writes, none refused")
     found = job.result()
     if not meanwhile:
-        say(f"Spark was too fast for the kill: it reads once more, from the {len(NODES) - 1} nodes that are left")
+        say(f"Spark was too fast for the kill: it reads once more, from the {len(cluster.running)} nodes that are left")
         found = spark_job.mean_delays(spark, cluster.bootstrap, TOPIC)
     return found
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from kraft._tools.demo.node import DemoError
+from kraft._tools.demo.problem import DemoError
 
 DISK_MIN = 2_000_000_000
 JAVA_MIN = 17

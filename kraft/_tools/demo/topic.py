@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from kraft._tools.demo.flights import Digest
-from kraft._tools.demo.node import DemoError
+from kraft._tools.demo.problem import DemoError
 
 PROGRESS_STEP = 20_000
 Progress = Callable[[int], None]
