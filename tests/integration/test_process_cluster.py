@@ -1,0 +1,43 @@
+"""`kraft.testing.ProcessCluster` and `SteadyWriter`, as users' own tests may use them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from kraft.testing.node_process import NodeFailed
+from kraft.testing.process_cluster import ProcessCluster
+from kraft.testing.steady_writer import SteadyWriter
+
+
+def test_a_cluster_of_processes_is_broken_and_mended_under_a_writer(tmp_path: Path) -> None:
+    with ProcessCluster(tmp_path) as cluster:
+        admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+        admin.create_topics([NewTopic("t", 1, 3, config={"min.insync.replicas": "2"})])["t"].result(30)
+        with SteadyWriter(cluster.bootstrap, "t") as writer:
+            writer.more(10)
+            cluster.kill([1])
+            assert cluster.running == [2, 3]
+            writer.more(10)
+            cluster.start()
+            assert cluster.running == [1, 2, 3]
+            writer.more(10)
+        assert not writer.failed
+        assert writer.longest_gap() > 0
+        assert [int(each.value) for each in writer.acknowledged] == sorted(int(each.value) for each in writer.acknowledged)
+        processes = [node.process for node in cluster.nodes.values()]
+        assert cluster.stop() == [0, 0, 0]
+        assert cluster.running == []
+        cluster.start()
+        processes += [node.process for node in cluster.nodes.values()]
+    assert all(process is not None and process.poll() is not None for process in processes), "none is left behind"
+
+
+def test_a_cluster_that_cannot_start_leaves_nothing_behind(tmp_path: Path) -> None:
+    cluster = ProcessCluster(tmp_path)
+    cluster.nodes[2].arguments = (*cluster.nodes[2].arguments, "--set", "no.such.key=1")
+    with pytest.raises(NodeFailed, match=r"no\.such\.key"), cluster:
+        raise AssertionError("it does not serve")
+    assert cluster.running == []
