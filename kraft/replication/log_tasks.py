@@ -5,7 +5,7 @@ Each concern is a task with its own period (Kafka's names); the Python part of a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import trio
@@ -13,11 +13,13 @@ import trio
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.replication.log_flusher import LogFlusher
+from kraft.replication.step_driver import run_steps
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import CleaningAborted, CleaningJob, Uncleanable
+from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean
+from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
@@ -173,16 +175,18 @@ class LogTasks:
             self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
         return True
 
-    async def _run_in_slices(self, steps: Iterator[CleaningJob | None], directory: LogDirectory) -> None:
+    async def _run_in_slices(self, steps: Steps[None], directory: LogDirectory) -> None:
         clock = self._world.clock
         start = clock.now()
-        for job in steps:
-            if job is not None:
-                await self._world.threads.run(job)
+
+        async def pause(was_job: bool) -> None:
+            nonlocal start
+            spent = 0.0 if was_job else clock.now() - start
+            if spent >= SLICE_SECONDS:
+                await clock.sleep(2 * spent)
+            if was_job or spent >= SLICE_SECONDS:
                 start = clock.now()
             if not directory.is_online:
                 raise CleaningAborted(f"{directory.path} is offline")
-            spent = clock.now() - start
-            if spent >= SLICE_SECONDS:
-                await clock.sleep(2 * spent)
-                start = clock.now()
+
+        await run_steps(steps, self._world.threads, pause)

@@ -22,6 +22,7 @@ from kraft.common.logging import Loggers
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.replication.log_loading import load_logs
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 
 CLUSTER_ID_RETRY_SECONDS = 0.2
 CONTROLLER_ENDPOINTS = 2
-DIRECTORIES_SYNCED_AT_ONCE = 64
 
 
 class Node:
@@ -247,23 +247,5 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
     """Returns when it serves."""
     await first.arrived.wait()
-    await _load_logs(parts.logs, parts.world)
+    await load_logs(parts.logs, parts.world)
     await nursery.start(partial(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader))
-
-
-async def _load_logs(logs: LogManager, world: World) -> None:
-    """After a crash every log's names have to be made durable: many at a time, so that the kernel does them together."""
-    unsynced: list[str] = []
-    for _ in logs.load(world.clock.wall_ms(), unsynced.append):
-        await trio.lowlevel.checkpoint()
-    for start in range(0, len(unsynced), DIRECTORIES_SYNCED_AT_ONCE):
-        async with trio.open_nursery() as sync_nursery:
-            for path in unsynced[start : start + DIRECTORIES_SYNCED_AT_ONCE]:
-                sync_nursery.start_soon(_sync_directory, path, logs, world)
-
-
-async def _sync_directory(path: str, logs: LogManager, world: World) -> None:
-    try:
-        await world.threads.run(world.files.sync_directory, path)
-    except OSError as problem:
-        logs.directory_failed(path.rpartition("/")[0], str(problem))

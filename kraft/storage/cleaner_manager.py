@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 
 from kraft.common.errors import CorruptData
 from kraft.common.ids import TopicPartition
 from kraft.storage.checkpoints import read_offset_checkpoint, write_offset_checkpoint
-from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, Cleaning, CleaningJob, Uncleanable
+from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, Cleaning, Uncleanable
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_files import CLEANER_CHECKPOINT
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean, log_to_clean
+from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
 
 
@@ -36,14 +37,13 @@ class LogCleanerManager:
                         best = candidate
         return best
 
-    def clean(self, candidate: LogToClean, now_ms: int) -> Iterator[CleaningJob | None]:
+    def clean(self, candidate: LogToClean, now_ms: int) -> Steps[None]:
         """One cleaning, in steps of some dozen records. Raises CleaningAborted, Uncleanable (the log is then left alone), StorageError."""
         log = candidate.log
         directory = self._manager.directory_of(log)
         cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=self._map_bytes_max)
-        directory.checkpoint_missed()  # A job under way has promised what is not on the disk yet.
-        directory.recovery_checkpoints().run()  # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
         try:
+            yield from _checkpoint(directory)  # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
             yield from cleaning.run()
         except Uncleanable as problem:
             self.uncleanable[log.topic_partition] = str(problem)
@@ -52,7 +52,7 @@ class LogCleanerManager:
             raise upkeep_failure(problem, f"cleaning {log.directory}") from problem
         finally:
             self._manager.deletions.add(cleaning.stats.replaced, now_ms + log.config.file_delete_delay_ms)
-        self._remember(directory, log.topic_partition, cleaning.stats.end_offset)
+        yield from self._remember(directory, log.topic_partition, cleaning.stats.end_offset)
 
     def _checkpoints_of(self, directory: LogDirectory) -> dict[TopicPartition, int]:
         found = self._checkpoints.get(directory.path)
@@ -64,13 +64,13 @@ class LogCleanerManager:
             self._checkpoints[directory.path] = found
         return found
 
-    def _remember(self, directory: LogDirectory, topic_partition: TopicPartition, end_offset: int) -> None:
+    def _remember(self, directory: LogDirectory, topic_partition: TopicPartition, end_offset: int) -> Steps[None]:
         checkpoints = self._checkpoints_of(directory)
         checkpoints[topic_partition] = end_offset
         known = {known: offset for known, offset in checkpoints.items() if known in directory.logs}
         self._checkpoints[directory.path] = known
         try:
-            write_offset_checkpoint(self._manager.files, directory.file(CLEANER_CHECKPOINT), known)
+            yield partial(write_offset_checkpoint, self._manager.files, directory.file(CLEANER_CHECKPOINT), dict(known))
         except OSError as problem:
             raise upkeep_failure(problem, directory.path) from problem
 
@@ -79,3 +79,16 @@ class LogCleanerManager:
         for checkpoints in self._checkpoints.values():
             if checkpoints.get(topic_partition, -1) > offset:
                 checkpoints[topic_partition] = offset
+
+
+def _checkpoint(directory: LogDirectory) -> Steps[None]:
+    """Recovery points as they are now, durable when it ends, whatever job is under way. Raises StorageError."""
+    directory.checkpoint_missed()  # A job under way has promised what is not on the disk yet.
+    job = directory.recovery_checkpoints()
+    yield job.prepare
+    job.put_in_place()
+    if job.is_newest:
+        yield job.finish
+    else:  # Another came meanwhile, and may be under way itself.
+        directory.checkpoint_missed()
+        directory.recovery_checkpoints().run()

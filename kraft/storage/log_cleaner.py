@@ -31,14 +31,11 @@ from kraft.storage.log_files import CLEANED_SUFFIX, DELETED_SUFFIX, LOG_SUFFIX, 
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 from kraft.storage.log_to_clean import LogToClean
 from kraft.storage.offset_map import OffsetMap
+from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 
 RECORDS_PER_STEP = 32
 DEFAULT_MAP_BYTES = 128 * 1024 * 1024
-
-
-CleaningJob = Callable[[], None]
-"""What may take the disk a while: the sync of a copy. Raises OSError."""
 
 
 class CleaningAborted(KraftError):
@@ -72,13 +69,15 @@ class Cleaning:
         self._now_ms = now_ms
         self._map = OffsetMap(map_bytes_max)
         self._directory = self._log.directory
+        self._files = self._log.local.cache.files
+        self._sync_names = partial(self._files.sync_directory, self._directory)
         self._truncations = self._log.truncations
         self._sources: list[LogSegment] = []
         self._transactions = CleanedTransactions()
         self.stats = CleanerStats(self._log.topic_partition)
 
-    def run(self) -> Iterator[CleaningJob | None]:
-        """Before the next step, have a thread do the job that a step gives. Raises CleaningAborted, Uncleanable, OSError, StorageError.
+    def run(self) -> Steps[None]:
+        """See `steps`. Raises CleaningAborted, Uncleanable, OSError, StorageError.
 
         What was replaced before an error stays replaced: each group is sound by itself.
         """
@@ -88,6 +87,9 @@ class Cleaning:
                 yield from self._clean_group(group)
         except ProtocolError as problem:
             raise Uncleanable(f"{self._log.topic_partition}: {problem}") from problem
+        except OSError:
+            self._check()  # A directory that has another name meanwhile is not found by the one it had.
+            raise
         self.stats.end_offset = self._map.latest_offset + 1
 
     def _check(self) -> None:
@@ -155,8 +157,9 @@ class Cleaning:
                 size, offsets_size, times_size = segment.size, segment.offset_index.size, segment.time_index.size
         return groups
 
-    def _clean_group(self, group: list[LogSegment]) -> Iterator[CleaningJob | None]:
+    def _clean_group(self, group: list[LogSegment]) -> Steps[None]:
         self._sources = group
+        self._check()
         first = group[0]
         copy = LogSegment(self._log.local.cache, self._directory, first.base_offset, size=0, created_ms=self._now_ms, fresh=True, suffix=CLEANED_SUFFIX)
         try:
@@ -171,13 +174,15 @@ class Cleaning:
             self._transactions.kept_aborts.clear()
             copy.open_log()
             copy.close_for_appends()
-            yield partial(_sync, tuple(copy.files_to_sync(with_indexes=True)))
+            self._files.set_modified_ms(copy.path(LOG_SUFFIX), modified_ms)
+            yield partial(_sync, tuple(copy.files_to_sync(with_indexes=True)), self._sync_names)
             self._check()
         except (KraftError, OSError):
             copy.delete_files()
             raise
         self.stats.bytes_written += copy.size
-        self._swap(group, copy, modified_ms)
+        self._swap(group, copy)
+        yield self._sync_names  # Until then a start gives the copy its name anew.
 
     def _copy_segment(self, segment: LogSegment, writer: CleanedSegmentWriter) -> Iterator[None]:
         end = self._end_of(segment)
@@ -248,31 +253,21 @@ class Cleaning:
 
     # The swap
 
-    def _swap(self, group: list[LogSegment], copy: LogSegment, modified_ms: int) -> None:
-        """From here on nothing is paused: the originals go and the copy takes their place."""
-        files = self._log.local.cache.files
-        files.set_modified_ms(copy.path(LOG_SUFFIX), modified_ms)
-        files.sync_directory(self._directory)
+    def _swap(self, group: list[LogSegment], copy: LogSegment) -> None:
+        """The originals go and the copy takes their place. Not paused: a truncation in between would be undone by a start that finds the swap decided."""
         copy.change_suffix(SWAP_SUFFIX)
-        files.sync_directory(self._directory)
+        self._sync_names()
         self._log.local.replace(group, [copy])
         for segment in group:
             self.stats.replaced += tuple(segment.change_suffix(DELETED_SUFFIX))
-        files.sync_directory(self._directory)
+        self._sync_names()
         copy.change_suffix("")
-        files.sync_directory(self._directory)
         if self._log.has_producers:
             for segment in group[1:]:
                 self._log.producers.remove_snapshot(segment.base_offset)
 
 
-def _sync(files: tuple[OpenFile, ...]) -> None:
+def _sync(files: tuple[OpenFile, ...], sync_names: Callable[[], None]) -> None:
     for opened in files:
         opened.file.sync()
-
-
-def run_here(steps: Iterator[CleaningJob | None]) -> None:
-    """A whole cleaning, its jobs included, where nobody is kept waiting."""
-    for job in steps:
-        if job is not None:
-            job()
+    sync_names()

@@ -11,9 +11,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from kraft.common.errors import ConfigurationError, CorruptData
-from kraft.common.ids import TopicPartition, Uuid
+from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
 from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file, write_file
-from kraft.storage.log_files import CLEAN_SHUTDOWN, HIGH_WATERMARK_CHECKPOINT, LOCK, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.storage.log_files import (
+    CLEAN_SHUTDOWN,
+    DELETE_DIRECTORY_SUFFIX,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOCK,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    is_marked_directory,
+    parse_directory_name,
+)
 from kraft.storage.meta_properties import meta_properties_path
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
@@ -58,6 +67,11 @@ class CheckpointJob:
             for path, content in self.contents:
                 if self._newest.get(path) is content:
                     self._files.rename(path + PREPARED, path)
+
+    @property
+    def is_newest(self) -> bool:
+        """Whether no other job was made since."""
+        return all(self._newest.get(path) is content for path, content in self.contents)
 
     def finish(self) -> None:
         """Make the names durable."""
@@ -119,6 +133,17 @@ class LogDirectory:
                 return  # Not ours to open, so made by somebody else, long ago.
 
     # Logs come and go
+
+    def find_logs(self) -> tuple[list[TopicPartition], list[str]]:
+        """The logs on the disk, by name, and the directories of those that were to be deleted. Raises OSError."""
+        found, deleted = [], []
+        for name in self._files.list_directory(self.path):
+            topic_partition = parse_directory_name(name)
+            if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX):
+                deleted.append(self.file(name))
+            elif topic_partition is not None and topic_partition.topic != METADATA_TOPIC and self._files.status(self.file(name)).is_directory:
+                found.append(topic_partition)
+        return found, deleted
 
     def leaves(self, topic_partition: TopicPartition) -> None:
         """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are written the next time."""

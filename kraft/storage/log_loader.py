@@ -11,7 +11,7 @@ later ones are dropped: every whole batch before it is kept. Producer state, abo
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from functools import partial
 
 from kraft.common.errors import CorruptData
 from kraft.protocol.records.control_record import marker_of
@@ -20,6 +20,7 @@ from kraft.storage.batch_walk import read_batch, walk_headers
 from kraft.storage.checkpoints import read_text
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache, parse_leader_epochs
+from kraft.storage.loaded_log import LoadedLog, LoadReport
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import (
     CLEANED_SUFFIX,
@@ -35,46 +36,26 @@ from kraft.storage.log_files import (
 )
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.producer_state_manager import ProducerStateManager
+from kraft.storage.segment_recovery import recover_segment
+from kraft.storage.steps import Steps
 from kraft.storage.transaction_index import AbortedTransaction
 
 TEMPORARY_SUFFIX = ".tmp"
-
-
-@dataclass(slots=True)
-class LoadReport:
-    """What loading found and did, for the log of a person: one sentence an event, and bytes cut or dropped."""
-
-    events: list[str] = field(default_factory=list)
-    bytes_cut: int = 0
-    segments_recovered: int = 0
-
-
-@dataclass(slots=True, kw_only=True)
-class LoadedLog:
-    """A log's state after loading."""
-
-    segments: list[LogSegment]
-    log_start_offset: int
-    log_end_offset: int
-    recovery_point: int
-    epochs: LeaderEpochCache
-    producers: ProducerStateManager
-    report: LoadReport
-    clean: bool
-    epochs_on_disk: bool
+HEADERS_PER_STEP = 128
 
 
 class LogLoader:
     """Loads one partition directory. Used once.
 
-    `sync_directory` is called for a directory whose names have to be durable before the log is written to; without it that is done at once.
+    `sync_directory` hears of a directory whose names have to be durable before the log is written to; without it that is a job of `load`.
     """
 
     def __init__(
         self, cache: FileCache, directory: str, config: LogConfig, *, recovery_point: int, log_start_offset: int, clean_shutdown: bool, now_ms: int,
         producer_expiration_ms: int, sync_directory: Callable[[str], None] | None = None,
     ) -> None:  # fmt: skip
-        self._sync_directory = cache.files.sync_directory if sync_directory is None else sync_directory
+        self._sync_directory = sync_directory
+        self._sync_names = partial(cache.files.sync_directory, directory)
         self._cache = cache
         self._files = cache.files
         self._directory = directory
@@ -89,23 +70,23 @@ class LogLoader:
         self._epochs = LeaderEpochCache()
         self._producers = ProducerStateManager(self._files, directory, expiration_ms=producer_expiration_ms)
 
-    def load(self) -> LoadedLog:
+    def load(self) -> Steps[LoadedLog]:
         """Raises OSError or StorageError: then the log directory is unusable."""
-        self._finish_swaps()
-        self._open_segments()
+        yield from self._finish_swaps()
+        yield from self._open_segments()
         self._epochs = self._load_epochs()
         end_offset = self._clean_end() if self._clean else None
         if end_offset is None:
             self._clean = False
-            end_offset = self._recover()
+            end_offset = yield from self._recover()
         if not self._segments or end_offset < self._log_start_offset:
-            end_offset = self._start_afresh(end_offset)
+            end_offset = yield from self._start_afresh(end_offset)
         start_offset = max(self._log_start_offset, self._segments[0].base_offset)
-        self._complete_epochs()
+        yield from self._complete_epochs()
         self._epochs.truncate_from_end(end_offset)
         self._epochs.truncate_from_start(start_offset)
         if self._clean or self._producers.map_end_offset != end_offset:
-            self._load_producers(start_offset, end_offset)
+            yield from self._load_producers(start_offset, end_offset)
         return LoadedLog(
             segments=self._segments,
             log_start_offset=start_offset,
@@ -156,7 +137,7 @@ class LogLoader:
         """(name, offset, kind, suffix) of every file of the log."""
         return [(name, *parsed) for name in self._files.list_directory(self._directory) if (parsed := parse_segment_file(name)) is not None]
 
-    def _finish_swaps(self) -> None:
+    def _finish_swaps(self) -> Steps[None]:
         for name in self._files.list_directory(self._directory):
             if name.endswith(TEMPORARY_SUFFIX):
                 self._remove(name, "half written")
@@ -167,9 +148,9 @@ class LogLoader:
                 self._remove(name, "left over")
             elif suffix == SWAP_SUFFIX and cleaned is not None and offset >= cleaned:
                 self._remove(name, "its cleaning had not finished")
-        self._replace_covered()
+        yield from self._replace_covered()
 
-    def _replace_covered(self) -> None:
+    def _replace_covered(self) -> Steps[None]:
         files = self._parsed()
         swaps = [offset for _, offset, kind, suffix in files if suffix == SWAP_SUFFIX and kind == LOG_SUFFIX]
         if swaps:
@@ -177,7 +158,7 @@ class LogLoader:
             for name, offset, kind, suffix in files:
                 if not suffix and kind != PRODUCER_SNAPSHOT_SUFFIX and start <= offset < end:
                     self._remove(name, "replaced by a cleaned segment")
-            self._files.sync_directory(self._directory)  # What is covered must not come back beside its replacement.
+            yield self._sync_names  # What is covered must not come back beside its replacement.
         for name, offset, kind, suffix in files:
             if suffix == SWAP_SUFFIX:
                 if offset in swaps:
@@ -191,7 +172,7 @@ class LogLoader:
         segment.size = self._files.status(segment.path(LOG_SUFFIX)).size
         return segment
 
-    def _open_segments(self) -> None:
+    def _open_segments(self) -> Steps[None]:
         files = self._parsed()
         self._names = {name for name, _, _, _ in files}
         logs = {offset for _, offset, kind, _ in files if kind == LOG_SUFFIX}
@@ -208,18 +189,18 @@ class LogLoader:
             will_be_recovered = not self._clean and self._end_of(index) > self._recovery_point
             will_be_walked = self._clean and index + 1 == len(self._segments) and self._lacks_indexes(segment)
             if not will_be_recovered and not will_be_walked:
-                self._check_indexes(segment)
+                yield from self._check_indexes(segment)
 
     def _end_of(self, index: int) -> int:
         """An offset no record of segment `index` reaches."""
         return self._segments[index + 1].base_offset if index + 1 < len(self._segments) else 1 << 63
 
-    def _check_indexes(self, segment: LogSegment) -> None:
+    def _check_indexes(self, segment: LogSegment) -> Steps[None]:
         try:
             segment.check_indexes()
         except CorruptData as problem:
             self._report.events.append(f"indexed segment {segment.base_offset} anew: {problem}")
-            self._recover_segment(segment, with_state=False)
+            yield from self._recover_segment(segment, with_state=False)
 
     def _load_epochs(self) -> LeaderEpochCache:
         path = self._path(LEADER_EPOCH_CHECKPOINT)
@@ -229,7 +210,7 @@ class LogLoader:
             self._report.events.append(f"leader epochs are read back from the log: {problem}")
             return LeaderEpochCache()
 
-    def _complete_epochs(self) -> None:
+    def _complete_epochs(self) -> Steps[None]:
         """The checkpoint may be missing (a clean close of a small log leaves it out), or begin later than the log: the epochs are in the batches, too."""
         known = self._epochs.earliest
         first = next((batch for segment in self._segments for _, batch in walk_headers(segment.open_log().file, 0, segment.size)), None)
@@ -239,9 +220,12 @@ class LogLoader:
         for segment in self._segments:
             if known is not None and segment.base_offset >= known[1]:
                 break
-            for _, batch in walk_headers(segment.open_log().file, 0, segment.size):
+            opened = segment.open_log()
+            for count, (_, batch) in enumerate(walk_headers(opened.file, 0, segment.size)):
                 if batch.partition_leader_epoch > complete.latest_epoch:
                     complete.assign(batch.partition_leader_epoch, batch.base_offset)
+                if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
+                    yield None
         for epoch, start_offset in self._epochs.entries:
             if epoch > complete.latest_epoch:
                 complete.assign(epoch, start_offset)
@@ -249,23 +233,26 @@ class LogLoader:
 
     # Recovery
 
-    def _recover(self) -> int:
+    def _recover(self) -> Steps[int]:
         """Read what may be torn; the end offset of what is whole."""
         first = next((index for index in range(len(self._segments)) if self._end_of(index) > self._recovery_point), len(self._segments))
         if first == len(self._segments):
             return self._log_start_offset
-        self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
+        yield from self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
         self._epochs.truncate_from_end(self._segments[first].base_offset)  # What is read anew says its epochs itself.
         for index in range(first, len(self._segments)):
             if self._does_not_follow(index):
-                self._drop_from(index)
+                yield from self._drop_from(index)
                 break
-            if self._recover_segment(self._segments[index], with_state=True):
-                self._drop_from(index + 1)
+            if (yield from self._recover_segment(self._segments[index], with_state=True)):
+                yield from self._drop_from(index + 1)
                 break
         end_offset = self._segments[-1].next_offset()
         self._producers.map_end_offset = end_offset
-        self._sync_directory(self._directory)  # What an interrupted truncation removed must not come back among new segments.
+        if self._sync_directory is None:  # What an interrupted truncation removed must not come back among new segments.
+            yield self._sync_names
+        else:
+            self._sync_directory(self._directory)
         return end_offset
 
     def _does_not_follow(self, index: int) -> bool:
@@ -278,7 +265,7 @@ class LogLoader:
         base_offset, end_offset = self._segments[index].base_offset, self._segments[index - 1].next_offset()
         return base_offset < end_offset or base_offset > max(end_offset, self._recovery_point)
 
-    def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> bool:
+    def _recover_segment(self, segment: LogSegment, *, with_state: bool) -> Steps[bool]:
         """Read one segment; whether it had to be cut."""
         before = segment.open_log().file.size()
 
@@ -287,7 +274,7 @@ class LogLoader:
                 self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
             replay_batch(self._producers, batch, segment)
 
-        reason = segment.recover(self._config.index_interval_bytes, replay if with_state else lambda _: None)
+        reason = yield from recover_segment(segment, self._config.index_interval_bytes, replay if with_state else lambda _: None)
         self._report.segments_recovered += 1
         if segment is not self._segments[-1] or not with_state:
             segment.close_for_appends()
@@ -296,38 +283,38 @@ class LogLoader:
             self._report.events.append(f"cut {before - segment.size} bytes of segment {segment.base_offset} at position {segment.size}: {reason}")
         return reason is not None
 
-    def _drop_from(self, index: int) -> None:
+    def _drop_from(self, index: int) -> Steps[None]:
         """Drop the last segments, latest first, so that a crash in between leaves no gap."""
         while len(self._segments) > index:
             segment = self._segments.pop()
             self._report.bytes_cut += segment.size
             self._report.events.append(f"dropped segment {segment.base_offset} ({segment.size} bytes), which lies behind the cut")
             segment.delete_files()
-            self._files.sync_directory(self._directory)
+            yield self._sync_names
 
-    def _start_afresh(self, end_offset: int) -> int:
+    def _start_afresh(self, end_offset: int) -> Steps[int]:
         """Nothing (usable) is there: an empty segment at the log start."""
         if self._segments and end_offset < self._log_start_offset:
             self._report.events.append(f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied")
-        self._drop_from(0)
+        yield from self._drop_from(0)
         self._segments.append(LogSegment(self._cache, self._directory, self._log_start_offset, size=0, created_ms=self._now_ms, fresh=True))
         self._segments[0].open_log()
-        self._files.sync_directory(self._directory)
+        yield self._sync_names
         self._recovery_point = self._log_start_offset
         return self._log_start_offset
 
     # Producer state
 
-    def _load_producers(self, start_offset: int, end_offset: int) -> None:
+    def _load_producers(self, start_offset: int, end_offset: int) -> Steps[None]:
         if self._clean and not self._producers.snapshots:
             self._producers.map_end_offset = end_offset
             return
-        rebuild_producers(self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append)
+        yield from rebuild_producers(self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append)
 
 
 def rebuild_producers(
     producers: ProducerStateManager, segments: list[LogSegment], start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]
-) -> None:
+) -> Steps[None]:
     """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers."""
     producers.reload(start_offset, end_offset, now_ms, on_corrupt)
     for index, segment in enumerate(segments):
@@ -335,7 +322,9 @@ def rebuild_producers(
             continue
         opened = segment.open_log()
         start = segment.find(producers.map_end_offset)
-        for position, header in walk_headers(opened.file, segment.size if start is None else start.position, segment.size):
+        for count, (position, header) in enumerate(walk_headers(opened.file, segment.size if start is None else start.position, segment.size)):
+            if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
+                yield None
             if header.base_offset >= end_offset:
                 break
             if header.has_producer_id:

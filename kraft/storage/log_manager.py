@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 
 from kraft.common.errors import ConfigurationError, StorageError
-from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
+from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.deletion import DelayedDeletions, DeletionJob
 from kraft.storage.file_cache import FileCache
 from kraft.storage.future_logs import FutureLogs
@@ -19,18 +19,14 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory
 from kraft.storage.log_files import (
     DELETE_DIRECTORY_SUFFIX,
-    HIGH_WATERMARK_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
     STRAY_DIRECTORY_SUFFIX,
     directory_name,
-    is_marked_directory,
     marked_directory_name,
-    parse_directory_name,
 )
 from kraft.storage.log_opener import LogOpener
 from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
+from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import DeletedSegments, UnifiedLog
 from kraft.world.ports import FileSystem
@@ -83,7 +79,7 @@ class LogManager(FutureLogs):
             if properties is not None:
                 found.append((directory.path, properties))
                 directory.directory_id = properties.directory_id
-        self._require_one_online()
+        self.require_one_online()
         check_same_node(found, cluster_id, self._node_id)
         return found[0][1].cluster_id if found else None
 
@@ -102,50 +98,51 @@ class LogManager(FutureLogs):
                 directory.directory_id = properties.directory_id
             except OSError as problem:
                 self.directory_failed(directory.path, str(problem))
-        self._require_one_online()
+        self.require_one_online()
 
-    def _require_one_online(self) -> None:
+    def require_one_online(self) -> None:
+        """Raises StorageError when every directory has failed."""
         if not self.online():
             raise StorageError("no log directory is usable: " + "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories))
 
-    def load(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> Iterator[UnifiedLog]:
-        """Load every log, one at each step; one that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`."""
+    def loads(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> list[Steps[None]]:
+        """What loads every log: one for each directory, to be run to their ends, side by side or not; then `require_one_online`.
+
+        A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises ConfigurationError when two directories have the
+        same log: then nothing was touched.
+        """
         self.finish_moves(now_ms)
-        for directory in self.directories:
-            if directory.is_online:
-                try:
-                    yield from self._load_directory(directory, now_ms, sync_directory)
-                except (OSError, StorageError) as problem:
-                    self.directory_failed(directory.path, str(problem))
-        self._require_one_online()
-
-    def _load_directory(self, directory: LogDirectory, now_ms: int, sync_directory: Callable[[str], None] | None) -> Iterator[UnifiedLog]:
-        def on_corrupt(sentence: str) -> None:
-            self._on_event(directory.path, sentence)
-
-        directory.take_clean_shutdown_mark()
-        recovery_points = directory.read_checkpoint(RECOVERY_POINT_CHECKPOINT, on_corrupt)
-        log_starts = directory.read_checkpoint(LOG_START_OFFSET_CHECKPOINT, on_corrupt)
-        high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_CHECKPOINT, on_corrupt)
-        opener = LogOpener(
-            self.cache, directory, self._config_of, self._producer_expiration_ms, self._on_event, recovery_points, log_starts, now_ms, sync_directory
-        )
-        for name in self.files.list_directory(directory.path):
-            if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX):
-                self.deletions.add([directory.file(name)], now_ms)
+        places: dict[TopicPartition, str] = {}
+        loads = []
+        for directory in self.online():
+            try:
+                found, deleted = directory.find_logs()
+            except OSError as problem:
+                self.directory_failed(directory.path, str(problem))
                 continue
-            topic_partition = parse_directory_name(name)
-            if topic_partition is None or topic_partition.topic == METADATA_TOPIC or not self.files.status(directory.file(name)).is_directory:
-                continue
-            if topic_partition in self._logs:
-                raise ConfigurationError([f"{directory.file(name)}: {topic_partition} is also in {self._logs[topic_partition].directory}"])
-            log = opener.open(directory.file(name), topic_partition)
-            log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
-            self._adopt(directory, log)
-            yield log
-        for topic_partition, path in self.interrupted_in(directory):
-            future = directory.futures[topic_partition] = opener.open(path, topic_partition)
-            yield future
+            for topic_partition in found:
+                if topic_partition in places:
+                    raise ConfigurationError([f"{directory.file(directory_name(topic_partition))}: {topic_partition} is also in {places[topic_partition]}"])
+                places[topic_partition] = directory.path
+            self.deletions.add(deleted, now_ms)
+            loads.append(self._load_directory(directory, found, now_ms, sync_directory))
+        return loads
+
+    def load(self, now_ms: int) -> list[UnifiedLog]:
+        """All at once, where nobody is kept waiting. Raises as `loads` and `require_one_online`."""
+        for steps in self.loads(now_ms):
+            run_here(steps)
+        self.require_one_online()
+        return self.logs_and_futures()
+
+    def _load_directory(
+        self, directory: LogDirectory, found: list[TopicPartition], now_ms: int, sync_directory: Callable[[str], None] | None
+    ) -> Steps[None]:
+        opener = LogOpener(self.cache, directory, self._config_of, self._producer_expiration_ms, self._on_event, now_ms, sync_directory)
+        try:
+            yield from opener.load(found, self.interrupted_in(directory), lambda log: self._adopt(directory, log))
+        except (OSError, StorageError) as problem:
+            self.directory_failed(directory.path, str(problem))
 
     @property
     def clean_shutdown_epoch(self) -> int:

@@ -1,15 +1,12 @@
 """One segment of a log: a `.log` file of batches and the indexes over it, all named by the base offset.
 
 The segment knows its size and largest timestamp in memory; files are opened through the cache when they are needed, index objects are made on first use. What
-a crash may leave behind (a torn batch, an index that lags) is `recover`'s business; nobody else reads beyond `size`.
+a crash may leave behind (a torn batch, an index that lags) is `segment_recovery`'s business; nobody else reads beyond `size`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kraft.common.errors import CorruptData
-from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, RecordBatch
 from kraft.storage.batch_walk import BatchSpan, find_batch, read_batch, walk_headers
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SEGMENT_SUFFIXES, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, offset_file_name
@@ -201,39 +198,13 @@ class LogSegment:
             if batch.max_timestamp > self._largest_timestamp:
                 self._largest_timestamp, self._largest_timestamp_offset = batch.max_timestamp, batch.last_offset
 
-    def recover(self, index_interval_bytes: int, on_batch: Callable[[RecordBatch], None]) -> str | None:
-        """Read every batch, check it whole, rebuild the indexes, cut the file at the first bad byte. `on_batch` sees each good batch.
-
-        Returns why the file was cut; None when all of it was good.
-        """
-        file = self.open_log().file
-        end = file.size()
+    def begin_recovery(self) -> OpenFile:
+        """Forget the indexes: `appended` makes them anew, batch by batch, while the log is read from its start. See `segment_recovery`."""
+        opened = self.open_log()
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             self._remove(self.path(suffix))
         self._reset_indexes()
-        reason = None
-        while self.size < end:
-            try:
-                batch = self._read_checked(file.pread(min(HEADER_SIZE, end - self.size), self.size), end)
-            except CorruptBatch as problem:
-                reason = str(problem)
-                break
-            self.appended(batch.size, batch.last_offset, batch.max_timestamp, index_interval_bytes)
-            on_batch(batch)
-        if reason is not None:
-            file.truncate(self.size)
-            file.sync()  # What is cut must not come back behind new batches.
-        return reason
-
-    def _read_checked(self, header: bytes, end: int) -> RecordBatch:
-        size = RecordBatch(header).size
-        if size < HEADER_SIZE or self.size + size > end:
-            raise CorruptBatch(f"a batch of {size} bytes where the file has {end - self.size} left")
-        batch = read_batch(self.open_log().file, self.size, size)
-        batch.verify_crc()
-        if batch.base_offset < self.base_offset or batch.last_offset_delta < 0 or batch.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
-            raise CorruptBatch(f"offsets {batch.base_offset}..{batch.last_offset} in the segment at {self.base_offset}")
-        return batch
+        return opened
 
     def _reset_indexes(self) -> None:
         self._offset_index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset, stored_bytes=0)

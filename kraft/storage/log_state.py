@@ -10,10 +10,10 @@ from kraft.common.ids import OffsetAndEpoch, TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
+from kraft.storage.loaded_log import LoadReport
 from kraft.storage.local_log import LocalLog
 from kraft.storage.log_append import PendingAppend
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_loader import LoadReport
 from kraft.storage.log_reader import EMPTY, FetchData
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager

@@ -12,14 +12,16 @@ from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.storage.checkpoints import read_partition_metadata, replace_file
 from kraft.storage.file_cache import FileCache
+from kraft.storage.loaded_log import LoadedLog
 from kraft.storage.log_appender import LogAppender
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kraft.storage.log_flush import FlushJob
-from kraft.storage.log_loader import LoadedLog, LogLoader, rebuild_producers
+from kraft.storage.log_loader import LogLoader, rebuild_producers
 from kraft.storage.log_state import NEVER_WRITTEN, UNKNOWN_VERSION
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import deletable_segments, is_old_enough_to_roll
+from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.world.ports import FileSystem
 
@@ -59,7 +61,7 @@ class UnifiedLog(LogAppender):
         clean_shutdown: bool = False,
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         sync_directory: Callable[[str], None] | None = None,
-    ) -> UnifiedLog:
+    ) -> Steps[UnifiedLog]:
         """The log in `directory`, recovered where `clean_shutdown` is False; an empty one, without touching the disk, where there is no directory.
 
         Raises StorageError, OSError.
@@ -72,7 +74,7 @@ class UnifiedLog(LogAppender):
                 cache, directory, config, recovery_point=recovery_point, log_start_offset=log_start_offset, clean_shutdown=clean_shutdown, now_ms=now_ms,
                 producer_expiration_ms=producer_expiration_ms, sync_directory=sync_directory,
             )  # fmt: skip
-            log._adopt(loader.load())
+            log._adopt((yield from loader.load()))
             on_disk = log._read_topic_id()
             log.local.topic_id = on_disk or topic_id
             log.local.files_exist = on_disk is not None or topic_id is None
@@ -176,7 +178,7 @@ class UnifiedLog(LogAppender):
         self._ends_at(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         if self._producers is not None:
-            rebuild_producers(self._producers, self.segments, self.log_start_offset, offset, now_ms, _ignore)
+            run_here(rebuild_producers(self._producers, self.segments, self.log_start_offset, offset, now_ms, _ignore))
         self._write_epochs()
         return True
 

@@ -62,8 +62,7 @@ class StorageMachine:
         uuids = random.Random(self.random.random())
         self.manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
         self.manager.open(None)
-        for _ in self.manager.load(self.now_ms):
-            pass
+        self.manager.load(self.now_ms)
         self.lives += 1
 
     @property

@@ -15,9 +15,10 @@ import pytest
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import CleaningAborted, run_here
+from kraft.storage.log_cleaner import CleaningAborted
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
+from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.node import NodeDied
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, content
@@ -53,8 +54,7 @@ class CleanedLog:
         uuids = random.Random(self.random.random())
         self.manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
         self.manager.open(None)
-        for _ in self.manager.load(self.now_ms):
-            pass
+        self.manager.load(self.now_ms)
         self.cleaner = LogCleanerManager(self.manager, map_bytes_max=self.random.choice([160 * 3, 1 << 20]))
 
     @property

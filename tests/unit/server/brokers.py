@@ -81,8 +81,7 @@ class Broker:
         """Open and load the directories, and learn of this broker itself."""
         self.logs.open(None)
         self.logs.format_missing(CLUSTER)
-        for _ in self.logs.load(self.world.clock.wall_ms()):
-            pass
+        self.logs.load(self.world.clock.wall_ms())
 
     # Metadata
 

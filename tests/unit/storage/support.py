@@ -10,6 +10,7 @@ from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
+from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.files import SimulatedFileSystem
@@ -52,7 +53,7 @@ class Machine:
     def log(
         self, config: LogConfig | None = None, *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0, now_ms: int = NOW_MS
     ) -> UnifiedLog:
-        return UnifiedLog.open(
+        return run_here(UnifiedLog.open(
             self.files,
             DIRECTORY,
             T0,
@@ -63,7 +64,7 @@ class Machine:
             clean_shutdown=clean,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
-        )
+        ))
 
 
 def batch_of(*values: bytes | None, keys: tuple[bytes | None, ...] = (), timestamp: int = NOW_MS, **options: int | bool) -> bytes:

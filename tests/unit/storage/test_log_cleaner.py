@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import Cleaning, CleaningAborted, run_here
+from kraft.storage.log_cleaner import Cleaning, CleaningAborted
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import log_to_clean
 from kraft.storage.log_validator import AppendOrigin
+from kraft.storage.steps import Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, batches_in, content
 
@@ -201,7 +204,7 @@ def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Mac
 def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine: Machine) -> None:
     manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
     manager.open(None)
-    list(manager.load(NOW_MS))
+    manager.load(NOW_MS)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     for index in range(40):
         put(log, b"k%d" % (index % 3), b"%d" % index)
@@ -222,7 +225,7 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
 def test_what_cleaning_emptied_is_no_lost_segment_after_a_crash(machine: Machine) -> None:
     manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
     manager.open(None)
-    list(manager.load(NOW_MS))
+    manager.load(NOW_MS)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     for index in range(40):
         put(log, b"k%d" % (index % 3), b"%d" % index)
@@ -236,3 +239,79 @@ def test_what_cleaning_emptied_is_no_lost_segment_after_a_crash(machine: Machine
     again = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
     again.open(None)
     assert [content(found) for found in again.load(NOW_MS)] == [before]
+
+
+def dirty_manager(machine: Machine) -> tuple[LogManager, UnifiedLog, Steps[None]]:
+    """A log of many small segments, all durable, and a cleaning of it."""
+    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager.open(None)
+    manager.load(NOW_MS)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for index in range(40):
+        put(log, b"k%d" % (index % 3), b"%d" % index)
+    log.flush()
+    cleaner = LogCleanerManager(manager)
+    candidate = cleaner.next_log(NOW_MS)
+    assert candidate is not None
+    return manager, log, cleaner.clean(candidate, NOW_MS)
+
+
+def run_some(steps: Steps[None], count: int) -> bool:
+    """Whether there were so many."""
+    for _ in range(count):
+        job = next(steps, END)
+        if job is END:
+            return False
+        if job is not None:
+            job()
+    return True
+
+
+END = object()
+
+
+def pauses(machine: Machine) -> int:
+    manager, _, steps = dirty_manager(machine)
+    count = 0
+    while run_some(steps, 1):
+        count += 1
+    manager.release()
+    return count
+
+
+@pytest.mark.parametrize("power_lost", [False, True])
+def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_lost: bool) -> None:
+    for pause in range(1, pauses(Machine())):
+        machine = Machine(seed=pause)
+        manager, log, steps = dirty_manager(machine)
+        assert run_some(steps, pause)
+        manager.truncate_to(log, 20, now_ms=NOW_MS)
+        left = content(log)
+        with contextlib.suppress(CleaningAborted):
+            run_here(steps)
+        found = content(log)
+        manager.release()
+        machine.power_off() if power_lost else machine.kill()
+        again = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+        again.open(None)
+        (loaded,) = again.load(NOW_MS)
+        assert content(loaded) == found, pause
+        assert set(found) <= set(left), pause
+        assert {key: value for _, key, value in found} == {key: value for _, key, value in left}, pause
+        assert all(offset < 20 for offset, _, _ in found)
+        again.release()
+
+
+def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_is_not_the_disks_fault() -> None:
+    aborted = 0
+    for pause in range(1, pauses(Machine())):
+        machine = Machine()
+        manager, log, steps = dirty_manager(machine)
+        assert run_some(steps, pause)
+        manager.delete(log.topic_partition, now_ms=NOW_MS)
+        try:
+            run_here(steps)
+        except CleaningAborted:
+            aborted += 1
+        manager.release()
+    assert aborted > 10

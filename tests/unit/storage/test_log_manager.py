@@ -43,7 +43,7 @@ def manager_on(machine: Machine, *paths: str, cluster_id: str | None = None, eve
         on_event=lambda place, sentence: heard.append(f"{place}: {sentence}"),
     )
     manager.open(cluster_id)
-    list(manager.load(NOW_MS))
+    manager.load(NOW_MS)
     return manager
 
 

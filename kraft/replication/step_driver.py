@@ -1,0 +1,29 @@
+"""Drives long work of the storage engine (`kraft.storage.steps`) from the loop: others are served between its steps, threads do its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kraft.storage.steps import Steps
+from kraft.world.ports import Threads
+
+T = TypeVar("T")
+
+
+async def run_steps(steps: Steps[T], threads: Threads, pause: Callable[[bool], Awaitable[None]]) -> T:
+    """What the steps return. After each step `pause` decides how long the next one waits; it is told whether it was a job. Raises what they raise."""
+    try:
+        job = next(steps)
+        while True:
+            problem: Exception | None = None
+            if job is not None:
+                try:
+                    await threads.run(job)
+                except Exception as raised:  # noqa: BLE001  # Whatever it is, it is for those who asked.
+                    problem = raised
+            await pause(job is not None)
+            job = next(steps) if problem is None else steps.throw(problem)
+    except StopIteration as end:
+        result: T = end.value
+        return result

@@ -1,0 +1,161 @@
+"""Loading logs on the loop of a node that serves others meanwhile (kraft/replication/log_loading.py, step_driver.py)."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+import trio
+
+from kraft.common.errors import ConfigurationError, StorageError
+from kraft.common.ids import TopicPartition, Uuid
+from kraft.replication.log_loading import load_logs
+from kraft.replication.step_driver import run_steps
+from kraft.storage import segment_recovery
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_manager import LogManager
+from kraft.storage.steps import Steps
+from kraft.world.simulated import SimulatedWorld, Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.server.brokers import batch, simulate
+
+BIG, SMALL = TopicPartition("big", 0), TopicPartition("small", 0)
+BATCHES = 640
+NOW_MS = 1_700_000_000_000
+
+
+def manager_of(world: SimulatedWorld) -> LogManager:
+    manager = LogManager(world.files, ["/a", "/b"], node_id=1, new_uuid=lambda: world.random.uuid("directory"), config_of=lambda _: LogConfig())
+    manager.open(None)
+    manager.format_missing("c")
+    return manager
+
+
+def write(universe: Universe) -> None:
+    """A big log in /a, a small one in /b; then the process is killed."""
+    world = universe.world_for("n")
+    manager = manager_of(world)
+    manager.load(0)
+    for topic_partition, directory, count in ((BIG, 0, BATCHES), (SMALL, 1, 1)):
+        where = manager.directories[directory].directory_id
+        log = manager.get_or_create(topic_partition, Uuid(bytes(15) + bytes([directory])), now_ms=0, directory_id=where)
+        for _ in range(count):
+            log.append_as_leader(batch(b"v" * 100), 0, now_ms=NOW_MS)
+    universe.kill("n")
+
+
+def test_others_have_their_turn_while_a_log_is_read_back() -> None:
+    async def play(universe: Universe) -> None:
+        write(universe)
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(others)
+            await load_logs(manager, world)
+            nursery.cancel_scope.cancel()
+        assert turns >= BATCHES // segment_recovery.BATCHES_PER_STEP
+        assert [log.log_end_offset for log in map(manager.get, (BIG, SMALL)) if log] == [BATCHES, 1]
+        manager.release()
+
+    simulate(play)
+
+
+def test_a_directory_does_not_wait_for_anothers_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
+
+    async def play(universe: Universe) -> None:
+        write(universe)
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        universe.disk("n").cold_rate = 1.0
+        universe.disk("n").slowness = 1000.0
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(load_logs, manager, world)
+            while manager.get(SMALL) is None:
+                await universe.sleep(0.001)
+            assert manager.get(BIG) is None
+        assert manager.get(BIG) is not None
+        manager.release()
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("within", ["/a/big-0", "/a/recovery"])
+def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(within: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
+
+    async def play(universe: Universe) -> None:
+        write(universe)
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        universe.disk("n").cold_rate = 1.0
+        universe.disk("n").faults = [Fault("open", errno.EIO, within, times=1e9)]
+        await load_logs(manager, world)
+        assert [directory.path for directory in manager.online()] == ["/b"]
+        assert [log.topic_partition for log in manager.logs()] == [SMALL]
+        manager.release()
+
+    simulate(play)
+
+
+def test_no_directory_is_enough() -> None:
+    async def play(universe: Universe) -> None:
+        write(universe)
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        universe.disk("n").faults = [Fault("list", errno.EIO, "/", times=1e9)]
+        with pytest.raises(StorageError, match="no log directory is usable"):
+            await load_logs(manager, world)
+        universe.disk("n").faults = []
+        manager.release()
+
+    simulate(play)
+
+
+def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched() -> None:
+    async def play(universe: Universe) -> None:
+        write(universe)
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        world.files.make_directories("/b/big-0")
+        before = world.files.list_directory("/a/big-0")
+        with pytest.raises(ConfigurationError, match="big-0 is also in /a"):
+            await load_logs(manager, world)
+        assert world.files.list_directory("/a/big-0") == before
+        assert manager.logs() == []
+        manager.release()
+
+    simulate(play)
+
+
+def test_a_job_is_done_by_a_thread_and_what_it_raises_reaches_the_work() -> None:
+    heard: list[object] = []
+
+    def broken() -> None:
+        raise OSError("no disk")
+
+    def work() -> Steps[str]:
+        yield None
+        try:
+            yield broken
+        except OSError as problem:
+            heard.append(str(problem))
+        return "result"
+
+    async def play(universe: Universe) -> None:
+        async def pause(was_job: bool) -> None:
+            heard.append(was_job)
+            await trio.lowlevel.checkpoint()
+
+        heard.append(await run_steps(work(), universe.world_for("n").threads, pause))
+
+    simulate(play)
+    assert heard == [False, True, "no disk", "result"]

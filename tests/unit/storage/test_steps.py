@@ -1,0 +1,108 @@
+"""kraft/storage/steps.py, and the long work that comes in them: reading a segment back (kraft/storage/segment_recovery.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.storage import segment_recovery
+from kraft.storage.log_config import LogConfig
+from kraft.storage.segment_recovery import BATCHES_PER_STEP
+from kraft.storage.steps import Job, Steps, run_here
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, Machine, batch_of, content
+
+
+def test_jobs_are_done_between_the_steps_and_what_they_raise_is_raised_there() -> None:
+    done: list[str] = []
+
+    def broken() -> None:
+        raise OSError("no disk")
+
+    def work() -> Steps[str]:
+        yield None
+        yield lambda: done.append("job")
+        try:
+            yield broken
+        except OSError as problem:
+            done.append(str(problem))
+        return "result"
+
+    assert run_here(work()) == "result"
+    assert done == ["job", "no disk"]
+
+
+def test_a_job_that_nobody_catches_ends_the_work() -> None:
+    def broken() -> None:
+        raise OSError("no disk")
+
+    def work() -> Steps[None]:
+        yield broken
+
+    with pytest.raises(OSError, match="no disk"):
+        run_here(work())
+
+
+def opening(machine: Machine) -> Steps[UnifiedLog]:
+    return UnifiedLog.open(machine.files, DIRECTORY, T0, LogConfig(), now_ms=NOW_MS)
+
+
+def jobs_and_pauses(steps: Steps[UnifiedLog]) -> tuple[UnifiedLog, list[Job], int]:
+    jobs, pauses = [], 0
+    while True:
+        try:
+            job = next(steps)
+        except StopIteration as end:
+            return end.value, jobs, pauses
+        if job is None:
+            pauses += 1
+        else:
+            jobs.append(job)
+            job()
+
+
+def written(machine: Machine, batches: int, size: int = 10) -> list[tuple[int, bytes | None, bytes | None]]:
+    log = machine.log()
+    for _ in range(batches):
+        log.append_as_leader(batch_of(b"v" * size), 0, now_ms=NOW_MS)
+    found = content(log)
+    machine.kill()
+    return found
+
+
+def test_a_segment_is_read_back_in_steps() -> None:
+    machine = Machine()
+    before = written(machine, 10 * BATCHES_PER_STEP)
+    log, jobs, pauses = jobs_and_pauses(opening(machine))
+    assert content(log) == before
+    assert pauses >= 10
+    assert len(jobs) == 1, "the sync of the names"
+
+
+def test_large_batches_make_short_steps_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_recovery, "BYTES_PER_STEP", 1000)
+    machine = Machine()
+    written(machine, 20, size=600)
+    _, _, pauses = jobs_and_pauses(opening(machine))
+    assert pauses == 10
+
+
+def test_what_the_page_cache_lacks_is_read_ahead_by_a_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 4000)
+    monkeypatch.setattr(segment_recovery, "READ_BYTES", 1000)
+    machine = Machine()
+    before = written(machine, 30, size=600)
+    machine.disk.cold_rate = 1.0
+    log, jobs, _ = jobs_and_pauses(opening(machine))
+    assert content(log) == before
+    assert len(jobs) == 1 + 30 * 670 // 4000
+
+
+def test_a_torn_end_is_cut_by_a_job() -> None:
+    machine = Machine()
+    before = written(machine, 3)
+    file = machine.files.open(f"{DIRECTORY}/{0:020d}.log")
+    file.truncate(file.size() - 5)
+    file.close()
+    log, jobs, _ = jobs_and_pauses(opening(machine))
+    assert content(log) == before[:2]
+    assert len(jobs) == 2, "the sync of the cut, and that of the names"
