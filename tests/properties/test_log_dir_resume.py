@@ -19,7 +19,7 @@ from kraft.storage.future_logs import agreed_end
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe
-from tests.unit.replication.test_log_dir_mover import FIRST, SECOND, Mover
+from tests.unit.replication.log_dir_moves import FIRST, SECOND, Mover
 from tests.unit.server.brokers import NODE, UNASSIGNED, Broker, batch
 
 SEEDS = 400 if os.environ.get("KRAFT_SOAK") == "1" else 40

@@ -3,79 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
-import trio
 
 from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
-from kraft.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
-from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
-from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
-
-FIRST, SECOND = "/one", "/two"
-
-
-class Mover:
-    """A broker with two log directories, and the controller's view of what is in which."""
-
-    def __init__(self, made: Broker) -> None:
-        self.made = made
-        self.told: list[tuple[bytes, int]] = []
-        self.silent = False
-        made.controller.answers[73] = self._assign
-        self.ids = {directory.path: bytes(directory.directory_id or b"") for directory in made.logs.directories}
-
-    def _assign(self, request: Any) -> Any:
-        directories = []
-        for directory in request.directories:
-            topics = []
-            for topic in directory.topics:
-                self.told += [(bytes(directory.id), data.partition_index) for data in topic.partitions]
-                code = ErrorCode.REQUEST_TIMED_OUT if self.silent else ErrorCode.NONE
-                partitions = [answer.PartitionData(partition_index=data.partition_index, error_code=code) for data in topic.partitions]
-                topics.append(answer.TopicData(topic_id=topic.topic_id, partitions=partitions))
-            directories.append(answer.DirectoryData(id=directory.id, topics=topics))
-        return answer.AssignReplicasToDirsResponse(directories=directories)
-
-    def write(self, *values: bytes, topic: str = "t") -> None:
-        now = self.made.world.clock.wall_ms()
-        for value in values:
-            self.made.partition(topic).append(memoryview(batch(value, timestamp_ms=now)), 1, now, 0)
-
-    def content(self) -> bytes:
-        log = self.made.partition("t").log
-        return log.read(log.log_start_offset, 1 << 30).read()
-
-    @property
-    def at(self) -> str:
-        return self.made.partition("t").log.directory
-
-    async def move(self, path: str = SECOND, topic: str = "t") -> int:
-        wanted = [AlterReplicaLogDirTopic(name=topic, partitions=[0])]
-        response = await self.made.ask(AlterReplicaLogDirsRequest(dirs=[AlterReplicaLogDir(path=path, topics=wanted)]))
-        return int(response.results[0].partitions[0].error_code)
-
-    async def described(self) -> list[tuple[str, bool, int]]:
-        """(directory, whether it is a copy, lag) of each replica."""
-        response = await self.made.ask(DescribeLogDirsRequest(topics=None))
-        found = [(each.log_dir, part) for each in response.results for topic in each.topics for part in topic.partitions]
-        return [(path, part.is_future_key, part.offset_lag) for path, part in found]
-
-
-@asynccontextmanager
-async def mover(universe: Universe, *sets: str) -> AsyncIterator[Mover]:
-    async with broker(universe, directories=(FIRST, SECOND), sets=sets) as made, trio.open_nursery() as nursery:
-        nursery.start_soon(made.replicas.directories.assignments.run, made.controller, lambda: 7)
-        nursery.start_soon(made.replicas.directories.mover.run)
-        yield Mover(made)
-        nursery.cancel_scope.cancel()
+from tests.unit.replication.log_dir_moves import FIRST, SECOND, mover
+from tests.unit.server.brokers import NODE, Broker, simulate
 
 
 def test_the_controller_hears_where_a_new_replica_is() -> None:
@@ -122,12 +58,7 @@ def test_the_copy_takes_over_with_all_that_the_log_is() -> None:
 def test_until_the_controller_knows_the_log_stays_and_the_copy_follows() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a", b"b")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
+            await it.copied(universe, b"a", b"b")
             assert it.at == f"{FIRST}/t-0"
             it.write(b"c")
             assert (SECOND, True, 1) in await it.described()
@@ -211,12 +142,7 @@ def test_a_replica_that_comes_later_goes_where_it_was_wanted() -> None:
 def test_when_the_target_fails_the_log_goes_on_where_it_is_and_the_controller_hears_of_it() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.3)
+            await it.copied(universe, b"a")
             it.silent = False
             it.made.replicas.directory_failed(SECOND, "test")
             await universe.sleep(0.3)
@@ -230,12 +156,7 @@ def test_when_the_target_fails_the_log_goes_on_where_it_is_and_the_controller_he
 def test_when_the_source_fails_while_the_controller_knows_the_target_the_replica_is_lost() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.3)
+            await it.copied(universe, b"a")
             it.silent = False
             it.made.replicas.directory_failed(FIRST, "test")
             await universe.sleep(0.3)
@@ -247,12 +168,7 @@ def test_when_the_source_fails_while_the_controller_knows_the_target_the_replica
 def test_what_a_crash_interrupts_is_finished_or_begun_again() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a", b"b")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
+            await it.copied(universe, b"a", b"b")
             log, files = it.made.partition("t").log, it.made.world.files
             copy = it.made.replicas.directories.mover.moves()[0].future.directory
             for name in ("first", "second"):  # The crash comes before the original is renamed, then after it.

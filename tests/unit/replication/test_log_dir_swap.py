@@ -9,19 +9,14 @@ import pytest
 
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
-from tests.unit.replication.test_log_dir_mover import FIRST, SECOND, mover
+from tests.unit.replication.log_dir_moves import FIRST, SECOND, mover
 from tests.unit.server.brokers import Broker, simulate
 
 
 def test_what_was_durable_is_so_where_it_goes() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
+            await it.copied(universe, b"a")
             seen: list[tuple[int, int]] = []
             promote = it.made.logs.promote
 
@@ -46,12 +41,7 @@ def test_what_was_durable_is_so_where_it_goes() -> None:
 def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it_was(operation: str, within: str) -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
+            await it.copied(universe, b"a")
             universe.disk("broker").faults = [Fault(operation, errno.EIO, within, times=1)]
             it.silent = False
             await universe.sleep(0.5)
@@ -69,12 +59,7 @@ def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it
 def test_what_passes_takes_no_directory_offline() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
+            await it.copied(universe, b"a")
             universe.disk("broker").faults = [Fault("sync_directory", errno.EMFILE, SECOND, times=1)]
             it.silent = False
             await universe.sleep(0.5)
@@ -87,12 +72,7 @@ def test_what_passes_takes_no_directory_offline() -> None:
 def test_names_that_cannot_be_taken_back_leave_the_choice_to_the_next_start() -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
+            await it.copied(universe, b"a")
             copy = it.made.replicas.directories.mover.moves()[0].future.directory
             universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, FIRST), Fault("rename", errno.EROFS, "-delete")]
             it.silent = False
