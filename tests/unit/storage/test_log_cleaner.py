@@ -7,13 +7,15 @@ import contextlib
 import pytest
 
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.storage.checkpoints import read_offset_checkpoint
 from kraft.storage.cleaner_manager import LogCleanerManager
 from kraft.storage.log_cleaner import Cleaning, CleaningAborted
 from kraft.storage.log_config import LogConfig
+from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import log_to_clean
 from kraft.storage.log_validator import AppendOrigin
-from kraft.storage.steps import Steps, run_here
+from kraft.storage.steps import Job, Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, batches_in, content
 
@@ -302,16 +304,43 @@ def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_l
         again.release()
 
 
-def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_is_not_the_disks_fault() -> None:
-    aborted = 0
-    for pause in range(1, pauses(Machine())):
+def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is_done_is_not_the_disks_fault() -> None:
+    aborted, jobs = 0, 0
+    for pause in range(pauses(Machine())):
         machine = Machine()
         manager, log, steps = dirty_manager(machine)
         assert run_some(steps, pause)
+        job = next(steps)
+        jobs += job is not None
         manager.delete(log.topic_partition, now_ms=NOW_MS)
+
+        def rest(job: Job | None = job, steps: Steps[None] = steps) -> Steps[None]:
+            try:
+                if job is not None:
+                    job()
+            except OSError as problem:
+                steps.throw(problem)
+            yield from steps
+
         try:
-            run_here(steps)
+            run_here(rest())
         except CleaningAborted:
             aborted += 1
         manager.release()
     assert aborted > 10
+    assert jobs > 4
+
+
+def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whatever_checkpoint_is_under_way(machine: Machine) -> None:
+    manager, log, steps = dirty_manager(machine)
+    prepared = next(steps)
+    assert prepared is not None
+    prepared()
+    manager.directories[0].checkpoint_missed()
+    slow = manager.directories[0].recovery_checkpoints()  # It is made, and gets no further.
+    assert slow.contents
+    while next(steps) is None:
+        pass
+    manager.release()
+    machine.power_off()
+    assert read_offset_checkpoint(machine.files, f"/data/{RECOVERY_POINT_CHECKPOINT}") == {T0: log.recovery_point_to_keep}
