@@ -1,4 +1,4 @@
-"""The limits of a node's listeners, from Kafka's keys, and how a broker's follow its dynamic configuration.
+"""The limits of a node's listeners, from Kafka's keys, and how those of brokers and of controllers follow the dynamic configuration.
 
 `max.connections`, for all listeners or for one (`listener.name.<name>.max.connections`), `max.connections.per.ip` and its overrides can be altered while the
 node runs. A lower limit of all listeners closes what is too much, any other holds for what comes next.

@@ -25,7 +25,7 @@ from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
-from kraft.server.connection_limits import socket_servers
+from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.controller_metadata_publisher import ControllerMetadataPublisher
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
@@ -66,7 +66,6 @@ class ControllerServer:
             logger=self._log,
         )
         self.metadata = MetadataCache(world.clock, MetadataImage())
-        self.publisher = ControllerMetadataPublisher(self.metadata)
         self.registry = controller_registry()
         self.services = ControllerServices(
             world=world,
@@ -82,6 +81,8 @@ class ControllerServer:
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
         self.socket_servers = socket_servers(world, config, config.controller_listeners, counts, self.dispatcher, loggers)
+        self.publishers = (ControllerMetadataPublisher(self.metadata), DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())))
+        """What hears of each new image."""
         channel.use_local(self.registry, self.services)
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:

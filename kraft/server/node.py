@@ -218,7 +218,8 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
                     node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, ConnectionCounts(), parts.loggers)
                     node.controller.controller.on_recovery = lambda fields: node.events.append(EventKind.UNCLEAN_RECOVERY, **fields)
-                    shared.loader.add_publisher(node.controller.publisher)
+                    for publisher in node.controller.publishers:
+                        shared.loader.add_publisher(publisher)
                     node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
                 first = _FirstImage()
                 shared.loader.add_publisher(first)

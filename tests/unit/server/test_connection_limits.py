@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
+
+from kraft.client.connection import ClientConnection, Disconnected, connect
 from kraft.common.config.node_loader import load_node_config
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
+from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
+from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.connection_limits import DynamicConnectionLimits
+from kraft.world.simulated import Universe
+from tests.unit.server.nodes import HOST, PORT, running
 
 BROKER: Final = 4
+CONTROLLERS: Final = 2
 
 
 def update(image: MetadataImage, *records: ConfigRecord) -> MetadataUpdate:
@@ -67,3 +75,44 @@ def test_a_limit_may_be_one_listeners() -> None:
     assert outer.limits.listener_connections_max == 3
     limits.publish(update(third.image, setting("1", own, None), setting("", own, None), setting("1", "listener.name.inner.max.connections", None)))
     assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max) == (2**31 - 1, 7)
+
+
+async def _alter(connection: ClientConnection, node: str, name: str, value: str | None) -> None:
+    operation = 1 if value is None else 0
+    configs = [AlterableConfig(name=name, config_operation=operation, value=value)]
+    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=BROKER, resource_name=node, configs=configs)])
+    response = await connection.call(request)
+    assert response.responses[0].error_code == 0, response
+
+
+async def _is_served(universe: Universe, client: str) -> bool:
+    """Whether a new connection gets an answer."""
+    try:
+        async with connect(universe.world_for(client), HOST, PORT, timeout=2.0) as connection:
+            await connection.call(DescribeClusterRequest(endpoint_type=CONTROLLERS), timeout=2.0)
+    except (Disconnected, TimeoutError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize("node", ["1", ""])
+@pytest.mark.parametrize(
+    ("name", "value"), [("max.connections", "1"), ("listener.name.controller.max.connections", "1"), ("max.connections.per.ip", "1")]
+)
+def test_limits_of_a_controller_that_is_no_broker_are_altered_while_it_runs(node: str, name: str, value: str) -> None:
+    async def main(universe: Universe) -> None:
+        listeners = f"CONTROLLER://0.0.0.0:{PORT}"
+        keys = ["process.roles=controller", "node.id=1", "log.dirs=/data", f"listeners={listeners}", f"controller.quorum.voters=1@{HOST}:{PORT}"]
+        config = load_node_config(sets=[*keys, f"advertised.listeners={listeners.replace('0.0.0.0', HOST)}"])
+        async with running(universe, config) as run:
+            await universe.sleep(5)  # It is active by then.
+            assert await _is_served(universe, "client")
+            await _alter(run.client, node, name, value)
+            await universe.sleep(1)
+            assert not await _is_served(universe, "client")
+            await _alter(run.client, node, name, None)
+            await universe.sleep(1)
+            assert await _is_served(universe, "client")
+            await run.stop()
+
+    Universe(1).run(main, seconds_max=100.0)
