@@ -27,7 +27,8 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         "How long connecting to another node may take after repeated failures."),
     key("max.connections", INT, "2147483647", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(0),
         "How many connections the listeners of a broker, or those of a controller, hold together; as listener.name.<listener>.max.connections, "
-        "how many that one holds. One more waits until another ends, except on the listener between brokers, where the longest silent connection of another listener goes for it."),
+        "how many that one holds. One more waits until another ends, except on the listener between brokers, where the longest silent connection of another "
+        "listener goes for it."),
     key("max.connections.per.ip", INT, "2147483647", MEDIUM, CLUSTER_WIDE, ENFORCED, at_least(0), "How many connections one address may hold."),
     key("max.connections.per.ip.overrides", STRING, "", MEDIUM, CLUSTER_WIDE, ENFORCED, ANYTHING, "Other limits for single addresses, as host:count."),
     key("max.connection.creation.rate", INT, "2147483647", MEDIUM, CLUSTER_WIDE, REFUSED, at_least(0), "How many new connections are taken a second."),
