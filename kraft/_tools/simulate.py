@@ -17,6 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,7 +84,8 @@ def standard_seeds(count: int) -> list[int]:
     """Kept ones first, the others follow from the commit."""
     kept = kept_seeds()[:count]
     first = zlib.crc32(commit().encode()) % DERIVED_SEEDS
-    return kept + list(range(first, first + count - len(kept)))
+    others = (seed for seed in range(first, first + count + len(kept)) if seed not in kept)
+    return kept + list(islice(others, count - len(kept)))
 
 
 def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[str, Any], str | None]]:
