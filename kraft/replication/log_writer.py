@@ -179,7 +179,11 @@ class LogWriter:
         return log.is_appending or any(append.partition.log is log for append in self._queue_of(log).waiting)
 
     async def until_free(self, log: UnifiedLog) -> None:
-        """Return once no append to `log` is being written; what is queued may begin again as soon as others have their turn."""
+        """Return once no append to `log` is being written; what is queued may begin again as soon as others have their turn.
+
+        Others have had theirs: what comes next, once for each of perhaps a thousand logs, waits for the disk.
+        """
+        await trio.lowlevel.checkpoint()
         queue = self._queue_of(log)
         while log.is_appending:
             await queue.round_over.wait()

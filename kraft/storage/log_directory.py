@@ -90,7 +90,7 @@ class CheckpointJob:
 class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
-    __slots__ = ("_files", "_gone", "_written", "clean_shutdown_epoch", "directory_id", "failure", "futures", "logs", "path", "was_clean")
+    __slots__ = ("_files", "_gone", "_points", "_written", "clean_shutdown_epoch", "directory_id", "failure", "futures", "logs", "path", "was_clean")
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
@@ -103,6 +103,8 @@ class LogDirectory:
         self.was_clean = False
         self.clean_shutdown_epoch = NO_BROKER_EPOCH
         self._written: dict[str, bytes] = {}
+        self._points: dict[TopicPartition, int] = {}
+        """The highest recovery point that the disk may have of a log; of one that is missing here it may have any."""
         self._gone: dict[TopicPartition, None] = {}
 
     @property
@@ -156,6 +158,7 @@ class LogDirectory:
             self._leaves(topic_partition)
 
     def _leaves(self, topic_partition: TopicPartition) -> None:
+        self._points.pop(topic_partition, None)
         if len(self._gone) < GONE_MAX:
             self._gone[topic_partition] = None
 
@@ -199,10 +202,21 @@ class LogDirectory:
         points, starts = {}, {}
         for topic_partition, log in (*self.futures.items(), *self.logs.items()):
             if log.local.files_exist:
-                points[topic_partition] = log.recovery_point_to_keep
+                point = points[topic_partition] = log.recovery_point_to_keep
+                if topic_partition in self._points:
+                    self._points[topic_partition] = max(point, self._points[topic_partition])
                 if log.log_start_offset > log.segments[0].base_offset:
                     starts[topic_partition] = log.log_start_offset
         return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})
+
+    def no_recovery_point_beyond(self, topic_partition: TopicPartition, offset: int) -> None:
+        """See to it that the disk has none for this log, now or later, while the log's own is not beyond. Blocks for some syncs where it may have. Raises
+        StorageError."""
+        if self._points.get(topic_partition, offset + 1) > offset:
+            self.checkpoint_missed()  # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
+            self.recovery_checkpoints().run()
+            logs = (*self.futures.items(), *self.logs.items())
+            self._points = {topic_partition: log.recovery_point_to_keep for topic_partition, log in logs if log.local.files_exist}
 
     def high_watermark_checkpoint(self) -> CheckpointJob:
         return self._job({HIGH_WATERMARK_CHECKPOINT: {topic_partition: log.high_watermark for topic_partition, log in self.logs.items()}})

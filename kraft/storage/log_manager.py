@@ -245,9 +245,7 @@ class LogManager(FutureLogs):
         """A recovery point beyond the truncation must not survive it: loading would trust what lies below."""
         log.lower_recovery_point(offset)
         if log.local.files_exist:
-            directory = self.directory_of(log)
-            directory.checkpoint_missed()  # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
-            directory.recovery_checkpoints().run()
+            self.directory_of(log).no_recovery_point_beyond(log.topic_partition, offset)
 
     # Housekeeping
 

@@ -139,6 +139,35 @@ def test_what_the_leader_does_not_have_is_cut() -> None:
     simulate(play)
 
 
+def test_others_have_their_turn_between_two_logs_that_are_cut() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it, trio.open_nursery() as nursery:
+            topic_id = it.made.topic("many", 20, replicas=(NODE, 2, 3))
+            for index in range(20):
+                log = it.made.partition("many", index).log
+                for offset, epoch in enumerate((0, 1)):
+                    log.append_as_follower(record(offset, epoch), now_ms=it.made.world.clock.wall_ms())
+                it.made.change(topic_id, index, leader=LEADER)
+                it.made.change(topic_id, index, leader=LEADER)
+                it.fetcher.follow(it.made.partition("many", index))
+            ends: list[int] = []
+
+            async def others() -> None:
+                while True:
+                    ends.append(sum(it.made.partition("many", index).log.log_end_offset for index in range(20)))
+                    await trio.lowlevel.checkpoint()
+
+            nursery.start_soon(others)
+            cut = [PartitionData(partition_index=index, diverging_epoch=EpochEndOffset(epoch=0, end_offset=1)) for index in range(20)]
+            it.leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=cut)]))
+            assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
+            await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+            assert len(dict.fromkeys(ends)) >= 10, "seen one after another"
+
+    simulate(play)
+
+
 def test_it_is_never_cut_to_the_high_watermark() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:

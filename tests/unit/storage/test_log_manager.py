@@ -125,6 +125,26 @@ def test_a_truncation_does_not_rely_on_a_checkpoint_that_is_still_under_way(mach
     assert read_file(machine.files, POINTS) == b"0\n1\nt 0 0\n"
 
 
+def test_many_truncations_write_one_checkpoint_until_the_disk_may_know_more(machine: Machine) -> None:
+    manager = manager_on(machine)
+    logs = [manager.get_or_create(TopicPartition("t", index), TOPIC_ID, now_ms=NOW_MS) for index in range(20)]
+    for log in logs:
+        for value in (b"a", b"b", b"c"):
+            log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
+    assert manager.truncate_to(logs[0], 2, now_ms=NOW_MS)
+    write_file(machine.files, POINTS, b"not written again")
+    for log in logs[1:]:
+        assert manager.truncate_to(log, 2, now_ms=NOW_MS)
+    assert read_file(machine.files, POINTS) == b"not written again"
+    for log in logs[:2]:
+        log.flush()
+    manager.checkpoint_all()
+    assert read_offset_checkpoint(machine.files, POINTS)[TopicPartition("t", 1)] == 1
+    assert manager.truncate_to(logs[1], 0, now_ms=NOW_MS)
+    points = read_offset_checkpoint(machine.files, POINTS)
+    assert (points[TopicPartition("t", 0)], points[TopicPartition("t", 1)]) == (1, 0)
+
+
 def test_a_checkpoint_under_way_is_put_in_place_when_nothing_newer_came(machine: Machine) -> None:
     _, _, under_way = flushed_with_a_checkpoint_under_way(machine)
     under_way.put_in_place()
