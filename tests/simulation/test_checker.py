@@ -188,7 +188,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [QuorumState(process="1", epoch=4, high_watermark=4, began=1), QuorumState(process="1", epoch=4, began=2)],
     ],
     "W3 high watermark": [[replica("1", leads=True), replica("2", log_end=1, high_watermark=1)], [replica("1", log_end=1)]],
-    "W4 ISR": [[replica("1", leads=True, isr_recorded=[1, 2, 3])]],
+    "W4 ISR": [[replica("1", leads=True, isr_recorded=[1, 2, 3])], [replica("1", isr_fenced=[2])]],
     "W5 images": [[ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="y", began=2)]],
     "W6 replicas": [[content("1"), content("2", **{name: "z"})] for name in ("batches", "epochs", "producers")] + [[content("1"), content("2", end=4)]],
     "W7 rebuilt": [[Rebuilt(process="1", what="producers", live="p", rebuilt="q", began=99)]],

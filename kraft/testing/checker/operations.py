@@ -208,6 +208,8 @@ class ReplicaState(Keyed):
     isr: list[int] = field(default_factory=list)
     isr_recorded: list[int] | None = None
     """What the node's metadata says for the same partition epoch; None where it has another epoch."""
+    isr_fenced: list[int] = field(default_factory=list)
+    """Members of the in-sync set whose brokers are fenced, all as that metadata has it; a last member may be."""
     log_start: int = 0
     high_watermark: int = 0
     log_end: int = 0

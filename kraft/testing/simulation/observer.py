@@ -106,13 +106,17 @@ class Observer:
 
     def _state(self, name: str, node: Node, replica: Replica, now: float) -> ReplicaState:
         assert node.broker is not None
-        registration = node.shared.loader.image.topics.partition(replica.topic_id, replica.index)
-        recorded = None
-        if registration is not None and registration.partition_epoch == replica.partition_epoch:
-            recorded = list(registration.isr)
+        image = node.shared.loader.image
+        registration = image.topics.partition(replica.topic_id, replica.index)
+        recorded, fenced = None, list[int]()
+        if registration is not None:
+            if registration.partition_epoch == replica.partition_epoch:
+                recorded = list(registration.isr)
+            if len(registration.isr) > 1:
+                fenced = [member for member in registration.isr if (broker := image.cluster.brokers.get(member)) is None or broker.fenced]
         return ReplicaState(
             process=name, began=now, topic=replica.topic, partition=replica.index, life=self._lives[name], is_leader=replica.is_leader,
-            leader_epoch=replica.leader_epoch, partition_epoch=replica.partition_epoch, isr=list(replica.isr), isr_recorded=recorded,
+            leader_epoch=replica.leader_epoch, partition_epoch=replica.partition_epoch, isr=list(replica.isr), isr_recorded=recorded, isr_fenced=fenced,
             log_start=replica.log.log_start_offset, high_watermark=replica.log.high_watermark, log_end=replica.log.log_end_offset,
         )  # fmt: skip
 

@@ -85,8 +85,10 @@ def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
 
 
 def isr_as_recorded(analysis: Analysis) -> Iterator[str]:
-    """W4: an in-sync set changes by the controller's records only."""
+    """W4: an in-sync set changes by the controller's records only, and those keep a fenced broker, whose log nobody knows, out of it (KIP-841, KIP-903)."""
     for state in analysis.history.of(ReplicaState):
+        if state.isr_fenced:
+            yield f"{state.topic}-{state.partition} at {state.began:.3f}: {state.isr_fenced} are fenced and in sync, in the metadata of {state.process}"
         if state.is_leader and state.isr_recorded is not None and sorted(state.isr) != sorted(state.isr_recorded):
             yield f"{state.topic}-{state.partition} on {state.process}: ISR {state.isr}, recorded is {state.isr_recorded} in epoch {state.partition_epoch}"
 
