@@ -47,7 +47,7 @@ def main(arguments: list[str]) -> None:
         seconds = librdkafka.produce(bootstrap, topic, *map(int, numbers))
     else:
         seconds = librdkafka.consume(bootstrap, topic, int(numbers[0]))
-    print(json.dumps({"seconds": seconds}))
+    print(json.dumps({"seconds": seconds, "ended": time.perf_counter()}))  # A clock that all processes share.
 
 
 if __name__ == "__main__":

@@ -58,11 +58,25 @@ class Figures:
 
 def load(*arguments: object) -> dict[str, float]:
     """Run the load generator in a process of its own."""
-    done = subprocess.run([sys.executable, "-m", "tests.bench.load", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=LOAD_TIMEOUT_S)
-    if done.returncode != 0:
-        raise RuntimeError(f"load {arguments} failed: {done.stderr[-2000:]}")
-    result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
-    return result
+    return loads(1, *arguments)[0]
+
+
+def loads(processes: int, *arguments: object) -> list[dict[str, float]]:
+    """Run so many load generators at once, each with these arguments."""
+    command = [sys.executable, "-m", "tests.bench.load", *map(str, arguments)]
+    running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(processes)]
+    results: list[dict[str, float]] = []
+    try:
+        for each in running:
+            output, errors = each.communicate(timeout=LOAD_TIMEOUT_S)
+            if each.returncode != 0:
+                raise RuntimeError(f"load {arguments} failed: {errors[-2000:]}")
+            results.append(json.loads(output.strip().splitlines()[-1]))
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
+    return results
 
 
 def bootstrap(system: System) -> str:
@@ -121,7 +135,8 @@ def idle_memory(systems: list[System], plan: Plan, figures: Figures) -> None:
 def throughput(systems: list[System], plan: Plan, figures: Figures, place: Path) -> None:
     """Produce and consume one partition, 1 KB and 100 B records; broker CPU seconds per GB (10^9 bytes) beside. The first round only warms.
 
-    `place` is a directory on the disk that the systems write to.
+    `place` is a directory on the disk that the systems write to. One producer of 100 B records is as fast as its own thread, whoever takes them, so that
+    figure is measured once more with two.
     """
 
     def one(system: System, number: int) -> None:
@@ -136,8 +151,19 @@ def throughput(systems: list[System], plan: Plan, figures: Figures, place: Path)
                 if number > 0:
                     figures.add(f"{kind}_{label}_mb_s", system, count * size / seconds / 1e6)
                     figures.add(f"{kind}_{label}_cpu_s_per_gb", system, used / (count * size / 1e9))
+        by_two = produced_by_two(system, f"two-{number}", plan.bytes_100, 100, place)
+        if number > 0:
+            figures.add("produce_100_by_two_mb_s", system, by_two)
 
     in_turn(systems, plan.rounds + 1, one)
+
+
+def produced_by_two(system: System, topic: str, total: int, size: int, place: Path) -> float:
+    """MB/s of two producers at once, from the first record of either to the last acknowledgement of both."""
+    until_acknowledged(system, topic, create=True)
+    recycle_pages(place, total * 5 // 4)
+    both = loads(2, "produce", bootstrap(system), topic, total // size // 2, size)
+    return total / (max(each["ended"] for each in both) - min(each["ended"] - each["seconds"] for each in both)) / 1e6
 
 
 def latency(systems: list[System], plan: Plan, figures: Figures) -> None:
@@ -157,13 +183,14 @@ def latency(systems: list[System], plan: Plan, figures: Figures) -> None:
 def list_offsets(systems: list[System], plan: Plan, figures: Figures) -> None:
     """ListOffsets (the end of a log), asked one after another beside 50 MB/s of produce: what Spark's own connector does for every 500 records.
 
-    One system runs at a time.
+    One system runs at a time, and what earlier rounds wrote is on the disk.
     """
 
     def one(system: System, number: int) -> None:
         topic = f"list-offsets-{number}"
         until_acknowledged(system, topic, create=True)
         produce = ("produce", bootstrap(system), topic, str(PACED_BYTES_PER_S * PACED_S // 1024), "1024", str(PACED_BYTES_PER_S))
+        os.sync()
         with alone(system, systems):
             times = beside_a_writer(system, topic, produce, plan.latency_records)
         figures.add("list_offsets_p50_ms", system, times[len(times) // 2])
