@@ -151,7 +151,7 @@ def throughput(systems: list[System], plan: Plan, figures: Figures, place: Path)
                 if number > 0:
                     figures.add(f"{kind}_{label}_mb_s", system, count * size / seconds / 1e6)
                     figures.add(f"{kind}_{label}_cpu_s_per_gb", system, used / (count * size / 1e9))
-        by_two = produced_by_two(system, f"two-{number}", plan.bytes_100, 100, place)
+        by_two = produced_by_two(system, f"two-{number}", 2 * plan.bytes_100, 100, place)
         if number > 0:
             figures.add("produce_100_by_two_mb_s", system, by_two)
 
