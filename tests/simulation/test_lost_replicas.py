@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -188,6 +189,43 @@ async def _dies_untold(cluster: Cluster) -> None:
 
 def test_who_dies_between_cutting_and_telling_tells_when_it_is_back() -> None:
     simulate(_dies_untold)
+
+
+async def _returns(cluster: Cluster, calls: int, power_lost: bool, told: list[int]) -> None:
+    """2 returns with more than was elected, and dies at its port call number `calls`; `told` gets the number at which its log was cut, if it lived to that."""
+    await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy="aggressive", flush_messages="1")
+    await cluster.run_down(cluster.universe.kill)
+    await cluster.start("4")
+    await cluster.start("3")
+    await cluster.until(lambda now: now.leader == 3)
+    node = cluster.universe.world_for("2").node
+    node.die_after_calls(calls, power_lost=power_lost)
+    with contextlib.suppress(RuntimeError):  # It died before it served.
+        await cluster.start("2")
+    while node.alive and not told:
+        await cluster.universe.sleep(0.001)
+        broker = cluster.nodes["2"].broker
+        assert broker is not None
+        if broker.replicas.partition(TOPIC, 0).log.log_end_offset == 15:
+            told.append(calls - int(node._countdown))
+    while node.alive and calls < FAR:
+        await cluster.universe.sleep(0.1)
+    if not node.alive:
+        await cluster.start("2")
+    await cluster.until(lambda now: set(now.isr) == {2, 3, 4})
+    await cluster.universe.sleep(2.0)
+    (report,) = reports_of(cluster.nodes[CONTROLLER].shared.loader.image.configs.topic(TOPIC).items())
+    assert report.losses[2][:2] == (15, 18), (calls, report)
+
+
+FAR = 10**9
+
+
+def test_whenever_the_returning_replica_dies_the_report_is_exact() -> None:
+    cut_at: list[int] = []
+    simulate(partial(_returns, calls=FAR, power_lost=False, told=cut_at))
+    for number, calls in enumerate(range(cut_at[0] - 100, cut_at[0] + 60, 20)):
+        simulate(partial(_returns, calls=calls, power_lost=number % 2 == 1, told=[]))
 
 
 async def _paused_is_not_dead(cluster: Cluster) -> None:
