@@ -57,6 +57,11 @@ class QuorumView:
         return self._node.log.end_offset
 
     @property
+    def log_durable_end(self) -> int:
+        """One past the last record that is known to be synced."""
+        return self._node.log.flushed_end
+
+    @property
     def log_end_epoch(self) -> int:
         """Of the last record; 0 while there is none."""
         return self._node.log.last_epoch
@@ -72,6 +77,11 @@ class QuorumView:
     @property
     def voters(self) -> VoterSet:
         return self._node.voters
+
+    @property
+    def voters_are_committed(self) -> bool:
+        """Whether the voters in effect are those of a committed record."""
+        return self._node.log.history.latest_offset < self._node.log.high_watermark
 
     @property
     def kraft_version(self) -> int:

@@ -196,6 +196,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [*(QuorumState(process="1", epoch=4, voted=1, began=began) for began in (1, 3)), QuorumState(process="1", life=1, began=4, **later)]
         for later in ({"epoch": 4, "voted": 2}, {"epoch": 4}, {"epoch": 3})
     ],
+    "W9 committed": [[QuorumState(process="1", epoch=4, is_leader=True, high_watermark=9, voters=4, holders=2, began=1)]],
 }  # fmt: skip
 
 

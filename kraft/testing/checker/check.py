@@ -45,6 +45,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "W6 replicas": white_box.replicas_agree,
     "W7 rebuilt": white_box.rebuilt_states,
     "W8 votes": white_box.votes_are_kept,
+    "W9 committed": white_box.committed_is_durable,
 }
 
 

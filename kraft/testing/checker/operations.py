@@ -227,6 +227,10 @@ class QuorumState(Operation):
     high_watermark: int = 0
     voted: int = -1
     """For whom it voted in this epoch; -1 for nobody, or where that is not known."""
+    voters: int = 0
+    """Of a leader whose voters are those of a committed record: how many there are; else 0."""
+    holders: int = 0
+    """And how many of them may have everything below its high watermark on their disks."""
 
 
 @dataclass(slots=True, kw_only=True)

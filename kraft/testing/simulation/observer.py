@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.partitioner import partition_for
 from kraft.protocol.records.record_batch import batches
+from kraft.raft.driver import RaftDriver
 from kraft.server.node import Node
 from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
+from kraft.testing.simulation.quorum_durability import QuorumDurability
 from kraft.testing.simulation.recorder import Recorder
 from kraft.world.simulated import Universe
 
@@ -37,6 +39,7 @@ class Observer:
         self._lives = lives
         self._places = places
         self._snapshots = 0
+        self._durability = QuorumDurability()
 
     def living(self) -> list[tuple[str, Node]]:
         return [(name, node) for name, node in sorted(self._nodes.items()) if self._universe.world_of(name).node.alive]
@@ -79,22 +82,27 @@ class Observer:
         """One moment, for the white-box rules."""
         now = self._recorder.now()
         self._snapshots += 1
+        controllers = {name: node.shared.raft for name, node in self.living() if node.controller is not None and not self._universe.world_of(name).node.paused}
+        self._durability.look(controllers, self._lives)
         for name, node in self.living():
             if node.broker is not None:
                 for place in self._places:
                     replica = node.broker.replicas.find(*place)
                     if replica is not None and replica.leader_epoch >= 0:
                         self._recorder.add(self._state(name, node, replica, now))
-            if node.controller is not None and not self._universe.world_of(name).node.paused:
-                raft = node.shared.raft
-                leader = raft.leader_and_epoch
-                state = QuorumState(process=name, began=now, life=self._lives[name], epoch=leader.epoch, leader=leader.leader_id, is_leader=raft.is_leader)
-                state.high_watermark = raft.high_watermark
-                voted = raft.election.voted
-                state.voted = voted.id if voted is not None else state.voted
-                self._recorder.add(state)
+            if name in controllers:
+                self._recorder.add(self._quorum(name, controllers[name], now))
             if self._snapshots % IMAGES_ONE_IN == 0:
                 self.image(name, node)
+
+    def _quorum(self, name: str, raft: RaftDriver, now: float) -> QuorumState:
+        leader, voted = raft.leader_and_epoch, raft.election.voted
+        state = QuorumState(process=name, began=now, life=self._lives[name], epoch=leader.epoch, leader=leader.leader_id, is_leader=raft.is_leader)
+        state.high_watermark = raft.high_watermark
+        state.voted = voted.id if voted is not None else state.voted
+        if raft.is_leader and raft.voters_are_committed:
+            state.voters, state.holders = len(raft.voters.voters), self._durability.holders(raft)
+        return state
 
     def image(self, name: str, node: Node) -> None:
         loader = node.shared.loader

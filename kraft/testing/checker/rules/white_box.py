@@ -69,6 +69,13 @@ def votes_are_kept(analysis: Analysis) -> Iterator[str]:
             yield f"{state.process} voted for {before.voted} in epoch {state.epoch}, and has {state.voted} at {state.began:.3f}"
 
 
+def committed_is_durable(analysis: Analysis) -> Iterator[str]:
+    """W9: what the quorum holds for committed is on the disks of a majority."""
+    for state in analysis.history.of(QuorumState):
+        if state.is_leader and 2 * state.holders <= state.voters and state.voters:
+            yield f"{state.process} at {state.began:.3f}: only {state.holders} of {state.voters} voters can have {state.high_watermark} offsets on disk"
+
+
 def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
     """W3: the high watermark is not beyond the log end of any in-sync replica that is up, nor beyond its own log."""
     moments: dict[tuple[float, Partition], list[ReplicaState]] = {}
