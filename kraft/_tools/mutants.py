@@ -2,7 +2,9 @@
 
 Each patch in tests/mutants is a one-line defect, modelled on a mistake that somebody made once. It is applied to a copy of the tree, never to the product; a
 marker beside its line tells whether that line ran. Then standard seeds run until one of them shows a violation that the unchanged tree does not show with the
-same seed. A mutant that is not reached, or not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
+same seed. A defect of the Raft core that took no cluster apart is tried on the quorum's own simulation as well (tests/properties/raft_quorum), where nodes
+crash between any two events. A mutant that is not reached, or not caught, or whose patch no longer applies is a failure: the workload or the checker has to
+improve.
 
 The last line says how many were caught, and how many seeds that took in the median.
 """
@@ -23,12 +25,15 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from kraft._tools.simulate import ROOT, run_elsewhere, standard_seeds
+from kraft._tools.simulate import QUORUM, ROOT, run_elsewhere, standard_seeds
 
 PATCHES: Final = ROOT / "tests" / "mutants"
 PACKAGES: Final = ("kraft", "api")
 SEEDS_MAX: Final = 60
 SEEDS_AT_ONCE: Final = 5
+RAFT_CORE: Final = "kraft/raft/core/"
+QUORUM_SEEDS_MAX: Final = 400
+QUORUM_SEEDS_AT_ONCE: Final = 50
 MARKER: Final = "kraft_mutant_reached"
 MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
 HUNK: Final = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)")
@@ -134,23 +139,31 @@ class Hunter:
     def __init__(self, seeds: Sequence[int], baseline: Path) -> None:
         self._seeds = seeds
         self._baseline = baseline
-        self._green: dict[int, bool] = {}
+        self._green: dict[tuple[str, int], bool] = {}
 
     def hunt(self, mutant: Mutant) -> Verdict:
         with tempfile.TemporaryDirectory(prefix="kraft-mutant-") as name:
             where = Path(name)
             make_tree(mutant, where)
-            for start in range(0, len(self._seeds), SEEDS_AT_ONCE):
-                found = run_elsewhere(self._seeds[start : start + SEEDS_AT_ONCE], "cluster", tree=where, stop=True)
-                for position, outcome in enumerate(found, start + 1):
-                    if outcome["verdict"] == "violation" and self._is_green(outcome["seed"]):
-                        return Verdict(mutant, (where / f"{MARKER}.ran").exists(), position, str(outcome["violations"][0]))
-            return Verdict(mutant, (where / f"{MARKER}.ran").exists(), len(self._seeds), "")
+            tried, finding = self._run(where, "cluster", self._seeds, SEEDS_AT_ONCE)
+            if not finding and mutant.path.startswith(RAFT_CORE):
+                more, finding = self._run(where, QUORUM, range(QUORUM_SEEDS_MAX), QUORUM_SEEDS_AT_ONCE)
+                tried += more
+            return Verdict(mutant, (where / f"{MARKER}.ran").exists(), tried, finding)
 
-    def _is_green(self, seed: int) -> bool:
-        if seed not in self._green:
-            self._green[seed] = run_elsewhere([seed], "cluster", tree=self._baseline)[0]["verdict"] != "violation"
-        return self._green[seed]
+    def _run(self, where: Path, kind: str, seeds: Sequence[int], at_once: int) -> tuple[int, str]:
+        """How many seeds it took, and what the last of them showed."""
+        for start in range(0, len(seeds), at_once):
+            found = run_elsewhere(seeds[start : start + at_once], kind, tree=where, stop=True)
+            for position, outcome in enumerate(found, start + 1):
+                if outcome["verdict"] == "violation" and self._is_green(kind, outcome["seed"]):
+                    return position, str(outcome["violations"][0])
+        return len(seeds), ""
+
+    def _is_green(self, kind: str, seed: int) -> bool:
+        if (kind, seed) not in self._green:
+            self._green[kind, seed] = run_elsewhere([seed], kind, tree=self._baseline)[0]["verdict"] != "violation"
+        return self._green[kind, seed]
 
 
 def verdicts(mutants: Sequence[Mutant], seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:

@@ -31,6 +31,8 @@ ALL_CELLS_FROM: Final = 200
 """A batch of so many seeds must hit every cell."""
 
 KINDS: Final = ("cluster", "node")
+QUORUM: Final = "quorum"
+"""The Raft core alone, which tests/properties/raft_quorum runs."""
 
 
 def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str, Any]:
@@ -47,9 +49,10 @@ def run_elsewhere(
     seeds: Sequence[int], kind: str = "node", *, hash_seed: str = "0", padding: int = 0, tree: Path = ROOT, stop: bool = False
 ) -> list[dict[str, Any]]:
     """Run seeds in a process of their own; a crash of it counts as a violation of the one that it was at. With `stop` the first violation is the last seed."""
+    what = ["tests.properties.raft_quorum"] if kind == QUORUM else ["kraft._tools.simulate", "--kind", kind]
     with tempfile.TemporaryDirectory() as where:
-        environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(tree), "PYTHONHASHSEED": hash_seed, "PADDING": "x" * padding}
-        command = [sys.executable, "-m", "kraft._tools.simulate", "--kind", kind, *(["--stop"] if stop else []), "--these", *map(str, seeds)]
+        environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "PYTHONHASHSEED": hash_seed, "PADDING": "x" * padding}
+        command = [sys.executable, "-m", *what, *(["--stop"] if stop else []), "--these", *map(str, seeds)]
         try:
             done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
             lines, errors, status = done.stdout.splitlines(), done.stderr, done.returncode

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft._tools.mutants import ROOT, Mutant, _changed_line, make_tree, read_mutants
+from kraft._tools.mutants import ROOT, Hunter, Mutant, _changed_line, make_tree, read_mutants
 
 MUTANTS = read_mutants()
 MUTANTS_LEAST = 14
@@ -27,6 +27,14 @@ def test_a_mutant_applies_and_differs_from_the_product(mutant: Mutant, tmp_path:
     mutated = copy.read_text(encoding="utf-8")
     assert "import kraft_mutant_reached" in mutated
     compile(mutated, mutant.path, "exec")
+
+
+def test_a_defect_of_the_raft_core_is_tried_on_the_quorums_own_simulation(tmp_path: Path) -> None:
+    (mutant,) = (each for each in MUTANTS if each.name == "vote-not-persisted")
+    make_tree(None, tmp_path)
+    verdict = Hunter([], tmp_path).hunt(mutant)
+    assert verdict.caught
+    assert verdict.finding.startswith("quorum, event ")
 
 
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
