@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import ast
 import os
-import re
 import shutil
 import statistics
 import subprocess
@@ -22,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -36,7 +36,6 @@ QUORUM_SEEDS_MAX: Final = 400
 QUORUM_SEEDS_AT_ONCE: Final = 50
 MARKER: Final = "kraft_mutant_reached"
 MARKER_MODULE: Final = 'from pathlib import Path\n\nPath(__file__).with_suffix(".ran").touch()\n'
-HUNK: Final = re.compile(r"^@@ -\d+(?:,\d+)? \+(\d+)")
 
 
 class Mutant(NamedTuple):
@@ -45,7 +44,6 @@ class Mutant(NamedTuple):
     name: str
     why: str
     path: str
-    line: int
     patch: Path
 
 
@@ -73,21 +71,16 @@ def _read(patch: Path) -> Mutant:
     hunks = [index for index, line in enumerate(lines) if line.startswith("@@")]
     if len(hunks) != 1:
         raise ValueError(f"{patch.name}: a mutant is one place, not {len(hunks)}")
-    return Mutant(patch.stem, lines[0], path, _changed_line(lines[hunks[0] :]), patch)
+    return Mutant(patch.stem, lines[0], path, patch)
 
 
-def _changed_line(hunk: Sequence[str]) -> int:
-    """The number, in the changed file, of the line that differs, or of the one after those that are gone."""
-    begins = HUNK.match(hunk[0])
-    assert begins is not None
-    number = int(begins[1])
-    for position, line in enumerate(hunk[1:], 1):
-        if line.startswith("+"):
+def changed_line(before: str, after: str) -> int:
+    """The number, in the changed text, of the first line that differs, or of the one after those that are gone. Raises ValueError for equal texts."""
+    pairs = zip_longest(before.splitlines(), after.splitlines())
+    for number, (old, new) in enumerate(pairs, 1):
+        if old != new:
             return number
-        if line.startswith("-") and not any(rest.startswith("+") for rest in hunk[position:]):
-            return number
-        number += not line.startswith("-")
-    raise ValueError("the hunk changes nothing")
+    raise ValueError("nothing is changed")
 
 
 def make_tree(mutant: Mutant | None, where: Path) -> None:
@@ -102,10 +95,11 @@ def make_tree(mutant: Mutant | None, where: Path) -> None:
 def mark(where: Path, mutant: Mutant) -> None:
     """Let the statement at the changed line tell that it ran."""
     source = where / mutant.path
-    tree = ast.parse(source.read_text(encoding="utf-8"))
-    marked = _Marker(mutant.line)
-    tree = ast.fix_missing_locations(marked.visit(tree))
-    assert marked.done, f"{mutant.name}: no statement at {mutant.path}:{mutant.line}"
+    text = source.read_text(encoding="utf-8")
+    line = changed_line((ROOT / mutant.path).read_text(encoding="utf-8"), text)
+    marked = _Marker(line)
+    tree = ast.fix_missing_locations(marked.visit(ast.parse(text)))
+    assert marked.done, f"{mutant.name}: no statement at {mutant.path}:{line}"
     source.write_text(ast.unparse(tree), encoding="utf-8")
     (where / f"{MARKER}.py").write_text(MARKER_MODULE, encoding="utf-8")
 

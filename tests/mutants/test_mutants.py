@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft._tools.mutants import ROOT, Hunter, Mutant, _changed_line, make_tree, read_mutants
+from kraft._tools.mutants import ROOT, Hunter, Mutant, changed_line, make_tree, read_mutants
 
 MUTANTS = read_mutants()
 MUTANTS_LEAST = 14
@@ -43,9 +43,6 @@ def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: p
         make_tree(MUTANTS[0], tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("hunk", "line"),
-    [(["@@ -10,3 +10,3 @@", " a", "-b", "+c", " d"], 11), (["@@ -10,3 +10,2 @@", " a", "-b", " c"], 11), (["@@ -10,2 +10,3 @@", " a", " b", "+c"], 12)],
-)
-def test_the_changed_line_is_found(hunk: list[str], line: int) -> None:
-    assert _changed_line(hunk) == line
+@pytest.mark.parametrize(("after", "line"), [("a\nc\nd\n", 2), ("a\nd\n", 2), ("a\nb\nc\nd\n", 3)])
+def test_the_changed_line_is_found(after: str, line: int) -> None:
+    assert changed_line("a\nb\nd\n", after) == line

@@ -14,6 +14,7 @@ import trio
 from kraft.testing.checker.operations import OK, Commit, FaultInjected, Partition, Poll, ReplicaState, Send
 from kraft.testing.simulation import layouts
 from kraft.testing.simulation.admins import Deleter, Mover, VoterChanger
+from kraft.testing.simulation.ambush import Ambush
 from kraft.testing.simulation.committers import Committer, committed
 from kraft.testing.simulation.coordinators import find_coordinator
 from kraft.testing.simulation.fate import Fate
@@ -68,6 +69,8 @@ class ClusterRun(SimulatedRun):
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
         self.scene = Scene(self.universe, self.layout.nodes, self.stop_node)
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
+        self.universe.on_log = self.ambush.heard
         self.recorder.is_deposed = self.observer.is_deposed
         self.recorder.leads_no_more = self.observer.leads_no_more
         self._healed = 0  # How many operations there were when all was healed.
@@ -99,7 +102,9 @@ class ClusterRun(SimulatedRun):
                 await universe.sleep(CALM_SECONDS)
                 await self._until_acknowledged(lambda: self.acknowledged_between("calm", "chaos"), 1)
                 self.recorder.phase("chaos")
+                self.ambush.armed = True
                 await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
+                self.ambush.armed = False
                 await self._make_up()
                 self.fate.heal(self.scene, self.recorder)
                 self._healed = len(self.recorder.history.operations)

@@ -83,7 +83,9 @@ class Observer:
         now = self._recorder.now()
         self._snapshots += 1
         controllers = {name: node.shared.raft for name, node in self.living() if node.controller is not None and not self._universe.world_of(name).node.paused}
-        self._durability.look(controllers, self._lives)
+        down = {name: life for name, life in self._lives.items() if not self._universe.world_of(name).node.alive}
+        brokers_only = {name for name, node in self.living() if node.controller is None}
+        self._durability.look(controllers, down, hidden=any(name not in controllers and name not in down and name not in brokers_only for name in self._lives))
         for name, node in self.living():
             if node.broker is not None:
                 for place in self._places:

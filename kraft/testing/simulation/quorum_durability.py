@@ -1,7 +1,7 @@
 """How much of the metadata log each voter can have on its disk, as far as an observer of a simulated cluster can tell.
 
-Of a node that is looked at, it is what it says itself. One that is down, or paused, cannot have got anything since it was first missed: at most what was in the
-longest log there was by then. Nothing is known of it where no leader was there to have such a log.
+Of a node that is looked at, it is what it says itself. One that is down cannot have got anything since it was first missed: at most what was in the longest
+log there was by then, if every other was looked at or down as well. Nothing is known of a node that is paused or has not finished starting.
 """
 
 from __future__ import annotations
@@ -18,20 +18,15 @@ class QuorumDurability:
     def __init__(self) -> None:
         self._ends: dict[str, float] = {}
         self._missed: dict[str, int] = {}
-        """In which life a node was missed first."""
+        """Who was down at the last moment, and in which life."""
 
-    def look(self, seen: Mapping[str, RaftDriver], lives: Mapping[str, int]) -> None:
-        """`seen` are the controllers that run now; `lives` counts the lives of all nodes that ever were."""
-        longest = max((raft.log_end_offset for raft in seen.values()), default=0)
-        bound = longest if any(raft.is_leader for raft in seen.values()) else math.inf
-        for name in lives:
-            raft = seen.get(name)
-            if raft is not None:
-                self._ends[name] = raft.log_durable_end
-                self._missed.pop(name, None)
-            elif self._missed.get(name) != lives[name]:
-                self._missed[name] = lives[name]
-                self._ends[name] = bound
+    def look(self, seen: Mapping[str, RaftDriver], down: Mapping[str, int], *, hidden: bool) -> None:
+        """`seen` are the controllers that run now; `down` tells of each node that is down in which life that is; `hidden`: there are others."""
+        bound = math.inf if hidden else max((raft.log_end_offset for raft in seen.values()), default=math.inf)
+        known, self._ends = self._ends, {name: raft.log_durable_end for name, raft in seen.items()}
+        missed, self._missed = self._missed, dict(down)
+        for name, life in down.items():
+            self._ends[name] = known.get(name, math.inf) if missed.get(name) == life else bound
 
     def holders(self, leader: RaftDriver) -> int:
         """How many of the leader's voters may have all that it holds for committed."""

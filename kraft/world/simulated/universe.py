@@ -41,10 +41,11 @@ class SimulationTimeout(Exception):
 class SimulatedWorld:
     """Implements `kraft.world.ports.World` for one life of one node."""
 
-    __slots__ = ("clock", "environment", "files", "log", "network", "node", "process_id", "random", "threads")
+    __slots__ = ("clock", "environment", "files", "log", "network", "node", "process_id", "random", "threads", "universe")
 
     def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:
         life = f"{universe.seed}/{node.name}/{node.incarnation}"
+        self.universe = universe
         self.node = node
         self.clock = SimulatedClock(node, started=random.Random(f"{life}/boot").uniform(10.0, 100_000.0))
         self.random = TracedRandomness(node, life)
@@ -58,6 +59,7 @@ class SimulatedWorld:
     def log_sink(self, line: Mapping[str, Any]) -> None:
         self.node.enter("log", str(line.get("event")))
         self.log.append(line)
+        self.universe.on_log(self.node.name, line)
 
 
 class TracedRandomness(SeededRandomness):
@@ -85,6 +87,8 @@ class Universe:
         self.time = VirtualTime(turn_seconds)
         self.trace = Trace(trace_path)
         self.internet = Internet(self.time, self.stream("network"))
+        self.on_log: Callable[[str, Mapping[str, Any]], None] = lambda node, line: None
+        """Hears what each node logs, as it does."""
         self._environment = dict(environment or {})
         self._hosts: dict[str, Host] = {}
         self._disks: dict[str, Disk] = {}
