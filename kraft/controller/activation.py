@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kraft.common.config.resource_type import ResourceType
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
-from kraft.metadata.image.configs_image import ResourceType
 from kraft.metadata.image.features_image import ELIGIBLE_LEADER_REPLICAS_VERSION
 from kraft.metadata.records.abort_transaction_record import AbortTransactionRecord
 from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord

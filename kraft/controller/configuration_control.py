@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kraft.common.config.alterations import Alteration, altered, check_report, replaced
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
 from kraft.common.errors import ApiError
 from kraft.common.loss_reports import is_report_key
@@ -18,7 +19,7 @@ from kraft.controller.controller_result import ControllerResult, check_operation
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.topic_names import reason_invalid
-from kraft.metadata.image.configs_image import ConfigResource, ResourceType
+from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.protocol.error_codes import ErrorCode

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.loss_reports import ELECTIONS_KEPT, Loss, election_key, loss_key, reports_of, text_of
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.metadata.image.configs_image import ResourceType
 from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration, is_unclean_election
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord

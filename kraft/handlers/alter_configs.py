@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.config.alterations import Alteration, Operation, check_logger_alterations, check_request
-from kraft.common.config.resources import ResourceType
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, RequestContext, between

@@ -17,7 +17,7 @@ from kraft.common.config.describe import (
     describe_loggers,
     describe_topic,
 )
-from kraft.common.config.resources import ResourceType
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.controller.topic_names import reason_invalid
 from kraft.handlers.errors import EXPECTED, code_of, message_of

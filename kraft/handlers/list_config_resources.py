@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kraft.common.config.resources import ResourceType
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from kraft.common.config.alterations import Operation
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.common.loss_reports import Cut, Loss, text_of
-from kraft.metadata.image.configs_image import ResourceType
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest

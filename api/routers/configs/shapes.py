@@ -13,7 +13,7 @@ from api.models.common import ResourceMetadata
 from api.models.configs import AlterConfigsBody, AlterOperation, BrokerConfigData, ClusterConfigData, ConfigSynonymData, GroupConfigData, TopicConfigData
 from kraft.common.config.alterations import Operation
 from kraft.common.config.describe import SOURCE_NAMES, ConfigSource
-from kraft.common.config.resources import ResourceType
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.types import TYPE_NAMES
 from kraft.protocol.messages.describe_configs_response import DescribeConfigsResourceResult
 

@@ -28,18 +28,7 @@ from kraft.common.config.keys import (
     topics_keys,
     transactions_keys,
 )
-
-
-class ResourceType:
-    """Codes of config resources on the wire (ConfigResource.Type)."""
-
-    UNKNOWN: Final = 0
-    TOPIC: Final = 2
-    BROKER: Final = 4
-    BROKER_LOGGER: Final = 8
-    CLIENT_METRICS: Final = 16
-    GROUP: Final = 32
-
+from kraft.common.config.resource_type import ResourceType
 
 RESOURCE_TYPE_NAMES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from kraft.common.config.alterations import Alteration, Operation
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.config_schema import EffectiveConfig
@@ -21,7 +22,7 @@ from kraft.controller.replica_placer import ReplicaPlacer
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.topic_names import collision, reason_invalid
-from kraft.metadata.image.configs_image import ConfigResource, ResourceType
+from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode

@@ -7,19 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from kraft.common.broker_state import ACTIVE, DESIRED_STATE
+from kraft.common.config.resource_type import ResourceType
 from kraft.metadata.image.ordered_map import OrderedMap
 from kraft.metadata.records.config_record import ConfigRecord
-
-
-class ResourceType:
-    """Wire ids of what can be configured."""
-
-    UNKNOWN: Final = 0
-    TOPIC: Final = 2
-    BROKER: Final = 4
-    BROKER_LOGGER: Final = 8
-    CLIENT_METRICS: Final = 16
-    GROUP: Final = 32
 
 
 class ConfigResource(NamedTuple):
