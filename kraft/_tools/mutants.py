@@ -2,9 +2,9 @@
 
 Each patch in tests/mutants is a one-line defect, modelled on a mistake that somebody made once. It is applied to a copy of the tree, never to the product; a
 marker beside its line tells whether that line ran. Then standard seeds run until one of them shows a violation that the unchanged tree does not show with the
-same seed. A defect of the Raft core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two events and a
-seed takes a tenth of a second, and on clusters if that does not show it. A mutant that is not reached, or not caught, or whose patch no longer applies is a
-failure: the workload or the checker has to improve.
+same seed. A defect of the Raft core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two events
+and a seed takes a tenth of a second, and on clusters if that does not show it. A mutant that is not reached, or not caught, or whose patch no longer applies
+is a failure: the workload or the checker has to improve.
 
 The last line says how many were caught, and how many seeds that took in the median.
 """
