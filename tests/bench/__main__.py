@@ -12,7 +12,7 @@ from tests.bench.measure import Figures, Plan
 from tests.bench.probe import until_acknowledged, warm_up
 from tests.bench.systems import KINDS, System
 
-PARTS = ("starts", "idle", "throughput", "latency", "list_offsets")
+PARTS = ("starts", "idle", "list_offsets", "throughput", "latency")
 
 
 def main(arguments: list[str]) -> int:
@@ -57,13 +57,13 @@ def run_together(systems: list[System], plan: Plan, parts: list[str], figures: F
             for system in systems:
                 until_acknowledged(system, "warm", create=True)
             measure.idle_memory(systems, plan, figures)
+        if "list_offsets" in parts:
+            measure.list_offsets(systems, plan, figures)
         if "throughput" in parts:
             measure.throughput(systems, plan, figures, place)
             measure.memory_after(systems, figures)
         if "latency" in parts:
             measure.latency(systems, plan, figures)
-        if "list_offsets" in parts:
-            measure.list_offsets(systems, plan, figures)
     finally:
         for system in systems:
             system.kill()
