@@ -10,6 +10,7 @@ import os
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -66,16 +67,16 @@ class Writer:
 
 
 class Committer:
-    """A group that reads and commits. What it was told is `committed`; what it has asked for at most is `asked`.
+    """A group that reads and commits. `committed` is what it was told last, `unanswered` what it asked for and had no good answer to: either may be in force.
 
-    Commits are asynchronous and the end is bounded: librdkafka's synchronous commit was seen to wait for ever, without a request under way, when the
-    coordinator restarts several times a second.
+    Librdkafka tries a commit again that a crash has cut off, perhaps after a later one was made: offsets may go back. Commits are asynchronous and the end is
+    bounded: its synchronous commit was seen to wait for ever, without a request under way, when the coordinator restarts several times a second.
     """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.group, self.topic = group, topic
         self.committed = [0] * PARTITIONS
-        self.asked = [0] * PARTITIONS
+        self.unanswered = [Counter[int]() for _ in range(PARTITIONS)]
         settings = {"bootstrap.servers": bootstrap, "log_level": 0, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
         settings |= {"session.timeout.ms": 6000, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "on_commit": self._told}
         self._consumer = Consumer(settings)
@@ -87,11 +88,12 @@ class Committer:
     def _run(self) -> None:
         while not self._stopping.is_set():
             messages = [message for message in self._consumer.consume(500, timeout=0.05) if message.error() is None]
-            for message in messages:
-                self.asked[message.partition()] = max(self.asked[message.partition()], message.offset() + 1)
-            if messages:
+            positions = {message.partition(): message.offset() + 1 for message in messages}
+            for partition, offset in positions.items():
+                self.unanswered[partition][offset] += 1
+            if positions:
                 try:
-                    self._consumer.commit(asynchronous=True)
+                    self._consumer.commit(offsets=[TopicPartition(self.topic, *position) for position in positions.items()], asynchronous=True)
                 except KafkaException:
                     continue  # The group came together anew.
         self._consumer.consume(1, timeout=1.0)  # Serves what came of the last commits.
@@ -100,7 +102,8 @@ class Committer:
     def _told(self, problem: Any, partitions: list[TopicPartition]) -> None:
         for told in partitions if problem is None else ():
             if told.error is None and told.offset >= 0:
-                self.committed[told.partition] = max(self.committed[told.partition], told.offset)
+                self.committed[told.partition] = told.offset
+                self.unanswered[told.partition][told.offset] -= 1
 
     def finish(self) -> None:
         self._stopping.set()
@@ -212,7 +215,8 @@ def check_commits(bootstrap: str, committer: Committer) -> None:
     consumer.close()
     assert sum(committer.committed) > 0
     for each in found:
-        assert committer.committed[each.partition] <= max(0, each.offset) <= committer.asked[each.partition]
+        offset = max(0, each.offset)
+        assert offset == committer.committed[each.partition] or committer.unanswered[each.partition][offset] > 0
 
 
 def check_files(data: Path) -> None:
