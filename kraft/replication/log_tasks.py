@@ -13,7 +13,7 @@ import trio
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import OutOfResources, StorageError
 from kraft.replication.log_flusher import LogFlusher
-from kraft.replication.step_driver import run_steps
+from kraft.replication.step_driver import run_steps, write_checkpoint
 from kraft.storage.cleaner_manager import LogCleanerManager
 from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
@@ -114,9 +114,7 @@ class LogTasks:
             if not job.contents:
                 continue
             try:
-                await self._world.threads.run(job.prepare)
-                job.put_in_place()
-                await self._world.threads.run(job.finish)
+                await write_checkpoint(job, self._world.threads)
             except StorageError as problem:
                 directory.checkpoint_missed()
                 self._failed(directory, problem, "checkpoint")

@@ -1,10 +1,11 @@
-"""Drives long work of the storage engine (`kraft.storage.steps`) from the loop: others are served between its steps, threads do its jobs."""
+"""Drives long work of the storage engine from the loop: others are served between its steps (`kraft.storage.steps`), threads do what waits for the disk."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from kraft.storage.log_directory import CheckpointJob
 from kraft.storage.steps import Steps
 from kraft.world.ports import Threads
 
@@ -27,3 +28,10 @@ async def run_steps(steps: Steps[T], threads: Threads, pause: Callable[[bool], A
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+async def write_checkpoint(job: CheckpointJob, threads: Threads) -> None:
+    """The three steps of a checkpoint that need not be written at once. Raises StorageError (OutOfResources may pass)."""
+    await threads.run(job.prepare)
+    job.put_in_place()
+    await threads.run(job.finish)

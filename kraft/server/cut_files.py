@@ -10,6 +10,7 @@ from kraft.common.ids import TopicPartition
 from kraft.common.loss_reports import Cut
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.step_driver import write_checkpoint
 from kraft.storage.cut_checkpoint import CutCheckpoint
 
 if TYPE_CHECKING:
@@ -57,11 +58,8 @@ class CutFiles:
         """In a thread. False where it has to be tried again; a disk that fails takes its directory offline."""
         if directory not in (online.path for online in self._replicas.logs.online()):
             return True
-        job, run = self._checkpoints[directory].job(cuts), self._replicas.world.threads.run
         try:
-            await run(job.prepare)
-            job.put_in_place()
-            await run(job.finish)
+            await write_checkpoint(self._checkpoints[directory].job(cuts), self._replicas.world.threads)
         except OutOfResources as problem:
             self._log.warning("file of cuts put off", directory=directory, reason=str(problem))
             return False

@@ -20,11 +20,20 @@ CUTS_MAX: Final = 10_000
 TOLD_AT_ONCE_MAX: Final = 500
 
 
+Key = tuple[str, bytes, int, int, int]
+"""Cuts with the same one are steps of one cut: log directory, topic id, partition, epoch of the first record, leader epoch."""
+
+
 class Entry(NamedTuple):
     """A cut, and the log directory whose file tells of it."""
 
     directory: str
     cut: Cut
+
+    @property
+    def key(self) -> Key:
+        cut = self.cut
+        return (self.directory, cut.topic_id, cut.partition, cut.first_epoch, cut.loss.leader_epoch)
 
 
 class Telling(NamedTuple):
@@ -40,8 +49,8 @@ class UntoldCuts:
 
     def __init__(self, replica_id: int) -> None:
         self._replica_id = replica_id
-        self._entries: dict[tuple[str, bytes, int, int, int], Entry] = {}
-        self._unmade: dict[tuple[str, bytes, int, int, int], None] = {}
+        self._entries: dict[Key, Entry] = {}
+        self._unmade: dict[Key, None] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -52,9 +61,9 @@ class UntoldCuts:
 
     def note(self, directory: str, cut: Cut) -> None:
         """It is about to be made, or was when the last run ended. A log is cut in steps: those under one leader, of records of one epoch, become one."""
-        key = (directory, cut.topic_id, cut.partition, cut.first_epoch, cut.loss.leader_epoch)
-        known = self._entries.get(key)
-        self._entries[key] = Entry(directory, cut if known is None else cut._replace(loss=cut.loss.joined(known.cut.loss)))
+        entry = Entry(directory, cut)
+        key, known = entry.key, self._entries.get(entry.key)
+        self._entries[key] = entry if known is None else Entry(directory, cut._replace(loss=cut.loss.joined(known.cut.loss)))
         self._unmade[key] = None
         if len(self._entries) > CUTS_MAX:
             self._forget(next(iter(self._entries)))
@@ -97,12 +106,10 @@ class UntoldCuts:
     def settled(self, entries: Iterable[Entry]) -> None:
         """They need not be told any more. One to which a further step was joined meanwhile still has to be."""
         for entry in entries:
-            cut = entry.cut
-            key = (entry.directory, cut.topic_id, cut.partition, cut.first_epoch, cut.loss.leader_epoch)
-            if self._entries.get(key) is entry:
-                self._forget(key)
+            if self._entries.get(entry.key) is entry:
+                self._forget(entry.key)
 
-    def _forget(self, key: tuple[str, bytes, int, int, int]) -> None:
+    def _forget(self, key: Key) -> None:
         del self._entries[key]
         self._unmade.pop(key, None)
 

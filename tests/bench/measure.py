@@ -56,6 +56,11 @@ class Figures:
         print(f"  {figure:28} {system.name:8} {value:10.3f}", flush=True)
 
 
+def command(*arguments: object) -> list[str]:
+    """Of a load generator."""
+    return [sys.executable, "-m", "tests.bench.load", *map(str, arguments)]
+
+
 def load(*arguments: object) -> dict[str, float]:
     """Run the load generator in a process of its own."""
     return loads(1, *arguments)[0]
@@ -63,8 +68,7 @@ def load(*arguments: object) -> dict[str, float]:
 
 def loads(processes: int, *arguments: object) -> list[dict[str, float]]:
     """Run so many load generators at once, each with these arguments."""
-    command = [sys.executable, "-m", "tests.bench.load", *map(str, arguments)]
-    running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(processes)]
+    running = [subprocess.Popen(command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(processes)]
     results: list[dict[str, float]] = []
     try:
         for each in running:
@@ -189,19 +193,19 @@ def list_offsets(systems: list[System], plan: Plan, figures: Figures) -> None:
     def one(system: System, number: int) -> None:
         topic = f"list-offsets-{number}"
         until_acknowledged(system, topic, create=True)
-        produce = ("produce", bootstrap(system), topic, str(PACED_BYTES_PER_S * PACED_S // 1024), "1024", str(PACED_BYTES_PER_S))
         os.sync()
         with alone(system, systems):
-            times = beside_a_writer(system, topic, produce, plan.latency_records)
+            times = beside_a_writer(system, topic, plan.latency_records)
         figures.add("list_offsets_p50_ms", system, times[len(times) // 2])
         figures.add("list_offsets_p99_ms", system, times[int(len(times) * 0.99)])
 
     in_turn(systems, plan.rounds, one)
 
 
-def beside_a_writer(system: System, topic: str, produce: tuple[str, ...], count: int) -> list[float]:
-    """`end_offset_times` while another process writes. Raises RuntimeError if the writer fails."""
-    with subprocess.Popen([sys.executable, "-m", "tests.bench.load", *produce], cwd=ROOT, stdout=subprocess.DEVNULL) as writer:
+def beside_a_writer(system: System, topic: str, count: int) -> list[float]:
+    """`end_offset_times` while another process writes 50 MB/s. Raises RuntimeError if the writer fails."""
+    produce = command("produce", bootstrap(system), topic, PACED_BYTES_PER_S * PACED_S // 1024, 1024, PACED_BYTES_PER_S)
+    with subprocess.Popen(produce, cwd=ROOT, stdout=subprocess.DEVNULL) as writer:
         time.sleep(1.0)
         times = end_offset_times(system.port, topic, count)
         writer.wait(timeout=LOAD_TIMEOUT_S)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kraft.server.node import Node
-from kraft.testing.simulation.faults import Scene
+from kraft.testing.simulation.faults import Scene, heal_later
 from kraft.testing.simulation.observer import ACTIVE_CONTROLLER, Observer
 from kraft.testing.simulation.recorder import Recorder
 
@@ -61,8 +61,7 @@ class Ambush:
         universe = self._scene.universe
         note = self._recorder.fault(KIND, joining, ROLE)
         universe.cut(leader, controller)
-        hosts = universe.host(leader).name, universe.host(controller).name
-        universe.time.call_after(self._chance.uniform(0.0, HELD_SECONDS_MAX), lambda: universe.internet.heal(*hosts))
+        heal_later(self._scene, self._chance.uniform(0.0, HELD_SECONDS_MAX), leader, controller)
 
         def kill() -> None:
             universe.kill(joining)

@@ -78,13 +78,13 @@ def cut(scene: Scene, chance: random.Random, node: str) -> Bite:
     other = chance.choice([each for each in (*scene.nodes, CLIENTS) if each != node])
     source, target = (node, other) if chance.random() < 0.5 else (other, node)
     universe.cut(source, target, both_ways=chance.random() < 0.5)
-    _heal_later(scene, chance, node, other)
+    heal_later(scene, chance.uniform(0.1, LASTS_SECONDS_MAX), node, other)
     return _counts(universe.internet.bites, "cut")
 
 
 def isolate(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.isolate(node)
-    _heal_later(scene, chance, node, None)
+    heal_later(scene, chance.uniform(0.1, LASTS_SECONDS_MAX), node, None)
     return _counts(scene.universe.internet.bites, "cut")
 
 
@@ -146,10 +146,11 @@ def _counts(bites: dict[str, int], kind: str) -> Bite:
     return lambda: bites[kind] > before
 
 
-def _heal_later(scene: Scene, chance: random.Random, node: str, other: str | None) -> None:
+def heal_later(scene: Scene, seconds: float, node: str, other: str | None) -> None:
+    """What cuts the node off from another, or from all."""
     universe = scene.universe
     host, far = universe.host(node).name, None if other is None else universe.host(other).name
-    universe.time.call_after(chance.uniform(0.1, LASTS_SECONDS_MAX), lambda: universe.internet.heal(host, far))
+    universe.time.call_after(seconds, lambda: universe.internet.heal(host, far))
 
 
 def _network(scene: Scene, chance: random.Random, node: str, faults: NetworkFaults) -> None:

@@ -6,9 +6,7 @@ import argparse
 import json
 import sys
 
-from tests.properties.raft_quorum.simulation import Simulation
-
-EVENTS = 2_000
+from tests.properties.raft_quorum.simulation import EVENTS, Simulation
 
 
 def main() -> int:

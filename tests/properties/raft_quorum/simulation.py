@@ -21,6 +21,8 @@ from kraft.raft.core.voter_set import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.properties.raft_quorum.disk import Disk, StoredSnapshot
 from tests.properties.raft_quorum.invariants import Invariants, require
 
+EVENTS = 2_000
+"""Of a run that counts."""
 READ_BATCHES = 6
 CHUNK_BYTES = 3
 

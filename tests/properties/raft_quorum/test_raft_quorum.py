@@ -10,12 +10,11 @@ import os
 import pytest
 
 from tests.properties.raft_quorum.mutants import MUTANTS, Mutant
-from tests.properties.raft_quorum.simulation import Simulation
+from tests.properties.raft_quorum.simulation import EVENTS, Simulation
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 RUNS = 2_000 if SOAK else 500
 CHUNK = 100
-EVENTS = 2_000
 SETTLE_EVENTS = 3_000
 MUTANT_SEEDS = 400
 

@@ -31,8 +31,8 @@ def manager_of(world: SimulatedWorld) -> LogManager:
     return manager
 
 
-def write(universe: Universe) -> None:
-    """A big log in /a, a small one in /b; then the process is killed."""
+def after_a_kill(universe: Universe) -> tuple[SimulatedWorld, LogManager]:
+    """A big log was written to /a and a small one to /b when the process was killed; the next one, which has loaded nothing."""
     world = universe.world_for("n")
     manager = manager_of(world)
     manager.load(0)
@@ -42,13 +42,13 @@ def write(universe: Universe) -> None:
         for _ in range(count):
             log.append_as_leader(batch(b"v" * 100), 0, now_ms=NOW_MS)
     universe.kill("n")
+    world = universe.world_for("n")
+    return world, manager_of(world)
 
 
 def test_others_have_their_turn_while_a_log_is_read_back() -> None:
     async def play(universe: Universe) -> None:
-        write(universe)
-        world = universe.world_for("n")
-        manager = manager_of(world)
+        world, manager = after_a_kill(universe)
         turns = 0
 
         async def others() -> None:
@@ -72,9 +72,7 @@ def test_a_directory_does_not_wait_for_anothers_disk(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
 
     async def play(universe: Universe) -> None:
-        write(universe)
-        world = universe.world_for("n")
-        manager = manager_of(world)
+        world, manager = after_a_kill(universe)
         universe.disk("n").cold_rate = 1.0
         universe.disk("n").slowness = 1000.0
         async with trio.open_nursery() as nursery:
@@ -93,9 +91,7 @@ def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(wi
     monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
 
     async def play(universe: Universe) -> None:
-        write(universe)
-        world = universe.world_for("n")
-        manager = manager_of(world)
+        world, manager = after_a_kill(universe)
         universe.disk("n").cold_rate = 1.0
         universe.disk("n").faults = [Fault("open", errno.EIO, within, times=1e9)]
         await load_logs(manager, world)
@@ -108,9 +104,7 @@ def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(wi
 
 def test_no_directory_is_enough() -> None:
     async def play(universe: Universe) -> None:
-        write(universe)
-        world = universe.world_for("n")
-        manager = manager_of(world)
+        world, manager = after_a_kill(universe)
         universe.disk("n").faults = [Fault("list", errno.EIO, "/", times=1e9)]
         with pytest.raises(StorageError, match="no log directory is usable"):
             await load_logs(manager, world)
@@ -122,9 +116,7 @@ def test_no_directory_is_enough() -> None:
 
 def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched() -> None:
     async def play(universe: Universe) -> None:
-        write(universe)
-        world = universe.world_for("n")
-        manager = manager_of(world)
+        world, manager = after_a_kill(universe)
         world.files.make_directories("/b/big-0")
         before = world.files.list_directory("/a/big-0")
         with pytest.raises(ConfigurationError, match="big-0 is also in /a"):

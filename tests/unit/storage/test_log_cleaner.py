@@ -13,7 +13,7 @@ from kraft.storage.log_cleaner import Cleaning, CleaningAborted
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT
 from kraft.storage.log_manager import LogManager
-from kraft.storage.log_to_clean import log_to_clean
+from kraft.storage.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.steps import Job, Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
@@ -203,18 +203,35 @@ def test_a_truncation_aborts_the_cleaning_and_leaves_nothing_behind(machine: Mac
     assert not [name for name in machine.files.list_directory(DIRECTORY) if "cleaned" in name or "swap" in name]
 
 
-def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine: Machine) -> None:
+def manager_of(machine: Machine) -> LogManager:
     manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
     manager.open(None)
+    return manager
+
+
+def dirty_manager(machine: Machine) -> tuple[LogManager, UnifiedLog]:
+    """Of a log of many small segments, all durable."""
+    manager = manager_of(machine)
     manager.load(NOW_MS)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     for index in range(40):
         put(log, b"k%d" % (index % 3), b"%d" % index)
     log.flush()
-    cleaner = LogCleanerManager(manager)
+    return manager, log
+
+
+def cleaning_of(cleaner: LogCleanerManager) -> tuple[LogToClean, Steps[None]]:
+    """What it would clean next, and that."""
     candidate = cleaner.next_log(NOW_MS)
     assert candidate is not None
-    run_here(cleaner.clean(candidate, NOW_MS))
+    return candidate, cleaner.clean(candidate, NOW_MS)
+
+
+def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine: Machine) -> None:
+    manager, _ = dirty_manager(machine)
+    cleaner = LogCleanerManager(manager)
+    candidate, steps = cleaning_of(cleaner)
+    run_here(steps)
     assert cleaner.next_log(NOW_MS) is None
     assert machine.files.open("/data/cleaner-offset-checkpoint").pread(100, 0) == b"0\n1\nt 0 %d\n" % candidate.first_uncleanable_offset
     assert LogCleanerManager(manager).next_log(NOW_MS) is None
@@ -225,37 +242,18 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
 
 
 def test_what_cleaning_emptied_is_no_lost_segment_after_a_crash(machine: Machine) -> None:
-    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
-    manager.open(None)
-    manager.load(NOW_MS)
-    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
-    for index in range(40):
-        put(log, b"k%d" % (index % 3), b"%d" % index)
-    log.flush()
-    cleaner = LogCleanerManager(manager)
-    candidate = cleaner.next_log(NOW_MS)
-    assert candidate is not None
-    run_here(cleaner.clean(candidate, NOW_MS))
+    manager, log = dirty_manager(machine)
+    run_here(cleaning_of(LogCleanerManager(manager))[1])
     before = content(log)
     machine.kill()
-    again = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
-    again.open(None)
+    again = manager_of(machine)
     assert [content(found) for found in again.load(NOW_MS)] == [before]
 
 
-def dirty_manager(machine: Machine) -> tuple[LogManager, UnifiedLog, Steps[None]]:
-    """A log of many small segments, all durable, and a cleaning of it."""
-    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
-    manager.open(None)
-    manager.load(NOW_MS)
-    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
-    for index in range(40):
-        put(log, b"k%d" % (index % 3), b"%d" % index)
-    log.flush()
-    cleaner = LogCleanerManager(manager)
-    candidate = cleaner.next_log(NOW_MS)
-    assert candidate is not None
-    return manager, log, cleaner.clean(candidate, NOW_MS)
+def about_to_clean(machine: Machine) -> tuple[LogManager, UnifiedLog, Steps[None]]:
+    """`dirty_manager`, and a cleaning that has not begun."""
+    manager, log = dirty_manager(machine)
+    return manager, log, cleaning_of(LogCleanerManager(manager))[1]
 
 
 def run_some(steps: Steps[None], count: int) -> bool:
@@ -273,7 +271,7 @@ END = object()
 
 
 def pauses(machine: Machine) -> int:
-    manager, _, steps = dirty_manager(machine)
+    manager, _, steps = about_to_clean(machine)
     count = 0
     while run_some(steps, 1):
         count += 1
@@ -285,7 +283,7 @@ def pauses(machine: Machine) -> int:
 def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_lost: bool) -> None:
     for pause in range(1, pauses(Machine())):
         machine = Machine(seed=pause)
-        manager, log, steps = dirty_manager(machine)
+        manager, log, steps = about_to_clean(machine)
         assert run_some(steps, pause)
         manager.truncate_to(log, 20, now_ms=NOW_MS)
         left = content(log)
@@ -294,8 +292,7 @@ def test_what_is_truncated_at_any_pause_of_a_cleaning_does_not_come_back(power_l
         found = content(log)
         manager.release()
         machine.power_off() if power_lost else machine.kill()
-        again = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
-        again.open(None)
+        again = manager_of(machine)
         (loaded,) = again.load(NOW_MS)
         assert content(loaded) == found, pause
         assert set(found) <= set(left), pause
@@ -308,7 +305,7 @@ def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is
     aborted, jobs = 0, 0
     for pause in range(pauses(Machine())):
         machine = Machine()
-        manager, log, steps = dirty_manager(machine)
+        manager, log, steps = about_to_clean(machine)
         assert run_some(steps, pause)
         job = next(steps)
         jobs += job is not None
@@ -331,8 +328,8 @@ def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is
     assert jobs > 4
 
 
-def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whatever_checkpoint_is_under_way(machine: Machine) -> None:
-    manager, log, steps = dirty_manager(machine)
+def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whatever_checkpoint_is_about_to_clean(machine: Machine) -> None:
+    manager, log, steps = about_to_clean(machine)
     prepared = next(steps)
     assert prepared is not None
     prepared()
