@@ -1,13 +1,14 @@
 """The Spark driver of the harness: `python -m jepsen.spark.job SPEC.json`. It goes on until it is killed, or told by the file `drain` to read to the end.
 
 It says what happens in `events.jsonl`: batches done, queries that failed and were started again, batch reads. With `drain` there it runs each query to the end
-of the topic, writes what each sink holds to `results/`, and leaves.
+of the topic, writes what each sink holds to `results/`, and leaves. With exit code STUCK it leaves where Spark cannot start Python workers any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +28,14 @@ STARTS_MAX = 20
 START_SECONDS_MAX = 30
 DRAIN_SECONDS_MAX = 240
 SINKS = ("parquet", "foreach", "log")
+STUCK = 75
+FACTORY_FAILURES_MAX = 20
+FACTORY_FAILURES = ("ProcessBuilder$NullOutputStream", "Stream closed", "Authentication failed")
+"""What Spark says of a Python daemon that is dead, and of which it has not noticed that it is: until then no query of this driver can run."""
+
+
+class FactoryStuck(RuntimeError):
+    """Spark's factory of Python workers has failed many times and done nothing in between: only a new driver helps."""
 
 
 class Job:
@@ -37,10 +46,24 @@ class Job:
         self.sources = spec["sources"]
         self.place = Path(spec["directory"])
         self.batches: dict[str, int] = {}
+        self.factory_failures = 0
 
     def say(self, **event: Any) -> None:
         with open(self.place / "events.jsonl", "a", encoding="utf-8") as events:
             events.write(json.dumps({"time": time.time(), **event}) + "\n")
+
+    def failed(self, query: str, why: str) -> None:
+        """Raises FactoryStuck."""
+        self.say(kind="failed", query=query, why=why[:3000])
+        if any(words in why for words in FACTORY_FAILURES):
+            self.factory_failures += 1
+        if self.factory_failures >= FACTORY_FAILURES_MAX:
+            raise FactoryStuck(f"{self.factory_failures} failures of Spark's factory of Python workers: {why[:300]}")
+
+    def python_worked(self, name: str) -> None:
+        """A query or batch read of this name has come to its end. The official connector needs no Python workers, and proves nothing of them."""
+        if name.startswith("kraft"):
+            self.factory_failures = 0
 
     def start(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
         reader = self.session.readStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", self.topic)
@@ -68,7 +91,7 @@ class Job:
                 if not query.isActive:
                     restarts += 1
                     assert restarts < RESTARTS_MAX, "queries fail again and again"
-                    self.say(kind="failed", query="-".join(name), why=str(query.exception())[:3000])
+                    self.failed("-".join(name), str(query.exception()))
                     queries[name] = self.started(*name)
             for source in self.sources:
                 self.batch_read(source)
@@ -94,7 +117,7 @@ class Job:
             try:
                 return self.start(source, sink, to_the_end=to_the_end)
             except (Py4JJavaError, PySparkException) as problem:
-                self.say(kind="failed", query=f"{source}-{sink}", why=str(problem)[:3000])
+                self.failed(f"{source}-{sink}", str(problem))
                 time.sleep(0.5)
         return self.start(source, sink, to_the_end=to_the_end)
 
@@ -102,6 +125,7 @@ class Job:
         last = query.lastProgress
         if last is not None and last.batchId > self.batches.get(last.name, -1) and last.numInputRows:
             self.batches[last.name] = last.batchId
+            self.python_worked(last.name)
             self.say(kind="batch", query=last.name, batch=last.batchId, rows=last.numInputRows)
 
     def drain(self, source: str, sink: str) -> None:
@@ -113,7 +137,7 @@ class Job:
             problem = query.exception()
             if problem is None and not query.isActive:
                 return
-            self.say(kind="failed", query=f"{source}-{sink}", why=str(problem)[:3000])
+            self.failed(f"{source}-{sink}", str(problem))
             query.stop()
             assert time.monotonic() < deadline, f"{source}-{sink} does not come to the end: {problem}"
 
@@ -123,8 +147,9 @@ class Job:
         try:
             rows = reader.load().groupBy("partition").agg(f.count("*").alias("n"), f.countDistinct("offset").alias("d"), f.max("offset").alias("m")).collect()
         except Exception as problem:  # noqa: BLE001
-            self.say(kind="failed", query=f"{source}-batch", why=str(problem)[:3000])
+            self.failed(f"{source}-batch", str(problem))
             return
+        self.python_worked(source)
         self.say(kind="read", source=source, counted={row.partition: (row.n, row.d, row.m) for row in rows})
 
     def results(self) -> None:
@@ -148,7 +173,11 @@ def batch_files(place: Path) -> Callable[[DataFrame, int], None]:
 def main(path: str) -> None:
     spec = json.loads(Path(path).read_text())
     session = start_session(Path(spec["directory"]), master=spec["master"])
-    Job(spec, session).run()
+    try:
+        Job(spec, session).run()
+    except FactoryStuck as problem:
+        print(problem, file=sys.stderr, flush=True)
+        os._exit(STUCK)  # At once: Spark's own end would wait for what is stuck.
     session.stop()
 
 

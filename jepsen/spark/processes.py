@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -40,11 +41,16 @@ class SparkDriver:
     def is_running(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return None if self.process is None else self.process.poll()
+
     def kill(self) -> None:
         """SIGKILL to the driver and its JVM at once. Python workers notice by their sockets, and may go on for a moment: zombies are part of the test."""
         assert self.process is not None
         self.known.update(self.family())
-        os.killpg(self.process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # It has ended by itself, and its JVM too.
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
 
     def kill_workers(self) -> int:

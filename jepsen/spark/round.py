@@ -12,7 +12,7 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from jepsen.spark.checks import Seen, Verdict, judge_batch_read, judge_checkpoint, judge_order, judge_sink, judge_values_by_place
-from jepsen.spark.job import SINKS
+from jepsen.spark.job import SINKS, STUCK
 from jepsen.spark.processes import SparkDriver
 from jepsen.spark.writer import NumberedWriter
 from tests.integration.spark_logs import read_to_the_end
@@ -21,6 +21,8 @@ from tests.integration.three_nodes import ThreeNodes, until
 PARTITIONS = 2
 DRIVER_SECONDS_MAX = 480.0
 PROGRESS_SECONDS_MAX = 180.0
+STUCK_MAX = 3
+"""So often in a round Spark's driver may say that it cannot start Python workers any more, and is started again: as whoever runs it would."""
 FAULTS = ("leader", "workers", "partition", "driver", "controller")
 
 
@@ -38,6 +40,7 @@ class Round:
         self.partitions = PARTITIONS
         self.bites: list[str] = []
         self.began = time.time()
+        self.stuck = 0
 
     def run(self) -> list[Verdict]:
         """Raises AssertionError or TimeoutError for a round that proves nothing."""
@@ -54,9 +57,7 @@ class Round:
                     getattr(self, f"break_{fault}")(writer)
                     until(lambda before=before: len(writer.acknowledged) > before + 50, f"nothing acknowledged after {fault}", PROGRESS_SECONDS_MAX)
                     self.until_progress()
-            (self.driver.directory / "drain").touch()
-            code = self.driver.wait()
-            assert code == 0, f"the driver ended with {code}:\n{self.driver.log_tail()}"
+            self.until_drained()
             return self.judge(writer)
         finally:
             self.driver.close()
@@ -108,11 +109,27 @@ class Round:
         wanted = {f"{source}-{sink}" for source in self.sources for sink in SINKS} | set(self.sources)
 
         def all_moved() -> bool:
+            if self.driver.exit_code() == STUCK:
+                self.start_stuck_driver_again()
             assert self.driver.is_running(), f"the driver is gone:\n{self.driver.log_tail()}"
             recent = [each for each in self.driver.events() if each["time"] > began]
             return wanted <= {each.get("query") or each.get("source") for each in recent if each["kind"] in ("batch", "read")}
 
         until(all_moved, f"queries are stuck: {self.driver.events()[-3:]}\n{self.driver.log_tail()}", DRIVER_SECONDS_MAX)
+
+    def until_drained(self) -> None:
+        """Everything was read to the end."""
+        (self.driver.directory / "drain").touch()
+        while (code := self.driver.wait()) == STUCK:
+            self.start_stuck_driver_again()
+        assert code == 0, f"the driver ended with {code}:\n{self.driver.log_tail()}"
+
+    def start_stuck_driver_again(self) -> None:
+        self.stuck += 1
+        assert self.stuck <= STUCK_MAX, f"the driver cannot start Python workers:\n{self.driver.log_tail()}"
+        self.bitten("Spark's factory of Python workers was stuck, its driver began anew")
+        self.driver.kill()
+        self.driver.start()
 
     # -- judgement -----------------------------------------------------------------------------------------------------------------------
 

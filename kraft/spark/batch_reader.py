@@ -14,6 +14,7 @@ from kraft.spark.options import SourceOptions
 from kraft.spark.pushdown import Bounds, bounds_of
 from kraft.spark.ranges import OffsetRange, split_ranges
 from kraft.spark.worker_heap import freeze_imports
+from kraft.spark.worker_socket import ForWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from kraft.spark.offset_reader import KafkaOffsetReader
 
 
-class KafkaBatchReader(DataSourceReader):
+class KafkaBatchReader(ForWorkers, DataSourceReader):
     """Reads `[start, end)` of every selected partition. Pickled to the workers: holds values only."""
 
     def __init__(self, options: SourceOptions) -> None:

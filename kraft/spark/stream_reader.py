@@ -22,6 +22,7 @@ from kraft.spark.errors import SourceError, show_offsets, show_partitions
 from kraft.spark.option_values import offsets_of_json, offsets_to_json
 from kraft.spark.options import SourceOptions
 from kraft.spark.ranges import OffsetRange, group_ranges, rate_limit, split_ranges
+from kraft.spark.worker_socket import ForWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 RESTART = "The error could be transient - restart your query, and report if you still see the same issue."
 
 
-class KafkaStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """A streaming read. Pickled to the workers before its client opens; what it learns stays on the driver."""
 
     def __init__(self, options: SourceOptions) -> None:

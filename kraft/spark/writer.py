@@ -18,6 +18,7 @@ from kraft.spark.batch_identity import BatchIdentity
 from kraft.spark.errors import null_topic
 from kraft.spark.sink_options import Setting, SinkOptions
 from kraft.spark.worker_heap import freeze_imports
+from kraft.spark.worker_socket import ForWorkers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -178,7 +179,7 @@ def write_task(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
     return written
 
 
-class KafkaBatchWriter(DataSourceArrowWriter):
+class KafkaBatchWriter(ForWorkers, DataSourceArrowWriter):
     """`df.write.format("kraft")`."""
 
     def __init__(self, sink: SinkOptions) -> None:
@@ -188,7 +189,7 @@ class KafkaBatchWriter(DataSourceArrowWriter):
         return write_task(self.sink, iterator)
 
 
-class KafkaStreamWriter(DataSourceStreamArrowWriter):
+class KafkaStreamWriter(ForWorkers, DataSourceStreamArrowWriter):
     """`df.writeStream.format("kraft")`."""
 
     def __init__(self, sink: SinkOptions) -> None:

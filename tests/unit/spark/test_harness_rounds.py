@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from kraft.testing.node_process import NodeFailed
 
 harness = pytest.importorskip("jepsen.spark.__main__")
+job = pytest.importorskip("jepsen.spark.job")
+rounds = pytest.importorskip("jepsen.spark.round")
 
 
 class Node:
@@ -35,3 +38,61 @@ def test_a_round_that_proves_nothing_is_invalid_and_the_next_one_runs(problem: E
     told.of("round 2", lambda: [harness.Verdict("kraft", checked=3)], ["a fault"])
     assert (told.invalid, told.done, [each.checked for each in told.verdicts]) == (1, 1, [3])
     assert (nodes[1].starts, nodes[2].starts) == (0, 2), "what is down is started before a round"
+
+
+def job_in(place: Path) -> Any:
+    return job.Job({"bootstrap": "h:1", "topic": "t", "sources": ["kraft", "kafka"], "directory": str(place)}, None)
+
+
+def fail(running: Any, times: int) -> None:
+    for _ in range(times):
+        running.failed("kraft-log", "java.io.IOException: Stream closed")
+
+
+def test_a_driver_whose_python_workers_do_not_start_gives_up(tmp_path: Path) -> None:
+    running = job_in(tmp_path)
+    fail(running, job.FACTORY_FAILURES_MAX - 1)
+    running.python_worked("kafka-parquet")
+    with pytest.raises(job.FactoryStuck, match="Stream closed"):
+        fail(running, 1)
+    assert (tmp_path / "events.jsonl").read_text().count("failed") == job.FACTORY_FAILURES_MAX
+
+
+def test_a_driver_whose_workers_start_now_and_then_goes_on_and_other_failures_do_not_count(tmp_path: Path) -> None:
+    running = job_in(tmp_path)
+    for _ in range(3):
+        fail(running, job.FACTORY_FAILURES_MAX - 1)
+        running.python_worked("kraft-parquet")
+    for _ in range(2 * job.FACTORY_FAILURES_MAX):
+        running.failed("kraft-log", "the coordinator is not there")
+
+
+class StuckDriver:
+    """Ends with STUCK as often as it is told to."""
+
+    def __init__(self, times: int, place: Path) -> None:
+        self.ends = [job.STUCK] * times + [0]
+        self.starts = 0
+        self.directory = place
+
+    def wait(self) -> int:
+        return self.ends.pop(0)
+
+    def kill(self) -> None: ...
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def log_tail(self) -> str:
+        return "log"
+
+
+def test_a_stuck_driver_is_started_again_but_not_for_ever(tmp_path: Path) -> None:
+    one = rounds.Round(SimpleNamespace(bootstrap="h:1"), tmp_path, 1, ("kraft",), ("leader",), "local[2]")
+    one.driver = StuckDriver(rounds.STUCK_MAX, tmp_path)
+    one.until_drained()
+    assert one.driver.starts == rounds.STUCK_MAX
+    assert len(one.bites) == rounds.STUCK_MAX, "it is told"
+    one.driver = StuckDriver(1, tmp_path)
+    with pytest.raises(AssertionError, match="cannot start Python workers"):
+        one.until_drained()

@@ -12,8 +12,9 @@ from kraft.spark.worker_heap import freeze_imports
 
 @pytest.fixture(autouse=True)
 def thawed() -> Iterator[None]:
-    gc.unfreeze()
+    freeze_imports.cache_clear()
     yield
+    freeze_imports.cache_clear()
     gc.unfreeze()
 
 
