@@ -1,4 +1,4 @@
-"""`python -m jepsen run | check | plans | mutants`."""
+"""`python -m jepsen run | check | plans | mutants | controls`."""
 
 from __future__ import annotations
 
@@ -38,6 +38,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("plans", help="list workloads, plans and faults")
     mutants = commands.add_parser("mutants", help="plant known defects and see each of them found")
     mutants.add_argument("names", nargs="*")
+    commands.add_parser("controls", help="the runs of the mutants, without any defect: each has to be green")
     return top
 
 
@@ -48,6 +49,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return tell(judge_file(options.history))
     if options.command == "plans":
         return list_plans()
+    if options.command == "controls":
+        from jepsen.mutants.bank import controls
+
+        return controls()
     if options.command == "mutants":
         from jepsen.mutants.bank import main as try_mutants
 

@@ -15,6 +15,7 @@ import struct
 import time
 from pathlib import Path
 
+from jepsen.kernel_log import KernelLog
 from jepsen.sandbox import run
 
 SHUTDOWN = 0x8004587D  # EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN
@@ -33,6 +34,8 @@ class Disk:
         self.backing = directory / "backing"
         self.image = self.backing / "image"
         self.mount_point = directory / "disk"
+        self._told: KernelLog | None = None
+        self._refused = False
         for each in (self.backing, self.mount_point):
             each.mkdir(parents=True, exist_ok=True)
         self._make()
@@ -109,7 +112,8 @@ class Disk:
         (self.mount_point / FILLER).unlink(missing_ok=True)
 
     def break_writes(self) -> None:
-        """What the kernel writes to a part of the device that was never written fails: syncs see EIO, once."""
+        """What the kernel writes to a part of the device that was never written fails: syncs see EIO (XFS: ENOSPC), once. Raises OSError: no kernel log."""
+        self._told, self._refused = KernelLog(), False
         for slack in (16 << 10, 256 << 10, 1 << 20):  # More may be held by the time the size is set, and then it is refused.
             used = os.statvfs(self.backing)
             held = (used.f_blocks - used.f_bfree) * used.f_frsize
@@ -122,6 +126,10 @@ class Disk:
 
     def mend_writes(self) -> None:
         run("mount", "-o", f"remount,size={self.size_mb + 64}m", str(self.backing))
+        if self._told is not None:
+            self.has_refused()
+            self._told.close()
+            self._told = None
 
     def device(self) -> str:
         """Name of the loop device, without a path."""
@@ -131,9 +139,9 @@ class Disk:
         """Major and minor, as control groups name a device."""
         return Path("/sys/block", self.device(), "dev").read_text().strip()
 
-    def failed(self) -> bool:
-        """Whether the device has refused a write since it was last made (the kernel counts them for ext4)."""
-        counter = Path("/sys/fs/ext4") / self.device() / "errors_count"
-        if counter.exists() and int(counter.read_text()) > 0:
-            return True
-        return not os.access(self.mount_point, os.W_OK)
+    def has_refused(self) -> bool:
+        """Whether the device has refused a write since `break_writes`: the kernel says so ("critical space allocation error, dev loop0, ...")."""
+        if self._told is not None:
+            refused = f" error, dev {self.device()},"
+            self._refused = self._refused or any(refused in line for line in self._told.new_lines())
+        return self._refused

@@ -1,4 +1,4 @@
-"""The bank: each patch, what goes wrong with it, and the run that shows it. `python -m jepsen mutants` tries them."""
+"""The bank: each patch, what goes wrong with it, and the run that shows it. `python -m jepsen mutants` tries them, `controls` the runs without a defect."""
 
 from __future__ import annotations
 
@@ -80,6 +80,20 @@ def seeds_to_catch(mutant: Mutant) -> int | None:
             if told.startswith("verdict: violation") and mutant.at_start == ("does not start" in done.stdout):
                 return seed
     return None
+
+
+def controls() -> int:
+    """The runs of the bank upon the product as it is: each has to be green, or what it finds in a mutant would prove nothing. Exit code 0 if all are."""
+    runs = list(dict.fromkeys(mutant.arguments for mutant in BANK))
+    green = 0
+    with tempfile.TemporaryDirectory(prefix="kraft-jepsen-control-") as folder:
+        for arguments in runs:
+            command = [sys.executable, "-m", "jepsen", "run", "--directory", folder, "--seed", "1", *arguments]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+            green += done.returncode == 0
+            print(f"control {' '.join(arguments)}: {(done.stdout.strip() or done.stderr.strip()[-600:]).splitlines()[-1]}", flush=True)
+    print(f"controls: {green}/{len(runs)} green")
+    return 0 if green == len(runs) else 1
 
 
 def main(names: Sequence[str]) -> int:

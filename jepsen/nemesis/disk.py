@@ -68,19 +68,21 @@ def broken(context: Context) -> Injection:
     """
     number = context.pick("leader")
     node, disk = context.cluster.nodes[number], context.disk(number)
-    disk.break_writes()
+    try:
+        disk.break_writes()
+    except OSError as problem:
+        raise NotNow(f"nobody would know whether it bit: {problem}") from problem
     context.recorder.power_loss([number])
     deadline = time.monotonic() + BROKEN_SECONDS_MAX
-    while node.alive and time.monotonic() < deadline and not disk.failed():
+    while node.alive and time.monotonic() < deadline and not disk.has_refused():
         time.sleep(0.05)
-    failed = disk.failed() or not node.alive
     disk.mend_writes()
 
     def end() -> bool:
         lose_power([node])
         context.recorder.power_loss([number])
         node.launch()
-        return failed
+        return disk.has_refused()
 
     return Injection(kind="disk-broken", role=f"leader n{number}", busy=frozenset({number}), end=end)
 

@@ -36,7 +36,6 @@ def spark_session(master: str, settings: dict[str, str]) -> Iterator[SparkSessio
         "spark.sql.streaming.metricsEnabled": "false",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.python.filterPushdown.enabled": "true",
-        "spark.python.unix.domain.socket.enabled": "true",  # Over TCP each Python task waits for a delayed acknowledgement, 40 ms.
     }
     for name, value in {**quiet, **settings}.items():
         builder = builder.config(name, value)
