@@ -20,6 +20,7 @@ from jepsen.targets import Target
 from kraft.client.connection import connect
 from kraft.world.real import RealWorld
 
+ADMIN_PORT = 8080
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 NODES = (1, 2, 3, 4, 5)
 SETTINGS = {
@@ -49,10 +50,11 @@ class Cluster:
 
     def __init__(
         self, target: Target, scratch: Path, logs: Path, *, settings: Mapping[str, str], nodes: Sequence[int] = NODES, disk: str = "ext4", seed: int = 0,
-        preload: bool = False,
+        preload: bool = False, admin: bool = False,
     ) -> None:  # fmt: skip
-        """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built."""
+        """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built. `admin`: they serve HTTP on ADMIN_PORT."""
         self.target = target
+        self._admin = admin
         self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
         self._scratch, self._logs, self._disk = scratch, logs, disk
         scratch.mkdir(parents=True, exist_ok=True)
@@ -113,6 +115,7 @@ class Cluster:
         )
         return {
             **self.settings,
+            **(self.target.admin(self.network.listens(node.number), ADMIN_PORT) if self._admin else {}),
             "node.id": str(node.number),
             "log.dirs": str(node.data),
             "listeners": listeners,

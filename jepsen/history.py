@@ -1,8 +1,8 @@
 """One file a run: what clients did and saw, what was done to the cluster, and what the cluster said of itself.
 
 The lines of clients and faults are those of the shared checker (`kraft/testing/checker/history.py`), so that simulated and real runs are judged
-alike. Three kinds of line are added here: `run` (first: what was run and how), `sample` (who led what, at a moment) and `power_loss` (which disks
-lost what was not synced, and when). Times are seconds since the run's beginning.
+alike. Four kinds of line are added here: `run` (first: what was run and how), `sample` (who led what, at a moment), `power_loss` (which disks lost
+what was not synced, and when) and `loss_reports` (what the cluster says that unclean elections cost). Times are seconds since the run's beginning.
 """
 
 from __future__ import annotations
@@ -34,6 +34,11 @@ class RunFacts:
     machine: str = "namespaces"
     version: str = ""
 
+    @property
+    def tells_losses(self) -> bool:
+        """Whether unclean elections take place, and the target reports what they cost."""
+        return self.unclean and self.target == "kraft"
+
 
 @dataclass(slots=True, kw_only=True)
 class Sample:
@@ -53,6 +58,18 @@ class PowerLoss:
     nodes: list[int]
 
 
+@dataclass(slots=True, kw_only=True)
+class LossReport:
+    """Of one unclean election: the offsets [start, end) that replicas gave up when they came back, and the replicas of which that is not known."""
+
+    topic: str
+    partition: int
+    leader_epoch: int
+    complete: bool
+    lost: dict[int, tuple[int, int]]
+    unknown: list[int]
+
+
 @dataclass(slots=True)
 class RunHistory:
     """A file, read."""
@@ -61,6 +78,8 @@ class RunHistory:
     operations: History
     samples: list[Sample]
     power_losses: list[PowerLoss]
+    loss_reports: list[LossReport] = field(default_factory=list)
+    """Oldest first: a later one of the same election knows more."""
 
 
 class Recorder:
@@ -101,6 +120,10 @@ class Recorder:
         with self._lock:
             self._write("power_loss", asdict(PowerLoss(at=self.now(), nodes=nodes)))
 
+    def loss_reports(self, reports: list[LossReport]) -> None:
+        with self._lock:
+            self._write("loss_reports", {"reports": [asdict(report) for report in reports]})
+
     def close(self) -> None:
         """What is still open is written as it is: nobody answered."""
         with self._lock:
@@ -127,10 +150,16 @@ def load(path: Path) -> RunHistory:
                 found.samples.append(Sample(**{**fields, "partitions": {name: tuple(value) for name, value in fields["partitions"].items()}}))
             elif kind == "power_loss":
                 found.power_losses.append(PowerLoss(**fields))
+            elif kind == "loss_reports":
+                found.loss_reports += [_loss_report(each) for each in fields["reports"]]
             else:
                 found.operations.add(from_line(line))
     if facts is None:
         raise ValueError(f"{path} has no line that says what was run")
     found.facts = facts
     found.operations.operations.sort(key=lambda operation: operation.began)
-    return RunHistory(facts, History(found.operations.operations), found.samples, found.power_losses)
+    return RunHistory(facts, History(found.operations.operations), found.samples, found.power_losses, found.loss_reports)
+
+
+def _loss_report(fields: dict[str, Any]) -> LossReport:
+    return LossReport(**{**fields, "lost": {int(replica): (start, end) for replica, (start, end) in fields["lost"].items()}})

@@ -63,7 +63,7 @@ class Run:
         directory.mkdir(parents=True, exist_ok=True)
         self.cluster = Cluster(
             target, scratch, directory, settings=settings(options), disk=options.disk, seed=options.seed,
-            preload=options.disk != "directory" and needs_preload(options.plan),
+            preload=options.disk != "directory" and needs_preload(options.plan), admin=options.workload in UNCLEAN,
         )  # fmt: skip
         facts = RunFacts(
             target=target.name, workload=options.workload, plan=options.plan, seed=options.seed, seconds=options.seconds, flush=options.flush,
@@ -178,7 +178,7 @@ class Run:
         while time.monotonic() < self.healed_at + UNSEEN_SECONDS_MAX and self._unseen():
             time.sleep(0.2)
         self._phase("drained")
-        self._end(clients.readers)
+        self._end([*clients.readers, *clients.watches])
 
     def _unseen(self) -> set[str]:
         return set(self.recorder.acknowledged) - self.recorder.polled
@@ -194,6 +194,8 @@ class Run:
         for maker in clients.makers:
             maker.look()
         compare_replicas(self.cluster, self.recorder, {**self._await_in_sync(), METADATA: sorted(self.cluster.nodes)})
+        for watch in clients.watches:
+            watch.look()
 
     def _await_in_sync(self) -> dict[Partition, Sequence[int]]:
         """The replicas of every partition; every one of them is to be in sync again."""

@@ -25,7 +25,7 @@ class Target(Protocol):
 
     `format_is_durable`: whether what formatting wrote survives a power loss without a sync by others. `monotonic_may_drift`: whether it waits by asking the
     clock that it is shown, and not the kernel for a moment of its clock, which would be another one. `starts_at_once`: the deadlines after healing
-    hold from when processes are started, not only from when they serve.
+    hold from when processes are started, not only from when they serve. `admin` are the settings by which HTTP is served, where the target has that.
     """
 
     name: str
@@ -38,6 +38,8 @@ class Target(Protocol):
     def format(self, properties: Path, cluster_id: str, voters: Sequence[str]) -> list[str]: ...
 
     def serve(self, properties: Path) -> list[str]: ...
+
+    def admin(self, host: str, port: int) -> Mapping[str, str]: ...
 
     def environment(self) -> Mapping[str, str]: ...
 
@@ -52,7 +54,7 @@ class KraftTarget:
     monotonic_may_drift = True
     starts_at_once = True
     ready_seconds_max = 90.0
-    settings: Mapping[str, str] = {}
+    settings: Mapping[str, str] = {"kraft.admin.listener": "off"}
 
     def __init__(self, source: Path = ROOT) -> None:
         self.source = source
@@ -62,7 +64,10 @@ class KraftTarget:
         return [*start, "storage", "format", "-t", cluster_id, "-c", str(properties), *of_voters(voters)]
 
     def serve(self, properties: Path) -> list[str]:
-        return [sys.executable, "-m", "kraft.cli.node", "--config", str(properties), "--admin", "off"]
+        return [sys.executable, "-m", "kraft.cli.node", "--config", str(properties)]
+
+    def admin(self, host: str, port: int) -> Mapping[str, str]:
+        return {"kraft.admin.listener": f"{host}:{port}"}
 
     def environment(self) -> Mapping[str, str]:
         return {"PYTHONPATH": str(self.source)}
@@ -101,6 +106,9 @@ class KafkaTarget:
 
     def serve(self, properties: Path) -> list[str]:
         return [*self._java("-Xmx512m -Xms128m", "kafka.Kafka"), str(properties)]
+
+    def admin(self, host: str, port: int) -> Mapping[str, str]:
+        return {}
 
     def environment(self) -> Mapping[str, str]:
         return {"LC_ALL": "C"}

@@ -10,6 +10,7 @@ from kraft.testing.checker.operations import OK, FaultInjected, Phase, Send
 ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
 LEADER_CHANGES_LEAST = 2
 CALM = "calm"
+OVERTAKEN = "overtaken-leader"
 
 
 def leader_changes(run: RunHistory) -> int:
@@ -22,8 +23,8 @@ def leader_changes(run: RunHistory) -> int:
     return sum(len(seen) - 1 for seen in epochs.values())
 
 
-def invalid(run: RunHistory) -> Iterator[str]:
-    """Each reason why the run counts for nothing."""
+def invalid(run: RunHistory, lost: int) -> Iterator[str]:
+    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not."""
     phases = {phase.name: phase.began for phase in run.operations.of(Phase)}
     if "healed" not in phases:
         yield "the run did not come to its end"
@@ -37,6 +38,8 @@ def invalid(run: RunHistory) -> Iterator[str]:
         yield "nothing was acknowledged before the first fault, or nothing after the last"
     if run.facts.plan != CALM:
         yield from _faults(run)
+    if run.facts.plan == OVERTAKEN and run.facts.tells_losses and (not lost or not any(report.lost for report in run.loss_reports)):
+        yield f"{lost} acknowledged records were lost by unclean elections, with {len(run.loss_reports)} reports: there was nothing to tell the truth about"
 
 
 def _faults(run: RunHistory) -> Iterator[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jepsen.checkers.allowances import allow
+from jepsen.checkers.losses import Lost, untrue
 from jepsen.checkers.validity import invalid
 from jepsen.history import RunHistory, load
 from kraft.testing.checker import check
@@ -42,6 +43,7 @@ def judge(run: RunHistory) -> Verdict:
     history = run.operations
     acknowledged = {send.values[0]: send for send in history.of(Send) if send.outcome == OK}
     _place_duplicates(run)
+    offsets = {value: send.offset for value, send in acknowledged.items()}  # As they were told: allowances forget them.
     allowed = allow(run)
     final = {value for read in history.of(FinalRead) for _, value, _ in read.records}
     read_places = {read.place for read in history.of(FinalRead)}
@@ -52,7 +54,9 @@ def judge(run: RunHistory) -> Verdict:
     if unseen:
         within = f"within {UNSEEN_SECONDS_MAX:g} s of healing"
         findings += (f"unseen: {len(unseen)} acknowledged records were seen by no reader {within}, among them {', '.join(unseen[:3])}",)
-    reasons = tuple(invalid(run))
+    if run.facts.tells_losses:
+        findings += tuple(untrue(run, [Lost(value, acknowledged[value].place, offsets[value]) for value in lost]))
+    reasons = tuple(invalid(run, len(lost)))
     checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
     checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))
     return Verdict(

@@ -51,6 +51,7 @@ BANK = (
     Mutant("failed-sync-retried", "a sync that failed is tried again, and believed", _run("solo", "broken-disk", 16)),
     Mutant("producers-forgotten", "a restarted node does not know what producers sent last", _run("producers", "slow-kill-all", 20)),
     Mutant("commit-answered-before-replicated", "a group coordinator answers commits before they are replicated", _run("groups", "zombie-coordinator", 33)),
+    Mutant("acknowledged-not-told", "reports of unclean elections leave out what was known to be acknowledged", _run("unclean", "overtaken-leader", 40)),
 )
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from jepsen.nemesis import clock, disk, joining, membership, network, process
+from jepsen.nemesis import clock, disk, joining, membership, network, overtaken, process
 from jepsen.nemesis.injection import Context, Injection
 from jepsen.wire import Quality
 
@@ -67,6 +67,7 @@ FAULTS: dict[str, Begin] = {
     "preferred-leaders": membership.transfer,
     "reassign": membership.reassign,
     "voter-leaves": membership.voter_leaves,
+    "overtaken-leader": overtaken.leader,
     "node-joins": joining.join,
     "node-leaves": joining.leave_for_good,
     "node-replaced": joining.replace,
@@ -147,11 +148,13 @@ REDUCED = frozenset({name for name in FAULTS if name.startswith(("kill-", "pause
 })  # fmt: skip
 """What can be done without root."""
 ONLY_REDUCED = frozenset({"unreachable-leader", "unreachable-controller"})
+AIMED = frozenset({"overtaken-leader"})
+"""It waits for what it aims at, half a minute perhaps, in which a swarm would stand still."""
 
 
 def swarm(chance: random.Random, flush: bool, reduced: bool) -> Iterator[Step]:
     """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a while."""
-    names = sorted(REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - (frozenset() if flush else NEED_FLUSH))
+    names = sorted(REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - AIMED - (frozenset() if flush else NEED_FLUSH))
     chosen = chance.sample(names, chance.randint(3, 8))
     while True:
         yield Step(fault=chance.choice(chosen), hold=chance.uniform(0.3, 6.0), rest=chance.choice((0.0, 0.3, 1.0, 3.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,10 @@ from jepsen.workloads.client import KEY, SERVERS_COMMON, Client
 from kraft.testing.checker.operations import Commit, Committed, Partition, Poll, Send
 
 FLUSH_SECONDS_MAX = 45.0
+SILENT = logging.getLogger("jepsen.librdkafka")
+"""What a producer says is in the history."""
+SILENT.addHandler(logging.NullHandler())
+SILENT.propagate = False
 UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 
@@ -20,10 +25,16 @@ class RdProducer(Client):
     """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another `acks` make weaker ones.
 
     It never gives up on a message: librdkafka then takes a new producer epoch and sends what was in flight behind it again, which no broker can tell from new.
+    Where records may be lost (`begins_anew`), an idempotent producer whose records are gone is refused for good (OUT_OF_ORDER_SEQUENCE_NUMBER, fatal), and
+    another one takes its place, as a user's would. Elsewhere that is a finding.
     """
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, **settings: Any) -> None:
+    def __init__(
+        self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, begins_anew: bool = False,
+        **settings: Any,
+    ) -> None:  # fmt: skip
         super().__init__(name, recorder, bootstrap, seed)
+        self.begins_anew = begins_anew
         self.places = list(places)
         self.period = 1.0 / per_second
         self.settings = settings
@@ -34,18 +45,27 @@ class RdProducer(Client):
         self.producer = Producer({
             **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0,
             "retry.backoff.ms": 50, "retry.backoff.max.ms": 300, "request.timeout.ms": 3000, **self.settings,
-        })  # fmt: skip
+        }, logger=SILENT)  # fmt: skip
         self.fatal = False
 
     def work(self) -> None:
         if len(self.producer) < 2000:
             self._send()
-        self.producer.poll(self.period)
+        self._poll(self.period)
         if self.fatal:
             self.producer.purge()
-            self.producer.flush(1.0)
+            while len(self.producer):
+                self._poll(0.1)
             self.life += 1
             self.open()
+
+    def _poll(self, seconds: float) -> None:
+        try:
+            self.producer.poll(seconds)
+        except KafkaException as problem:
+            if not self.begins_anew or not problem.args[0].fatal():
+                raise
+            self.fatal = True
 
     def _send(self) -> None:
         topic, partition = self.chance.choice(self.places)
@@ -56,19 +76,25 @@ class RdProducer(Client):
         )
         self.recorder.begin(send)
 
-        def told(error: KafkaError | None, message: Message) -> None:
+        def told(error: KafkaError | None, message: Message | None) -> None:
             now = self.recorder.now()
-            if error is None:
+            if error is None and message is not None:
                 offset = message.offset()  # None: a batch sent again was acknowledged as a duplicate, and the broker no longer knows where it is.
                 send.offset = -1 if offset is None else int(offset)
                 send.ok(now)
                 self.recorder.acknowledged[value] = now
-            else:
+            elif error is not None:
                 send.failed(now, error.name(), definite=False)
                 self.fatal = self.fatal or error.fatal()
             self.recorder.done(send)
 
-        self.producer.produce(topic, value.encode(), KEY, partition=partition, on_delivery=told)
+        try:
+            self.producer.produce(topic, value.encode(), KEY, partition=partition, on_delivery=told)
+        except KafkaException as problem:
+            if not self.begins_anew or problem.args[0].code() != KafkaError._FATAL:
+                raise
+            told(problem.args[0], None)
+            self.fatal = True
 
     def close(self) -> None:
         self.producer.flush(FLUSH_SECONDS_MAX)

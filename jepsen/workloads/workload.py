@@ -10,6 +10,7 @@ from jepsen.history import Recorder
 from jepsen.observer import Observer
 from jepsen.workloads.aio import AioProducer, AioReader
 from jepsen.workloads.client import Client
+from jepsen.workloads.losses import LossWatch
 from jepsen.workloads.rdkafka import RdMember, RdProducer, RdReader
 from jepsen.workloads.topics import TopicMaker
 from jepsen.workloads.watermarks import Watermarks
@@ -42,9 +43,10 @@ class Clients:
     producers: list[Client] = field(default_factory=list)
     readers: list[Client] = field(default_factory=list)
     makers: list[TopicMaker] = field(default_factory=list)
+    watches: list[LossWatch] = field(default_factory=list)
 
     def all(self) -> list[Client]:
-        return [*self.producers, *self.makers, *self.readers]
+        return [*self.producers, *self.makers, *self.readers, *self.watches]
 
 
 def queue(setting: Setting) -> Clients:
@@ -66,12 +68,12 @@ def queue(setting: Setting) -> Clients:
     )
 
 
-def producers(setting: Setting) -> Clients:
+def producers(setting: Setting, begin_anew: bool = False) -> Clients:
     """Idempotent producers alone, faster, and one reader."""
     common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
     return Clients(
         producers=[
-            *(RdProducer(f"rd-{name}", *common, setting.places, setting.rate * 1.5) for name in "abc"),
+            *(RdProducer(f"rd-{name}", *common, setting.places, setting.rate * 1.5, begin_anew) for name in "abc"),
             AioProducer("aio-a", *common, setting.places, 20),
         ],
         readers=[RdReader("reader-rd", *common, setting.places, again=0.0)],
@@ -107,8 +109,16 @@ def offsets(setting: Setting) -> Clients:
     )
 
 
+def unclean(setting: Setting) -> Clients:
+    """Producers of a topic whose replicas may lead without what was acknowledged, and an operator who asks what that cost."""
+    clients = producers(setting, begin_anew=True)
+    if setting.cluster.target.name == "kraft":
+        clients.watches = [LossWatch("losses", setting.recorder, setting.cluster, setting.seed, TOPIC)]
+    return clients
+
+
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
-    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "unclean": producers, "solo": producers,
+    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "unclean": unclean, "solo": producers,
 }  # fmt: skip
 UNCLEAN = frozenset({"unclean"})
 """Workloads whose topic allows unclean elections, and with them loss."""
