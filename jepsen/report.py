@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
+from jepsen.checkers.losses import latest
 from jepsen.checkers.verdict import Verdict
 from jepsen.history import RunHistory, load
 from kraft.testing.checker.operations import OK, Commit, FaultInjected, Phase, Poll, Send, TopicChange
@@ -148,6 +149,17 @@ class Page:
         )
         return f"<table><tr><th>client</th><th>ok</th><th>unknown</th><th>failed</th></tr>{rows}</table>"
 
+    def losses(self) -> str:
+        """What the cluster says that unclean elections cost; nothing where there were none."""
+        rows = "".join(
+            f"<tr><td>{escape(each.topic)}-{each.partition}</td><td>{each.leader_epoch}</td><td>"
+            + (", ".join(f"n{replica} gave up [{start}, {end})" for replica, (start, end) in sorted(each.lost.items())) or "nothing was given up")
+            + "".join(f", n{replica} is not known" for replica in each.unknown)
+            + "</td></tr>"
+            for each in latest(self.run)
+        )
+        return f"<h2>Unclean elections</h2><table><tr><th>partition</th><th>epoch</th><th>told by the cluster</th></tr>{rows}</table>" if rows else ""
+
 
 def render(run: RunHistory, verdict: Verdict) -> str:
     page, facts = Page(run), run.facts
@@ -165,6 +177,7 @@ def render(run: RunHistory, verdict: Verdict) -> str:
 <h2>Leaders</h2><div class="legend">{legend}</div>{page.leaders()}
 <h2>Acknowledged records</h2>{page.rates()}
 <h2>Wait for an acknowledgement (blue: median, red: worst, of each half second)</h2>{page.waits()}
+{page.losses()}
 <h2>Clients</h2>{page.clients()}
 <p>Dashed lines: faults begin, all is healed, all was read. To judge the history again: <code>python -m jepsen check {"history.jsonl"}</code></p>
 </body></html>"""

@@ -6,6 +6,7 @@ import pytest
 
 from jepsen.checkers.verdict import judge
 from jepsen.history import LossReport
+from jepsen.report import render
 from kraft.testing.checker.operations import FinalRead, Operation
 from tests.unit.jepsen.histories import final, run, send
 
@@ -61,3 +62,12 @@ def test_apache_kafka_tells_nothing_and_need_not() -> None:
     judged = run(send("a", 0), final(), unclean=True)
     judged.facts.target = "kafka"
     assert judge(judged).findings == ()
+
+
+def test_the_page_shows_what_was_told() -> None:
+    judged = run(send("a", 0), final(), unclean=True)
+    assert "Unclean elections" not in render(judged, judge(judged))
+    judged.loss_reports = [report({}, unknown=[1]), report({1: (0, 5)}, unknown=[3])]
+    shown = render(judged, judge(judged))
+    assert "n1 gave up [0, 5), n3 is not known" in shown
+    assert shown.count("<td>events-0</td>") == 1, "what was told last"
