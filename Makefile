@@ -53,7 +53,9 @@ soak: check-maven setup ## The full counts of every proof (under an hour)
 	@$(PY) -m kraft._tools.soak
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
-	@$(PY) -m tests.bench; one=$$?; $(PY) -m tests.bench.cluster; three=$$?; exit $$((one > three ? one : three))
+	@worst=0; for part in tests.bench tests.bench.cluster tests.bench.spark; do \
+		$(PY) -m $$part; code=$$?; worst=$$((code > worst ? code : worst)); \
+	done; exit $$worst
 
 simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
 	@$(PY) -m kraft._tools.simulate --kind $(KIND) --seeds $(SEEDS)

@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
-    options = parser().parse_args(given)
+    top = parser()
+    options = top.parse_args(given)
     if options.command == "check":
         return tell(judge_file(options.history))
     if options.command == "plans":
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from jepsen.mutants.bank import main as try_mutants
 
         return try_mutants(options.names)
+    if problem := misnamed(options):
+        top.error(problem)
     if sandbox.inside():
         return run(options)
     try:
@@ -70,6 +73,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return EXIT_CODES["invalid"]
         options.disk = "directory"
         return sandbox.reduced(lambda: run(options))
+
+
+def misnamed(options: argparse.Namespace) -> str | None:
+    """What is wrong with the names of workloads and plans."""
+    from jepsen.nemesis.plans import FAULTS, NAMED
+    from jepsen.workloads.workload import UNCLEAN, WORKLOADS
+
+    workloads, plans = options.workload.split(","), options.plan.split(",")
+    for what, names, known in (("workload", workloads, [*WORKLOADS]), ("plan", plans, ["swarm", *NAMED, *FAULTS])):
+        for name in names:
+            if name not in known:
+                return f"there is no {what} {name!r} (`python -m jepsen plans` lists them)"
+    ours = [name for name in workloads if name in UNCLEAN and "unclean.leader.election.enable" not in UNCLEAN[name]]
+    return f"workload {ours[0]} is of kraft alone: Apache Kafka knows unclean" if ours and options.target == "kafka" else None
 
 
 def list_plans() -> int:

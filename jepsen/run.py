@@ -91,8 +91,7 @@ class Run:
     def _create_topic(self) -> None:
         admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.cluster.bootstrap})
         config = {"min.insync.replicas": "1" if self._facts.unclean else "2", "segment.bytes": str(1 << 20)}
-        if self._facts.unclean:
-            config["unclean.leader.election.enable"] = "true"
+        config.update(UNCLEAN.get(self._facts.workload, {}))
         replicas = 1 if self._facts.workload in SOLO else 3
         for attempt in range(CREATE_ATTEMPTS_MAX):
             try:

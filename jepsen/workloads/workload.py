@@ -118,9 +118,14 @@ def unclean(setting: Setting) -> Clients:
 
 
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
-    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "unclean": unclean, "solo": producers,
+    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "solo": producers,
+    "unclean": unclean, "balanced": unclean, "aggressive": unclean,
 }  # fmt: skip
-UNCLEAN = frozenset({"unclean"})
-"""Workloads whose topic allows unclean elections, and with them loss."""
+UNCLEAN: dict[str, dict[str, str]] = {
+    "unclean": {"unclean.leader.election.enable": "true"},
+    "balanced": {"kraft.unclean.recovery.strategy": "balanced"},
+    "aggressive": {"kraft.unclean.recovery.strategy": "aggressive"},
+}
+"""Workloads whose topic allows unclean elections, and with them loss: how. Apache Kafka has only the first."""
 SOLO = frozenset({"solo"})
 """Workloads whose topic has one replica: nobody makes good what its disk forgot."""

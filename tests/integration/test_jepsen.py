@@ -60,9 +60,10 @@ def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
 
 
 @pytest.mark.soak
-def test_what_unclean_elections_cost_is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workload", ["unclean", "balanced"])
+def test_what_unclean_elections_cost_is_told(tmp_path: Path, workload: str) -> None:
     """Every record that was acknowledged and is gone is in a report, and nothing is told to be lost that is there."""
-    done = jepsen(tmp_path, "--workload", "unclean", "--plan", "overtaken-leader", "--seconds", "45", "--seed", "1")
+    done = jepsen(tmp_path, "--workload", workload, "--plan", "overtaken-leader", "--seconds", "45", "--seed", "1")
     verdict = last_line(done)
     assert done.returncode == 0, done.stdout + done.stderr
     assert int(verdict.group(4)) > 0, "nothing was lost, so nothing was to be told"

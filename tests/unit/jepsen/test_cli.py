@@ -1,0 +1,22 @@
+"""Names that nobody knows are refused before a cluster is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from jepsen.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--workload", "queue,que"], "there is no workload 'que'"),
+        (["--plan", "nobody"], "there is no plan 'nobody'"),
+        (["--workload", "balanced", "--target", "kafka"], "workload balanced is of kraft alone"),
+    ],
+)
+def test_a_name_that_nobody_knows_is_refused(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *arguments])
+    assert ended.value.code == 2
+    assert told in capsys.readouterr().err
