@@ -86,7 +86,7 @@ class TopicWriter:
         self.partition_count = 0
         self.producer_id = 0
         self.parts: dict[int, PartitionRows] = {}
-        self.round: list[tuple[WireConnection | None, list[Batch]]] = []  # sent and not answered yet; None: could not be sent
+        self.round: list[tuple[WireConnection | None, int, list[Batch]]] = []  # sent (under which number) and not answered yet; None: could not be sent
         self.round_bytes = 0
         self.end_offset_max: dict[int, int] = {}
 
@@ -168,21 +168,19 @@ class TopicWriter:
             data = [PartitionProduceData(index=batch.partition, records=batch.encoded) for batch in group]
             request = ProduceRequest(acks=ACKS_ALL, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=[TopicProduceData(name=self.topic, partition_data=data)])
             try:
-                connection.send(request)
-                self.round.append((connection, group))
+                self.round.append((connection, connection.send(request), group))
             except OSError:
                 self.cluster.stale(self.topic, connection)
                 unsent += group
         if unsent:
-            self.round.append((None, unsent))
+            self.round.append((None, 0, unsent))
 
     def settle(self) -> None:
         """Wait for the answers of the round; send again what must be, until all is acknowledged or DELIVERY_SECONDS_MAX have passed."""
         deadline = time.monotonic() + DELIVERY_SECONDS_MAX
         while self.round:
             again: list[Batch] = []
-            # All answers first: what is asked because of one must not find another's in its connection.
-            answered = [(group, self.answers(connection)) for connection, group in self.round]
+            answered = [(group, self.answers(connection, number)) for connection, number, group in self.round]
             self.round = []
             for group, answers in answered:
                 again += group if answers is None else [left for batch in group for left in self.settle_batch(batch, answers[batch.partition], deadline)]
@@ -194,12 +192,12 @@ class TopicWriter:
                     self.encode(batch)
                 self.send(again)
 
-    def answers(self, connection: WireConnection | None) -> dict[int, Any] | None:
+    def answers(self, connection: WireConnection | None, number: int) -> dict[int, Any] | None:
         """By partition; None where the request was not sent or the connection broke."""
         if connection is None:
             return None
         try:
-            return {each.index: each for each in connection.receive().responses[0].partition_responses}
+            return {each.index: each for each in connection.receive(number).responses[0].partition_responses}
         except OSError:
             self.cluster.stale(self.topic, connection)
             return None

@@ -49,7 +49,7 @@ class WireError(KraftError):
 
 
 class WireConnection:
-    """One socket. Requests may be sent ahead; answers come in order. Raises OSError when it breaks; then it is of no more use."""
+    """One socket. Requests may be sent ahead, and by several users: each takes the answer to its own. Raises OSError when it breaks; then it is of no more use."""
 
     def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
         self.socket = socket.create_connection(address, min(timeout_s, CONNECT_SECONDS_MAX))
@@ -57,6 +57,7 @@ class WireConnection:
         self.socket.settimeout(timeout_s)
         self.client_id = client_id
         self.waiting: list[tuple[int, int, int]] = []  # correlation id, key, version: what was sent and is not answered yet
+        self.arrived: dict[int, Any] = {}  # By correlation id: answered before whoever asked came for it.
         self.correlation_id = 0
         self.versions: dict[int, tuple[int, int]] = {}
         try:
@@ -75,15 +76,26 @@ class WireConnection:
             raise WireError(ErrorCode.UNSUPPORTED_VERSION, f"the broker serves {api_keys.name_of(key)} in {theirs or 'no version'}")
         return min(ours[1], theirs[1], VERSION_MAX.get(key, ours[1]))
 
-    def send(self, request: Any, version: int | None = None) -> None:
+    def send(self, request: Any, version: int | None = None) -> int:
+        """Answers the number under which `receive` has the answer. Whoever sends has to take it."""
         key = request.API_KEY
         version = self.version_of(key) if version is None else version
         self.correlation_id = (self.correlation_id + 1) & 0x7FFFFFFF
         self.socket.sendall(encode_request(key, version, self.correlation_id, self.client_id, request))
         self.waiting.append((self.correlation_id, key, version))
+        return self.correlation_id
 
-    def receive(self) -> Any:
-        """The answer to the oldest request that has none yet. Its bytes fields are views of a buffer of its own."""
+    def receive(self, wanted: int | None = None) -> Any:
+        """The answer to the request of this number, or to the oldest that has none yet. Its bytes fields are views of a buffer of its own."""
+        while wanted not in self.arrived:
+            if not self.waiting:
+                raise ConnectionError("the connection broke before this answer")
+            wanted = self.waiting[0][0] if wanted is None else wanted
+            self.next_answer()
+        return self.arrived.pop(wanted)
+
+    def next_answer(self) -> None:
+        """Reads one, for whoever asked."""
         correlation_id, key, version = self.waiting.pop(0)
         (size,) = struct.unpack(">i", self.exactly(4))
         if not 4 <= size <= FRAME_BYTES_MAX:
@@ -92,13 +104,10 @@ class WireConnection:
         if struct.unpack_from(">i", frame)[0] != correlation_id:
             raise ConnectionError("the broker answered out of order")
         position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
-        return api_keys.response_class(key).decode(frame[position:], version)
+        self.arrived[correlation_id] = api_keys.response_class(key).decode(frame[position:], version)
 
     def call(self, request: Any, version: int | None = None) -> Any:
-        self.send(request, version)
-        while len(self.waiting) > 1:
-            self.receive()  # Sent ahead by somebody who does not want the answer any more.
-        return self.receive()
+        return self.receive(self.send(request, version))
 
     def exactly(self, size: int) -> bytearray:
         buffer = bytearray(size)
