@@ -10,12 +10,16 @@ earlier one. docs/adr has the reasons.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+from collections.abc import Mapping
 from typing import NamedTuple
 
 EPOCHS = 32767
 """Batches in an era: epochs run from 0 to 32766."""
 ID_FLAG = 1 << 62
+COUNTS_MIN = 1000
+"""So many numbers of partitions are thought of at least."""
 
 
 class BatchIdentity(NamedTuple):
@@ -37,3 +41,14 @@ class BatchIdentity(NamedTuple):
 
     def __str__(self) -> str:
         return f"batch {self.batch} of query {self.query}, task {self.task}"
+
+
+def counts_by_id(identity: BatchIdentity, now: int) -> Mapping[int, int]:
+    """The numbers of partitions that rows may have been spread over, by the ids that attempts take for them. The topic has `now`, and may have more than
+    the broker knows that said so. The same for all batches of an era."""
+    return _counts_by_id(identity._replace(batch=identity.batch // EPOCHS * EPOCHS), max(COUNTS_MIN, 2 * now))
+
+
+@functools.lru_cache(maxsize=32)
+def _counts_by_id(identity: BatchIdentity, most: int) -> Mapping[int, int]:
+    return {identity.producer_id(count): count for count in range(1, most + 1)}

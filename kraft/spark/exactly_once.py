@@ -14,15 +14,18 @@ from typing import Any
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.spark.batch_encoder import Row, encode_batch
-from kraft.spark.batch_identity import BatchIdentity
+from kraft.spark.batch_identity import BatchIdentity, counts_by_id
 from kraft.spark.errors import SourceError
+from kraft.spark.seen_rows import SeenRows
 from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
-from kraft.spark.written_log import Content, producer_states, read_back
+from kraft.spark.written_log import ProducerState, producer_states, read_back
 
 BATCH_BYTES = 512 << 10
 ROUND_BYTES = 2 << 20
 REQUEST_TIMEOUT_MS = 30_000
 DELIVERY_SECONDS_MAX = 120.0
+UNKNOWN_TOPIC_SECONDS = 5.0
+"""So long a topic may be unknown before it is not there: brokers hear of a new one one after the other."""
 RESYNC = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID))
 ACKS_ALL = -1
 REMEDY = (
@@ -50,7 +53,7 @@ class Batch:
 class PartitionRows:
     """The rows of this attempt for one partition, numbered from 0. The first `written` are in the log already, as `seen` says where it still can."""
 
-    def __init__(self, written: int, seen: dict[int, Content]) -> None:
+    def __init__(self, written: int, seen: SeenRows) -> None:
         self.count = 0
         self.written = written
         self.seen = seen
@@ -65,7 +68,7 @@ class PartitionRows:
             self.pending.append(row)
             self.pending_bytes += row.size
             return True
-        if self.seen.pop(number, row.content) != row.content:
+        if self.seen.differs(number, row.content):
             raise not_repeatable(f"row {number} differs from what an earlier attempt wrote")
         return False
 
@@ -84,7 +87,9 @@ class TopicWriter:
         self.identity = identity
         self.codec = codec
         self.partition_count = 0
+        self.opened_count = 0
         self.producer_id = 0
+        self.has_sent = False
         self.parts: dict[int, PartitionRows] = {}
         self.round: list[tuple[WireConnection | None, int, list[Batch]]] = []  # sent (under which number) and not answered yet; None: could not be sent
         self.round_bytes = 0
@@ -93,23 +98,56 @@ class TopicWriter:
     def open(self) -> None:
         """Find out what earlier attempts have written. Raises SourceError when a later batch of the query is in the log."""
         deadline = time.monotonic() + DELIVERY_SECONDS_MAX
-        now = len(self.cluster.partitions(self.topic, fresh=True))
-        states = producer_states(self.cluster, self.topic, range(now), deadline)
-        candidates = {self.identity.producer_id(count): count for count in range(1, now + 1)}
-        used = set()
-        for producers in states.values():
-            for producer_id in producers.keys() & candidates.keys():
-                self.check_epoch(producers[producer_id].epoch)
-                if producers[producer_id].epoch == self.identity.epoch:
-                    used.add(candidates[producer_id])
-        if len(used) > 1:
-            raise not_repeatable(f"attempts have spread the rows over {sorted(used)} partitions of {self.topic}")
-        self.partition_count = used.pop() if used else now
+        states, used = self.look(deadline)
+        self.opened_count = len(states)
+        self.partition_count = used.pop() if used else len(states)
         self.producer_id = self.identity.producer_id(self.partition_count)
         for partition, producers in states.items():
             state = producers.get(self.producer_id)
             written = state.last_sequence + 1 if state is not None and state.epoch == self.identity.epoch else 0
-            self.parts[partition] = PartitionRows(written, self.seen(partition, written, deadline) if written else {})
+            self.parts[partition] = PartitionRows(written, self.seen(partition, written, deadline) if written else SeenRows(0))
+
+    def look(self, deadline: float) -> tuple[dict[int, dict[int, ProducerState]], set[int]]:
+        """What leaders know of each partition's producers, and the number of partitions that attempts of this task have spread its rows over: one, or none."""
+        while True:
+            states = producer_states(self.cluster, self.topic, range(self.count_partitions(deadline)), deadline)
+            candidates, used = counts_by_id(self.identity, len(states)), set()
+            for producers in states.values():
+                for producer_id in producers.keys() & candidates.keys():
+                    self.check_epoch(producers[producer_id].epoch)
+                    if producers[producer_id].epoch == self.identity.epoch:
+                        used.add(candidates[producer_id])
+            if len(used) > 1:
+                raise spread_twice(self.topic, used)
+            if max(used, default=0) <= len(states):
+                return states, used
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{self.topic} had {max(used)} partitions when an earlier attempt wrote to it, and brokers still tell of {len(states)}")
+            time.sleep(RETRY_SECONDS)  # Who was asked has not heard yet that the topic has grown.
+
+    def count_partitions(self, deadline: float) -> int:
+        """Of the topic, now. Raises WireError for one that is not there, OSError."""
+        began = time.monotonic()
+        while True:
+            try:
+                return len(self.cluster.partitions(self.topic, fresh=True))
+            except (OSError, WireError) as problem:
+                final = isinstance(problem, WireError) and not problem.is_retriable
+                unknown = isinstance(problem, WireError) and problem.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                if final or time.monotonic() > (min(deadline, began + UNKNOWN_TOPIC_SECONDS) if unknown else deadline):
+                    raise
+                time.sleep(RETRY_SECONDS)
+
+    def check_alone(self) -> None:
+        """That no attempt spreads the same rows over another number of partitions: ids differ then, and nothing would fence. Only if the topic has grown.
+
+        Raises SourceError: before anything is sent this attempt gives way; in the end rows may be there twice, and it is told.
+        """
+        deadline = time.monotonic() + DELIVERY_SECONDS_MAX
+        if self.count_partitions(deadline) != self.opened_count:
+            _, used = self.look(deadline)
+            if used - {self.partition_count}:
+                raise spread_twice(self.topic, used | {self.partition_count})
 
     def check_epoch(self, epoch: int) -> None:
         if epoch > self.identity.epoch:
@@ -119,7 +157,7 @@ class TopicWriter:
                 "the checkpoint was set back. Stop the other run; to write again from an older checkpoint on purpose, set exactlyOnceId to a new text.",
             )
 
-    def seen(self, partition: int, written: int, deadline: float) -> dict[int, Content]:
+    def seen(self, partition: int, written: int, deadline: float) -> SeenRows:
         return read_back(self.cluster, self.topic, partition, self.producer_id, self.identity.epoch, written - 1, deadline)
 
     def add(self, partition: int, row: Row) -> None:
@@ -138,12 +176,17 @@ class TopicWriter:
         for batch in batches:
             self.encode(batch)
         self.settle()
+        if batches and not self.has_sent:
+            self.check_alone()
+            self.has_sent = True
         self.send(batches)
 
     def finish(self) -> None:
         """Wait until everything is acknowledged. Raises SourceError when an earlier attempt has written more."""
         self.push()
         self.settle()
+        if self.has_sent:
+            self.check_alone()
         for partition, part in sorted(self.parts.items()):
             if part.count < part.written:
                 raise not_repeatable(f"{part.count} rows for {self.topic}-{partition}, where an earlier attempt had {part.written}")
@@ -228,11 +271,15 @@ class TopicWriter:
         if written > batch.sequence:
             seen = self.seen(batch.partition, written, deadline)
             for number, row in zip(range(batch.sequence, min(written, batch.end)), batch.rows, strict=False):
-                if seen.get(number, row.content) != row.content:
+                if seen.differs(number, row.content):
                     raise not_repeatable(f"row {number} for {self.topic}-{batch.partition} differs from what another attempt wrote")
         if written >= batch.end:
             return []
         return [Batch(batch.partition, written, batch.rows[written - batch.sequence :])]
+
+
+def spread_twice(topic: str, counts: set[int]) -> SourceError:
+    return not_repeatable(f"attempts have spread the rows over {sorted(counts)} partitions of {topic}, which has grown meanwhile")
 
 
 def not_repeatable(what: str) -> SourceError:

@@ -47,12 +47,13 @@ class OnceWriter:
         self.identity = identity
         self.codec = codec
         self.topics: dict[str, TopicWriter] = {}
-        self.placement = Placement(identity)
+        self.placements: dict[str, Placement] = {}  # One a topic: how rows of topics are mixed differs with the sizes of Arrow batches.
 
     def topic(self, name: str) -> TopicWriter:
         if name not in self.topics:
             self.topics[name] = TopicWriter(self.cluster, name, self.identity, self.codec)
             self.topics[name].open()
+            self.placements[name] = Placement(self.identity)
         return self.topics[name]
 
     def write(self, rows: list[tuple[Any, ...]]) -> None:
@@ -61,7 +62,7 @@ class OnceWriter:
         for name, group in by_topic(rows):
             topic = self.topic(name)
             keys, given = [binary(row[1]) for row in group], [row[3] for row in group]
-            places = place_rows(keys, given, self.placement, topic.partition_count)
+            places = place_rows(keys, given, self.placements[name], topic.partition_count)
             for key, row, place in zip(keys, group, places, strict=True):
                 topic.add(place, Row(now if row[5] is None else row[5], key, binary(row[2]), tuple(row[4] or ())))
 

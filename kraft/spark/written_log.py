@@ -10,11 +10,10 @@ from typing import NamedTuple
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.records.record_batch import RecordBatch, batches
-from kraft.spark.batch_encoder import Headers
+from kraft.spark.seen_rows import SeenRows
 from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
 
 log = logging.getLogger(__name__)
-Content = tuple[bytes | None, bytes | None, Headers]
 TAIL_OFFSETS = 10_000
 FETCH_BYTES = 8 << 20
 FETCH_WAIT_MS = 100
@@ -53,32 +52,38 @@ def producer_states(cluster: WireCluster, topic: str, partitions: Iterable[int],
             time.sleep(RETRY_SECONDS)
 
 
-def read_back(cluster: WireCluster, topic: str, partition: int, producer_id: int, epoch: int, last_sequence: int, deadline: float) -> dict[int, Content]:
-    """The committed records of (producer, epoch) by sequence, once they reach up to `last_sequence`.
+def read_back(cluster: WireCluster, topic: str, partition: int, producer_id: int, epoch: int, last_sequence: int, deadline: float) -> SeenRows:
+    """The committed records of (producer, epoch), numbered by sequence, once they reach up to `last_sequence`.
 
-    What a leader knows may still be lost with it; what a consumer can read is not. So this waits until all of it can be read. Answers fewer only where
-    retention has deleted some. Looks at the tail first and goes back until it finds the first. Raises TimeoutError when the records do not become
-    readable, as after a leader that lost them: then the task is to be tried again.
+    What a leader knows may still be lost with it; what a consumer can read is not. So this waits until all of it can be read. Knows fewer only where
+    retention has deleted some, but not the last. Looks at the tail first and goes back until it finds the first. Raises TimeoutError when the records
+    do not become readable, as after a leader that lost them: then the task is to be tried again.
     """
     window = TAIL_OFFSETS
     while True:
         low, high = (cluster.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))
         start = max(low, high - window)
-        found, lasts, firsts = {}, [-1], [last_sequence + 1]
+        found, last, first = SeenRows(last_sequence + 1), -1, last_sequence + 1
         for batch in committed(cluster, topic, partition, start, high, deadline):
             if (batch.producer_id, batch.producer_epoch) == (producer_id, epoch):
-                firsts.append(batch.base_sequence)
-                lasts.append(batch.last_sequence)
+                first, last = min(first, batch.base_sequence), max(last, batch.last_sequence)
                 for record in batch.records():
-                    found[batch.base_sequence + record.offset - batch.base_offset] = (record.key, record.value, record.headers)
-        if min(firsts) > 0 and start > low:
+                    found.note(batch.base_sequence + record.offset - batch.base_offset, (record.key, record.value, record.headers))
+        if first > 0 and start > low:
             window *= 4
-        elif max(lasts) >= last_sequence:
+        elif last >= last_sequence:
             return found
         elif time.monotonic() > deadline:
-            raise TimeoutError(f"records of {topic}-{partition} up to sequence {last_sequence} of this batch are not committed")
+            raise TimeoutError(not_there(topic, partition, last_sequence, low))
         else:
             time.sleep(RETRY_SECONDS)
+
+
+def not_there(topic: str, partition: int, last_sequence: int, low: int) -> str:
+    told = f"records of {topic}-{partition} up to sequence {last_sequence} of this batch are not committed"
+    if low == 0:
+        return told
+    return f"{told}, or were deleted since (the log starts at {low}): then this goes on once their producer has expired (producer.id.expiration.ms)"
 
 
 def committed(cluster: WireCluster, topic: str, partition: int, start: int, end: int, deadline: float) -> Iterator[RecordBatch]:

@@ -1,0 +1,175 @@
+"""The sink against a broker in memory: several topics, topics that grow, attempts that overlap, brokers that were restarted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft.protocol.error_codes import ErrorCode
+from kraft.spark import exactly_once, written_log
+from kraft.spark.batch_identity import BatchIdentity, counts_by_id
+from kraft.spark.errors import SourceError
+from kraft.spark.once_writer import OnceWriter
+from kraft.spark.seen_rows import SeenRows
+from kraft.spark.wire import WireCluster
+from tests.unit.spark.fake_cluster import FakeCluster
+
+IDENTITY = BatchIdentity("query", 3, 0)
+BIG = b"x" * (300 << 10)
+SMALL = b"y" * 100
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+
+
+def rows(topic: str, *values: bytes) -> list[tuple[Any, ...]]:
+    return [(topic, None, value, None, None, None) for value in values]
+
+
+def attempt() -> OnceWriter:
+    return OnceWriter(WireCluster("h:1"), IDENTITY, 0)
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def test_a_refusal_of_one_topic_is_not_taken_for_anothers_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=1, b=1)
+    cluster.refuse["a", 1] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    writer = attempt()
+    writer.write(rows("a", *numbers(5)) + rows("b", SMALL))
+    writer.write(rows("b", BIG, BIG))
+    assert writer.finish() == (("a", 0, 5), ("b", 0, 3))
+    assert cluster.topics["a"][0].values() == numbers(5)
+    assert cluster.topics["b"][0].values() == [SMALL, BIG, BIG]
+
+
+def test_a_topic_that_comes_while_another_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=2, b=1)
+    writer = attempt()
+    writer.write(rows("a", BIG, BIG) + rows("b", BIG, BIG) + rows("a", SMALL))
+    writer.finish()
+    assert sorted(map(len, cluster.topics["a"][0].values() + cluster.topics["a"][1].values())) == [100, len(BIG), len(BIG)]  # type: ignore[arg-type]
+    assert cluster.topics["b"][0].values() == [BIG, BIG]
+
+
+def test_an_attempt_that_has_sent_nothing_gives_way_to_one_that_saw_more_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=1)
+    late = attempt()
+    late.write(rows("a", *numbers(10)))
+    cluster.topics["a"].append(type(cluster.topics["a"][0])())
+    other = attempt()
+    other.write(rows("a", *numbers(10)))
+    other.finish()
+    with pytest.raises(SourceError, match=r"spread the rows over \[1, 2\] partitions of a"):
+        late.finish()
+    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(numbers(10))  # type: ignore[type-var]
+
+
+def test_rows_that_two_attempts_have_spread_differently_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The one gap that ids by number of partitions leave: both looked before either wrote, and the topic grew in between."""
+    cluster = FakeCluster(monkeypatch, a=1)
+    first = attempt()
+    first.write(rows("a", BIG, BIG))  # It has looked, and sent.
+    cluster.topics["a"].append(type(cluster.topics["a"][0])())
+    monkeypatch.setattr(exactly_once, "counts_by_id", lambda identity, now: {identity.producer_id(2): 2})
+    second = attempt()
+    second.write(rows("a", BIG, BIG))
+    monkeypatch.setattr(exactly_once, "counts_by_id", counts_by_id)
+    with pytest.raises(SourceError, match="spread the rows over"):
+        first.finish()
+
+
+def test_an_attempt_told_of_fewer_partitions_waits_until_it_is_told_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=3)
+    whole = attempt()
+    whole.write(rows("a", *numbers(3000)))
+    whole.finish()
+    behind, told = cluster.topics["a"], []
+
+    def described(name: str) -> Any:
+        told.append(name)
+        cluster.topics["a"] = behind[: min(len(told), 3)]
+        try:
+            return FakeCluster.described(cluster, name)
+        finally:
+            cluster.topics["a"] = behind
+
+    monkeypatch.setattr(cluster, "described", described)
+    again = attempt()
+    again.write(rows("a", *numbers(3000)))
+    again.finish()
+    assert len(told) >= 3
+    assert sum(len(each.values()) for each in behind) == 3000
+
+
+def test_a_broker_that_was_restarted_between_two_tasks_is_connected_to_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=1)
+    wires = WireCluster("h:1")
+    first = OnceWriter(wires, IDENTITY, 0)
+    first.write(rows("a", b"1"))
+    first.finish()
+    cluster.break_connections()
+    second = OnceWriter(wires, IDENTITY._replace(batch=4), 0)
+    second.write(rows("a", b"2"))
+    second.finish()
+    assert cluster.topics["a"][0].values() == [b"1", b"2"]
+
+
+def test_a_topic_that_is_not_there_is_waited_for_a_little_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeCluster(monkeypatch)
+    monkeypatch.setattr(exactly_once, "UNKNOWN_TOPIC_SECONDS", 0.0)
+    with pytest.raises(Exception, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        attempt().write(rows("a", b"1"))
+
+
+def test_rows_that_retention_has_deleted_are_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=1)
+    half = attempt()
+    half.write(rows("a", b"1"))
+    half.finish()
+    cluster.topics["a"][0].delete()
+    monkeypatch.setattr(exactly_once, "DELIVERY_SECONDS_MAX", -1.0)
+    with pytest.raises(TimeoutError, match="or were deleted since"):
+        attempt().write(rows("a", b"1"))
+
+
+def test_a_replay_finds_what_an_attempt_wrote_and_goes_on_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=2)
+    half = attempt()
+    half.write(rows("a", *numbers(700)))
+    half.finish()
+    again = attempt()
+    again.write(rows("a", *numbers(1500)))
+    again.finish()
+    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(numbers(1500))  # type: ignore[type-var]
+    with pytest.raises(SourceError, match="row 3 differs"):
+        attempt().write(rows("a", *numbers(3), b"another"))
+
+
+def test_seen_rows_know_what_differs_and_what_is_not_known_differs_from_nothing() -> None:
+    seen = SeenRows(3)
+    seen.note(1, (b"k", b"v", (("h", None),)))
+    seen.note(3, (b"k", b"beyond", ()))
+    assert not seen.differs(0, (None, b"anything", ()))
+    assert not seen.differs(1, (b"k", b"v", (("h", None),)))
+    assert seen.differs(1, (b"k", b"v", (("h", b""),)))
+    assert seen.differs(1, (b"kv", b"", (("h", None),)))
+    assert not seen.differs(3, (b"k", b"else", ()))
+
+
+def test_keyless_rows_of_a_topic_go_where_they_went_however_topics_were_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=3, b=3)
+    mixed = attempt()
+    for number in range(1200):
+        mixed.write(rows("a", b"%d" % number) + rows("b", b"%d" % number))
+    mixed.finish()
+    again = attempt()
+    again.write(rows("a", *numbers(1200)) + rows("b", *numbers(1200)))
+    again.finish()
+    assert sum(len(each.values()) for each in cluster.topics["a"]) == 1200
+    assert written_log.TAIL_OFFSETS > 1200
