@@ -7,7 +7,7 @@ taken by Arrow out of one array that covers the whole buffer: key, gap, value, g
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ Bytes = npt.NDArray[np.uint8]
 RUN_MIN = 6
 """So many equal lengths in a row before a run of them is looked for."""
 VARINT_BYTES_MAX = 10
+GROUP_BYTES = 32 << 20
+"""Uncompressed bytes that are decoded at once, unless one batch has more (at most 1 GiB): places in a buffer are 32-bit numbers."""
 
 
 class Columns(NamedTuple):
@@ -40,9 +42,15 @@ class Columns(NamedTuple):
     header_starts: Ints
 
 
-def decode(batches: Sequence[RecordBatch], start: int, end: int) -> Columns | None:
-    """The records with offsets in `[start, end)`; None if there are none. CRCs are the caller's to check. Raises InvalidRecord, CompressionError."""
-    data, begins = flatten(batches)
+def decode(batches: Sequence[RecordBatch], start: int, end: int) -> Iterator[Columns]:
+    """The records with offsets in `[start, end)`. CRCs are the caller's to check. Raises InvalidRecord, CompressionError."""
+    for group, data, begins in flattened(batches):
+        found = decode_group(group, data, begins, start, end)
+        if found is not None:
+            yield found
+
+
+def decode_group(batches: Sequence[RecordBatch], data: Buffer, begins: list[tuple[int, int]], start: int, end: int) -> Columns | None:
     records = np.concatenate([record_starts(data, first, last, batch.count) for batch, (first, last) in zip(batches, begins, strict=True)])
     if not len(records):
         return None
@@ -53,11 +61,28 @@ def decode(batches: Sequence[RecordBatch], start: int, end: int) -> Columns | No
         raise InvalidRecord(f"a record of the batches from offset {batches[0].base_offset} runs past its end") from problem
 
 
-def flatten(batches: Sequence[RecordBatch]) -> tuple[Buffer, list[tuple[int, int]]]:
-    """One buffer with every batch's records, and where each batch's begin and end in it. Uncompressed batches stay where they are."""
-    if all(batch.codec == NONE for batch in batches):
-        return batches[0].buffer, [(batch.position + HEADER_SIZE, batch.position + batch.size) for batch in batches]
-    payloads = [batch.payload() for batch in batches]
+def flattened(batches: Sequence[RecordBatch]) -> Iterator[tuple[Sequence[RecordBatch], Buffer, list[tuple[int, int]]]]:
+    """Batches, one buffer with the records of all of them, and where each batch's begin and end in it. Uncompressed batches stay where they are, all
+    together; others are decompressed, about GROUP_BYTES at once: a few megabytes of an answer may hold gigabytes."""
+    if batches and all(batch.codec == NONE for batch in batches):
+        yield batches, batches[0].buffer, [(batch.position + HEADER_SIZE, batch.position + batch.size) for batch in batches]
+        return
+    group: list[RecordBatch] = []
+    payloads: list[bytes | memoryview] = []
+    size = 0
+    for batch in batches:
+        payload = batch.payload()
+        if group and size + len(payload) > GROUP_BYTES:
+            yield group, *joined(payloads)
+            group, payloads, size = [], [], 0
+        group.append(batch)
+        payloads.append(payload)
+        size += len(payload)
+    if group:
+        yield group, *joined(payloads)
+
+
+def joined(payloads: list[bytes | memoryview]) -> tuple[Buffer, list[tuple[int, int]]]:
     ends = np.cumsum([len(payload) for payload in payloads]).tolist()
     return b"".join(payloads), [(end - len(payload), end) for end, payload in zip(ends, payloads, strict=True)]
 

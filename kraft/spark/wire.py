@@ -1,7 +1,8 @@
 """Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, producer ids of our own choosing, producer state.
 
 Blocking by design: a task is a process of its own and waits anyway. Requests are of versions that name topics, not ids. One connection a node, opened on
-first use; a connection that broke is forgotten, and leaders are asked for again after an error that says so.
+first use; a connection that broke is forgotten, and leaders are asked for again, of another node, after an error that says so. Nobody goes back to the
+leader of an older epoch, and requests that read tell the epoch, so that a leader that was deposed and does not know it refuses.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import socket
 import struct
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from kraft.common.errors import KraftError
 from kraft.protocol import api_keys
@@ -20,6 +21,11 @@ from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.protocol.primitives import skip_tagged_fields
+from kraft.spark.cluster_view import ClusterView
+from kraft.spark.leadership import Leader, Views, leaders_of
+from kraft.spark.node_turns import NodeTurns
+
+T = TypeVar("T")
 
 # The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that both sides know.
 VERSION_MAX: Mapping[int, int] = {0: 12, 1: 12, 2: 9, 3: 12}
@@ -27,6 +33,7 @@ CONNECT_SECONDS_MAX = 10.0
 RECEIVE_BUFFER_BYTES = 4 << 20
 FRAME_BYTES_MAX = 1 << 30
 RETRY_SECONDS = 0.1
+UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 STALE = frozenset(
     (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.FENCED_LEADER_EPOCH,
      ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE)
@@ -49,7 +56,7 @@ class WireError(KraftError):
 
 
 class WireConnection:
-    """One socket. Requests may be sent ahead, and by several users: each takes the answer to its own. Raises OSError when it breaks; then it is of no more use."""
+    """One socket. Requests may be sent ahead, by several users: each takes the answer to its own. Raises OSError when it breaks; it is of no more use then."""
 
     def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
         self.socket = socket.create_connection(address, min(timeout_s, CONNECT_SECONDS_MAX))
@@ -127,9 +134,9 @@ class WireCluster:
         self.bootstrap = [address_of(each) for each in bootstrap.split(",") if each.strip()]
         self.client_id = client_id
         self.timeout_s = timeout_s
-        self.nodes: dict[int, tuple[str, int]] = {}
         self.connections: dict[tuple[str, int], WireConnection] = {}
-        self.leaders: dict[str, dict[int, int]] = {}
+        self.view = ClusterView()
+        self.turns = NodeTurns()
 
     def close(self) -> None:
         for connection in self.connections.values():
@@ -146,52 +153,85 @@ class WireCluster:
         if connection is not None:
             connection.close()
 
-    def any_call(self, request: Any) -> Any:
-        """Ask whichever node answers: those known first, then the bootstrap servers. Raises ConnectionError when none does."""
-        problems = []
-        for address in dict.fromkeys([*self.connections, *self.nodes.values(), *self.bootstrap]):
+    def call_at(self, address: tuple[str, int], request: Any) -> Any:
+        """Ask one node. A connection that was open already may have died unseen: then once more over a new one. Raises OSError."""
+        if address in self.connections:
             try:
-                return self.connection(address).call(request)
+                return self.connections[address].call(request)
+            except OSError:
+                self.forget(address)
+        try:
+            return self.connection(address).call(request)
+        except OSError:
+            self.forget(address)
+            raise
+
+    def any_call(self, request: Any) -> Any:
+        """Ask whichever node answers: those connected first, then all, then the bootstrap servers; another one after `stale`. Raises ConnectionError."""
+        problems = []
+        for address in self.turns.order([*self.connections, *self.view.nodes.values(), *self.bootstrap], time.monotonic()):
+            try:
+                answer = self.call_at(address, request)
             except OSError as problem:
                 problems.append(f"{address[0]}:{address[1]}: {problem}")
-                self.forget(address)
+                self.turns.unreachable(address, time.monotonic())
+            else:
+                self.turns.answered(address)
+                return answer
         raise ConnectionError("no broker can be reached: " + "; ".join(problems))
 
     def partitions(self, topic: str, *, fresh: bool = False) -> dict[int, int]:
         """Leader by partition; a partition without one is -1. Raises WireError for a topic that is not there."""
-        if fresh or topic not in self.leaders:
-            answer = self.any_call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False))
-            self.nodes = {each.node_id: (each.host, each.port) for each in answer.brokers}
-            found = answer.topics[0]
+        if fresh or topic not in self.view.current:
+            found = self.view.learn(topic, self.any_call(metadata_request(topic)))
             if found.error_code:
-                self.leaders.pop(topic, None)
+                self.view.current.discard(topic)
                 raise WireError(found.error_code, f"topic {topic}")
-            self.leaders[topic] = {each.partition_index: each.leader_id for each in found.partitions}
-        return self.leaders[topic]
+            self.view.current.add(topic)
+        return {partition: leader.node for partition, leader in self.view.topics[topic].partitions.items()}
+
+    def views(self, topic: str, partition: int) -> Views:
+        """Ask every node who leads a partition. Whatever is newer than what was known is learnt."""
+        told: dict[int, Leader | None] = {}
+        for node, address in sorted(self.view.nodes.items()):
+            try:
+                found = self.view.learn(topic, self.call_at(address, metadata_request(topic)))
+            except OSError:
+                continue
+            if not found.error_code:
+                told[node] = leaders_of(found).partitions.get(partition)
+            elif found.error_code in UNKNOWN_TOPIC:
+                told[node] = None
+        return Views(len(self.view.nodes), {node: view for node, view in told.items() if node in self.view.nodes})
 
     def leader(self, topic: str, partition: int) -> WireConnection:
         """A connection to the leader. Raises WireError, OSError."""
         node = self.partitions(topic).get(partition)
         if node is None:
             raise WireError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition}")
-        if node not in self.nodes:
+        if node not in self.view.nodes:
             raise WireError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition}")
-        return self.connection(self.nodes[node])
+        return self.connection(self.view.nodes[node])
 
     def stale(self, topic: str, broken: WireConnection | None = None) -> None:
-        """Ask for the leaders again before the next use; `broken` is not used again."""
-        self.leaders.pop(topic, None)
+        """Ask for the leaders again, of another node, before the next use; `broken` is not used again."""
+        self.view.current.discard(topic)
+        self.turns.another()
         for address, connection in list(self.connections.items()):
             if connection is broken:
                 self.forget(address)
 
     def call_leader(self, topic: str, partition: int, request: Any, deadline: float) -> Any:
         """Ask the leader, again after a broken connection, until `deadline` (monotonic)."""
+        return self.ask_leader(topic, partition, deadline, lambda connection: connection.call(request))
+
+    def ask_leader(self, topic: str, partition: int, deadline: float, ask: Callable[[WireConnection], T]) -> T:
+        """`ask` of the leader, again after a broken connection and a WireError that may pass, until `deadline` (monotonic)."""
         while True:
             connection = None
             try:
                 connection = self.leader(topic, partition)
-                return connection.call(request)
+                return ask(connection)
             except (OSError, WireError) as problem:
                 if time.monotonic() > deadline or (isinstance(problem, WireError) and not problem.is_retriable):
                     raise
@@ -200,16 +240,16 @@ class WireCluster:
 
     def offset(self, topic: str, partition: int, timestamp: int, deadline: float) -> int:
         """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline` (monotonic)."""
-        wanted = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=timestamp)])
-        while True:
-            answer = self.call_leader(topic, partition, ListOffsetsRequest(replica_id=-1, topics=[wanted]), deadline).topics[0].partitions[0]
-            if not answer.error_code:
-                return int(answer.offset)
-            problem = WireError(answer.error_code, f"offsets of {topic}-{partition}")
-            if not problem.is_retriable or time.monotonic() > deadline:
-                raise problem
-            self.stale(topic)
-            time.sleep(RETRY_SECONDS)
+
+        def ask(connection: WireConnection) -> int:
+            wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=self.view.epoch(topic, partition), timestamp=timestamp)
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
+            answer = connection.call(request).topics[0].partitions[0]
+            if answer.error_code:
+                raise WireError(answer.error_code, f"offsets of {topic}-{partition}")
+            return int(answer.offset)
+
+        return self.ask_leader(topic, partition, deadline, ask)
 
 
 class WirePool:
@@ -240,3 +280,7 @@ def address_of(text: str) -> tuple[str, int]:
     if not host or not port.isdigit():
         raise ValueError(f"Invalid url in bootstrap.servers: {text}")
     return host.strip("[]"), int(port)
+
+
+def metadata_request(topic: str) -> MetadataRequest:
+    return MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)

@@ -21,10 +21,11 @@ contents = st.lists(
 
 
 def decoded(log: bytes, start: int = 0, end: int = 2**62) -> list[tuple[object, ...]]:
-    found = decoder.decode(list(batches(memoryview(log))), start, end)
-    if found is None:
-        return []
-    return list(zip(found.offsets.tolist(), found.timestamps_ms.tolist(), found.keys.to_pylist(), found.values.to_pylist(), strict=True))
+    return [
+        row
+        for found in decoder.decode(list(batches(memoryview(log))), start, end)
+        for row in zip(found.offsets.tolist(), found.timestamps_ms.tolist(), found.keys.to_pylist(), found.values.to_pylist(), strict=True)
+    ]
 
 
 def expected(log: bytes, start: int = 0, end: int = 2**62) -> list[tuple[object, ...]]:

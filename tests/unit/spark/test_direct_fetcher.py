@@ -10,6 +10,7 @@ import pytest
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import HEADER_SIZE, CorruptBatch, with_offset_and_epoch
+from kraft.spark.wire import WireCluster
 
 direct_fetcher = pytest.importorskip("kraft.spark.direct_fetcher")
 RECORDS = 10
@@ -57,13 +58,13 @@ def test_a_range_that_compaction_emptied_ends_at_the_first_batch_behind_it() -> 
 
 
 def test_a_short_range_asks_for_little_and_a_long_one_for_much() -> None:
-    short, long = size_of(fetcher(0, 10).request()), size_of(fetcher(0, 10_000_000).request())
+    short, long = size_of(fetcher(0, 10).request(WireCluster("h:1"))), size_of(fetcher(0, 10_000_000).request(WireCluster("h:1")))
     assert short < 100_000
     assert long == direct_fetcher.FETCH_BYTES
 
 
 def test_what_was_seen_tells_how_much_the_rest_takes() -> None:
     made = fetcher(0, 1000)
-    before = size_of(made.request())
+    before = size_of(made.request(WireCluster("h:1")))
     made.accept(None, answer(chunk(0)))
-    assert size_of(made.request()) < before - 50_000
+    assert size_of(made.request(WireCluster("h:1"))) < before - 50_000

@@ -1,0 +1,131 @@
+"""Leaders that are behind, logs that are shorter, topics that are gone, connections that break: what is loss and what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kraft.spark.errors import DataLoss
+from kraft.spark.leadership import Leader
+from tests.unit.spark.many_nodes import BATCH, FakeConnection, ManyNodes, Node
+
+direct_fetcher = pytest.importorskip("kraft.spark.direct_fetcher")
+OLD, NEW = Leader(1, 4), Leader(2, 5)
+
+
+def fetcher(start: int, end: int, *, fail_on_data_loss: bool = True, attempts_max: int = 3) -> Any:
+    from kraft.spark.ranges import OffsetRange
+
+    options = {"include_headers": False, "fail_on_data_loss": fail_on_data_loss, "poll_timeout_ms": 120_000, "attempts_max": attempts_max, "retry_ms": 1000}
+    return direct_fetcher.DirectFetcher(OffsetRange("t", 0, start, end), "n1:1,n2:1,n3:1", **options)
+
+
+def read(made: Any, nodes: ManyNodes) -> int:
+    """How many rows came."""
+    rows: Iterator[Any] = made.fetches(nodes.cluster())
+    return sum(batch.num_rows for batch in rows)
+
+
+def test_a_leader_that_was_deposed_and_is_behind_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW), n3=Node(NEW))
+    assert read(fetcher(850, 1000), nodes) == 150
+    assert read(fetcher(900, 1000, attempts_max=0), nodes) == 100
+
+
+@pytest.mark.parametrize("start", [900, 950])
+def test_a_deposed_leader_that_alone_can_be_reached_is_waited_out(monkeypatch: pytest.MonkeyPatch, start: int) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW, reachable=False), n3=Node(NEW, reachable=False))
+    with pytest.raises(TimeoutError, match="1 of 3 nodes say that node 1 leads it in epoch 4"):
+        read(fetcher(start, 1000, fail_on_data_loss=False), nodes)
+    assert nodes.now - 1000.0 >= 120
+
+
+@pytest.mark.parametrize("start", [900, 950])
+@pytest.mark.parametrize(("alive", "seconds"), [((1, 2, 3), 10), ((1, 3), 30)])
+def test_a_log_that_is_shorter_at_the_leader_that_most_agree_upon_is_loss(
+    monkeypatch: pytest.MonkeyPatch, start: int, alive: tuple[int, ...], seconds: int
+) -> None:
+    nodes = ManyNodes(monkeypatch, **{f"n{number}": Node(OLD, high=900, reachable=number in alive) for number in (1, 2, 3)})
+    with pytest.raises(DataLoss, match=rf"\[{start}, 1000\) for topic partition t-0: the log now ends at 900"):
+        read(fetcher(start, 1000), nodes)
+    assert nodes.now - 1000.0 < seconds
+
+
+def test_no_attempts_is_no_crash(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900))
+    with pytest.raises(DataLoss):
+        read(fetcher(900, 1000, attempts_max=0), nodes)
+
+
+def test_an_end_that_comes_late_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(OLD), n3=Node(OLD))
+    sleep = nodes.sleep
+
+    def sleep_and_grow(seconds: float) -> None:
+        sleep(seconds)
+        nodes.nodes[1].high = 900 if nodes.now < 1003 else 1000
+
+    monkeypatch.setattr("kraft.spark.direct_fetcher.time.sleep", sleep_and_grow)
+    assert read(fetcher(900, 1000), nodes) == 100
+
+
+def test_a_log_start_that_most_agree_upon_is_skipped_to_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, low=400), n2=Node(OLD), n3=Node(OLD, reachable=False))
+    assert read(fetcher(300, 1000, fail_on_data_loss=False), nodes) == 600
+    assert nodes.now == 1000.0
+
+
+def test_what_a_deposed_leader_deleted_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD, low=400), n2=Node(NEW), n3=Node(NEW))
+    assert read(fetcher(300, 1000), nodes) == 700
+
+
+def test_a_topic_is_gone_when_most_nodes_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(None), n2=Node(None), n3=Node(None))
+    with pytest.raises(DataLoss, match="does not exist any more"):
+        read(fetcher(0, 1000), nodes)
+    assert nodes.now - 1000.0 < 10
+
+
+def test_a_topic_that_one_node_does_not_know_is_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(None), n2=Node(NEW), n3=Node(NEW))
+    assert read(fetcher(0, 1000), nodes) == 1000
+    nodes.nodes[2].reachable = nodes.nodes[3].reachable = False
+    with pytest.raises(TimeoutError, match="1 of 3 nodes say that the partition is unknown"):
+        read(fetcher(0, 1000, fail_on_data_loss=False), nodes)
+
+
+def test_a_topic_that_comes_back_was_not_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD))
+    made, cluster = fetcher(0, 1000), nodes.cluster()
+    unknown = direct_fetcher.WireError(3, "t")
+    cluster.partitions("t")
+    made.failed(cluster, None, unknown)
+    assert not made.gone.is_settling, "the node knows it"
+    nodes.nodes[1].leader = None
+    made.failed(cluster, None, unknown)
+    assert made.gone.is_settling
+    made.failed(cluster, None, direct_fetcher.WireError(6, "another answer"))
+    assert not made.gone.is_settling
+
+
+def test_a_connection_that_breaks_under_the_request_sent_ahead_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD))
+    made, cluster = fetcher(0, 1000), nodes.cluster()
+    cluster.leader("t", 0)
+    for opened in list[FakeConnection](nodes.opened):
+        opened.sends_left = 3
+    assert sum(batch.num_rows for batch in made.fetches(cluster)) == 1000
+    assert len(nodes.opened) == 2
+    assert nodes.nodes[1].asked.count("FetchRequest") == 1000 // BATCH
+
+
+def test_a_leader_elected_meanwhile_under_the_same_node_is_asked_in_its_new_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD))
+    made, cluster = fetcher(0, 1000), nodes.cluster()
+    batches = made.fetches(cluster)
+    assert next(batches).num_rows == BATCH
+    nodes.nodes[1].leader = Leader(1, 5)
+    assert sum(batch.num_rows for batch in batches) == 1000 - BATCH
