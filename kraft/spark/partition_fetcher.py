@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kraft.spark.consumer_pool import POOL
-from kraft.spark.errors import DataLoss, SourceError
+from kraft.spark.errors import DataLoss
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.rows import arrow_schema
+from kraft.spark.timestamps import check_timestamps
 
 log = logging.getLogger(__name__)
 
 BATCH_ROWS_MAX = 4000
 BATCH_BYTES_AIM = 2 << 20
 CONSUME_WAIT_S = 0.05
-TIMESTAMP_MS_MAX = (2**63 - 1) // 1000
 LOOKUP_TIMEOUT_S = 30.0
+SETTLE_SECONDS = 20.0
+"""How long a log must lack an offset, or a topic be unknown, to be believed: librdkafka does not tell leader epochs, so time alone decides."""
+RETRY_SECONDS = 1.0
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION})
 GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_ID})
 
@@ -40,6 +43,7 @@ class PartitionFetcher:
         self.include_headers = include_headers
         self.fail_on_data_loss = fail_on_data_loss
         self.poll_timeout_s = poll_timeout_ms / 1000
+        self.settle_s = min(SETTLE_SECONDS, self.poll_timeout_s)
         self.position = offsets.start  # offsets.start <= position; every record below it is delivered or known not to exist
         self.ended = False  # nothing can arrive any more below the end
         self.batch_rows = 500
@@ -70,8 +74,8 @@ class PartitionFetcher:
         end = self.offsets.end
         progress = time.monotonic()
         while self.position < end:
-            messages = consumer.consume(min(self.batch_rows, end - self.position), CONSUME_WAIT_S)
             before = self.position
+            messages = consumer.consume(min(self.batch_rows, end - before), CONSUME_WAIT_S)
             records = self.records_of(consumer, messages) if any(map(Message.error, messages)) else messages
             if records:
                 yield from self.take(records)
@@ -88,43 +92,51 @@ class PartitionFetcher:
         last_offset = offset_of(records[-1])
         if last_offset >= self.offsets.end:
             records = [record for record in records if offset_of(record) < self.offsets.end]
-        self.position = min(last_offset + 1, self.offsets.end)
+        self.position = max(self.position, min(last_offset + 1, self.offsets.end))
         if records:
             batch = self.columns.build(records)
             self.batch_rows = max(1, min(BATCH_ROWS_MAX, BATCH_BYTES_AIM * len(records) // max(1, batch.nbytes)))
             yield batch
 
     def records_of(self, consumer: Consumer, messages: Sequence[Message]) -> list[Message]:
-        """The records among `messages`; what the others say is acted upon."""
+        """The records among `messages`; what the others say is acted upon, in order: the records before it are delivered whatever it is."""
         records = []
         for message in messages:
             problem = message.error()
-            if problem is None:
+            if problem is not None:
+                self.told(consumer, message, problem)
+            elif offset_of(message) >= self.position:
                 records.append(message)
-            elif problem.code() == KafkaError._PARTITION_EOF:
-                self.at_partition_end(consumer, offset_of(message))
-            elif problem.code() in OUT_OF_RANGE:
-                self.out_of_range(consumer, problem)
-            elif problem.code() in GONE:
-                self.lose(self.position, self.offsets.end, f"{problem.str()}: the partition does not exist any more")
-            elif problem.fatal() or not problem.retriable():
-                raise KafkaException(problem)
-            else:
-                log.warning("reading %s: %s", self.offsets.topic_partition, problem.str())
-        return [record for record in records if offset_of(record) >= self.position]
+                self.position = min(offset_of(message) + 1, self.offsets.end)
+        return records
+
+    def told(self, consumer: Consumer, message: Message, problem: KafkaError) -> None:
+        if problem.code() == KafkaError._PARTITION_EOF:
+            self.at_partition_end(consumer, offset_of(message))
+        elif problem.code() in OUT_OF_RANGE:
+            self.out_of_range(consumer, problem)
+        elif problem.code() in GONE:
+            self.gone(consumer, problem)
+        elif problem.fatal() or not problem.retriable():
+            raise KafkaException(problem)
+        else:
+            log.warning("reading %s: %s", self.offsets.topic_partition, problem.str())
 
     def at_partition_end(self, consumer: Consumer, eof_offset: int) -> None:
         """All that can be read below `eof_offset` has been. Below our end it is loss, unless the broker says that more is there."""
         if eof_offset >= self.offsets.end:
             self.ended = True
             return
-        earliest, latest = consumer.get_watermark_offsets(TopicPartition(self.offsets.topic, self.offsets.partition), LOOKUP_TIMEOUT_S)
-        if latest < self.offsets.end:
+        self.position = max(self.position, eof_offset)
+        earliest, latest = self.watermarks(consumer)
+        if latest <= eof_offset:
             self.lose(eof_offset, self.offsets.end, f"the log now ends at {latest} (it starts at {earliest})")
 
     def out_of_range(self, consumer: Consumer, problem: KafkaError) -> None:
         """The broker does not have `position`: skip to what it has, if the options allow it."""
-        earliest, latest = consumer.get_watermark_offsets(TopicPartition(self.offsets.topic, self.offsets.partition), LOOKUP_TIMEOUT_S)
+        if self.position >= self.offsets.end:
+            return  # All has come.
+        earliest, latest = self.watermarks(consumer)
         available = f"the broker holds [{earliest}, {latest})"
         if self.position < earliest < self.offsets.end:
             self.lose(self.position, earliest, available)
@@ -135,6 +147,47 @@ class PartitionFetcher:
             self.seek(consumer)
         else:
             self.lose(self.position, self.offsets.end, available)
+
+    def gone(self, consumer: Consumer, problem: KafkaError) -> None:
+        """Some node does not know the partition. Lost, unless another knows it: any node may be the one that answers next."""
+
+        def is_there() -> bool:
+            found = consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S).topics.get(self.offsets.topic)
+            return found is not None and self.offsets.partition in found.partitions
+
+        if self.patiently(is_there):
+            log.warning("%s was unknown and is back: %s", self.offsets.topic_partition, problem.str())
+            self.seek(consumer)
+        else:
+            self.lose(self.position, self.offsets.end, f"{problem.str()}: the partition does not exist any more")
+
+    def watermarks(self, consumer: Consumer) -> tuple[int, int]:
+        """Log start and end by the leader, which is looked for anew: one that does not have the position may be behind, or not know it yet."""
+        found = (0, 0)
+
+        def is_readable() -> bool:
+            nonlocal found
+            consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S)
+            found = consumer.get_watermark_offsets(TopicPartition(self.offsets.topic, self.offsets.partition), LOOKUP_TIMEOUT_S)
+            return self.position < max(found)  # A log's start never goes back.
+
+        self.patiently(is_readable)
+        return found
+
+    def patiently(self, look: Callable[[], bool]) -> bool:
+        """`look` again until it is so, or for as long as a leader that is behind may need. Raises KafkaException when nobody answers in the end."""
+        until = time.monotonic() + self.settle_s
+        while True:
+            try:
+                if look():
+                    return True
+                if time.monotonic() >= until:
+                    return False
+            except KafkaException as problem:
+                if time.monotonic() >= until:
+                    raise
+                log.warning("reading %s: %s", self.offsets.topic_partition, problem)
+            time.sleep(RETRY_SECONDS)
 
     def lose(self, start: int, end: int, why: str) -> None:
         """Offsets `[start, end)` cannot be read: fail, or say so and go on behind them."""
@@ -150,6 +203,8 @@ class BatchBuilder:
     """Records to Arrow columns. Columns that hold one value all along are built once and sliced."""
 
     def __init__(self, topic: str, partition: int, include_headers: bool) -> None:
+        self.topic = topic
+        self.partition = partition
         self.schema = arrow_schema(include_headers)
         self.include_headers = include_headers
         self.topics = pa.array([topic] * BATCH_ROWS_MAX, pa.string())
@@ -159,10 +214,7 @@ class BatchBuilder:
         count = len(records)
         kinds, times = zip(*map(Message.timestamp, records), strict=True)
         milliseconds = np.fromiter(times, np.int64, count)
-        if milliseconds.max() > TIMESTAMP_MS_MAX:
-            where = f"topic {records[0].topic()} partition {records[0].partition()} from offset {records[0].offset()}"
-            detail = f"A record at {where} has timestamp value {milliseconds.max()} that overflows Spark's microsecond-precision TimestampType."
-            raise SourceError("KAFKA_MALFORMED_RECORD_TIMESTAMP", detail)
+        check_timestamps(milliseconds, self.topic, self.partition, offset_of(records[0]))
         columns = [
             pa.array(list(map(Message.key, records)), pa.binary()),
             pa.array(list(map(Message.value, records)), pa.binary()),

@@ -1,0 +1,124 @@
+"""What librdkafka's events mean for a range, with a consumer that the test speaks for."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraft.spark.errors import DataLoss, SourceError
+
+module = pytest.importorskip("kraft.spark.partition_fetcher")
+KafkaError = module.KafkaError
+
+
+def event(offset: int, code: int | None = None, timestamp: int = 0) -> Any:
+    """A message: a record, or an error at an offset."""
+    error = None if code is None else KafkaError(code)
+    return module.Message(topic="t", partition=0, offset=offset, value=b"v", error=error, timestamp=(1, timestamp))
+
+
+class ToldConsumer:
+    """`watermarks` and `topics` are answers, one a question; the last one stays."""
+
+    def __init__(self, watermarks: list[Any], topics: list[bool]) -> None:
+        self.given_watermarks = watermarks
+        self.given_topics = topics
+        self.assigned: list[int] = []
+
+    def assign(self, partitions: list[Any]) -> None:
+        self.assigned.append(partitions[0].offset)
+
+    def get_watermark_offsets(self, *_: Any) -> tuple[int, int]:
+        answer = self.given_watermarks.pop(0) if len(self.given_watermarks) > 1 else self.given_watermarks[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+    def list_topics(self, topic: str, *_: Any) -> Any:
+        known = self.given_topics.pop(0) if len(self.given_topics) > 1 else self.given_topics[0]
+        return SimpleNamespace(topics={topic: SimpleNamespace(partitions={0: None} if known else {})})
+
+
+def consumer(*watermarks: Any, topics: tuple[bool, ...] = (True,)) -> ToldConsumer:
+    return ToldConsumer(list(watermarks), list(topics))
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    made = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=lambda seconds: setattr(made, "now", made.now + seconds)))
+    return made
+
+
+def fetcher(start: int, end: int, *, fail_on_data_loss: bool = False) -> Any:
+    from kraft.spark.ranges import OffsetRange
+
+    return module.PartitionFetcher(OffsetRange("t", 0, start, end), {}, include_headers=False, fail_on_data_loss=fail_on_data_loss, poll_timeout_ms=120_000)
+
+
+def offsets(records: list[Any]) -> list[int]:
+    return [record.offset() for record in records]
+
+
+def test_records_before_an_error_in_the_same_answer_are_delivered() -> None:
+    made, told = fetcher(5, 200), consumer((100, 300))
+    assert offsets(made.records_of(told, [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])) == [5, 6]
+    assert (made.position, told.assigned) == (100, [100])
+
+
+def test_what_is_lost_begins_behind_the_records_that_came() -> None:
+    with pytest.raises(DataLoss, match=r"\[7, 100\)"):
+        fetcher(5, 200, fail_on_data_loss=True).records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])
+
+
+def test_a_batch_does_not_take_the_position_back() -> None:
+    made = fetcher(5, 200)
+    records = made.records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])
+    assert [batch.num_rows for batch in made.take(records)] == [2]
+    assert made.position == 100
+
+
+def test_an_error_behind_the_last_record_of_the_range_means_nothing() -> None:
+    made = fetcher(5, 7, fail_on_data_loss=True)
+    assert offsets(made.records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])) == [5, 6]
+    assert made.position == 7
+
+
+@pytest.mark.parametrize("code", [KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET])
+def test_an_end_that_a_leader_does_not_know_yet_is_waited_for(code: int, clock: SimpleNamespace) -> None:
+    unknown = module.KafkaException(KafkaError(KafkaError._TRANSPORT))
+    made = fetcher(90, 100, fail_on_data_loss=True)
+    made.records_of(consumer((0, 90), unknown, (0, 100)), [event(90, code)])
+    assert not made.ended
+    assert clock.now < 1005
+
+
+@pytest.mark.parametrize("code", [KafkaError._PARTITION_EOF, KafkaError._AUTO_OFFSET_RESET])
+def test_an_end_that_stays_short_is_loss(code: int, clock: SimpleNamespace) -> None:
+    with pytest.raises(DataLoss, match=r"\[90, 100\)"):
+        fetcher(90, 100, fail_on_data_loss=True).records_of(consumer((0, 90)), [event(90, code)])
+    assert 1020 <= clock.now < 1030
+
+
+def test_a_topic_that_another_node_knows_is_not_gone(clock: SimpleNamespace) -> None:
+    made, told = fetcher(90, 100, fail_on_data_loss=True), consumer(topics=(False, False, True))
+    made.records_of(told, [event(90, KafkaError.UNKNOWN_TOPIC_OR_PART)])
+    assert told.assigned == [90]
+    with pytest.raises(DataLoss, match="does not exist any more"):
+        made.records_of(consumer(topics=(False,)), [event(90, KafkaError.UNKNOWN_TOPIC_OR_PART)])
+
+
+@pytest.mark.parametrize("timestamp", [2**62, -(2**62)])
+def test_a_time_that_spark_cannot_hold_is_refused(timestamp: int) -> None:
+    with pytest.raises(SourceError, match=f"timestamp value {timestamp} that overflows"):
+        list(fetcher(0, 10).take([event(0, timestamp=timestamp)]))
+
+
+def test_the_end_of_a_partition_counts_behind_records_that_never_arrive(clock: SimpleNamespace) -> None:
+    """Control records end the log: the end is at 95, and nothing is waited for but offsets from there on."""
+    made = fetcher(90, 100, fail_on_data_loss=True)
+    with pytest.raises(DataLoss, match=r"\[95, 100\)"):
+        made.records_of(consumer((0, 95)), [event(92), event(95, KafkaError._PARTITION_EOF)])
+    assert clock.now >= 1020
