@@ -30,7 +30,8 @@ class CoordinatorLog(Protocol):
     """Partitions of the coordinator's internal topic, on the node that leads them. Refusals are ApiError with the code a Produce would get."""
 
     async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
-        """Append the records as one batch, whole or not at all; returns the offset of the last one.
+        """Append the records as one batch, whole or not at all; returns the offset of the last one. Raises ReloadNeeded where they are in the log, and could
+        not be made durable.
 
         Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a coordinator of an older epoch must not write.
         It returns once the local log has the batch; replication is told by the high watermark. May be cancelled; the batch is then appended or not."""

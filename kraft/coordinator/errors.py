@@ -17,7 +17,7 @@ _COORDINATOR_CODES = {
 
 
 class ReloadNeeded(Exception):
-    """An operation was appended in part: only the log knows what holds now."""
+    """An operation was appended in part, or nobody knows for how long: only the log knows what holds now."""
 
 
 def append_error(problem: KraftError) -> ApiError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.coordinator.errors import ReloadNeeded
 from kraft.coordinator.shard import LogRecord
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.record_batch import RecordBatch, batches
@@ -23,12 +25,20 @@ class PartitionLog:
         self._replicas = replicas
 
     async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
-        """See the port. Raises NotLeader, ApiError, StorageError."""
+        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and nobody knows for how long."""
         target = self._led(partition)
         batch = build_batch([Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)])
-        info = await self._replicas.append(target, memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR, leader_epoch=leader_epoch)
+        try:
+            info = await self._replicas.append(target, memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR, leader_epoch=leader_epoch)
+        except (KraftError, OSError) as problem:
+            self._replicas.met(problem, partition.topic, partition.partition, "append")
+            raise
         if target.durable_end() < target.log.log_end_offset:
-            await self._replicas.flush(target)
+            try:
+                await self._replicas.flush(target)
+            except (KraftError, OSError) as problem:
+                self._replicas.met(problem, partition.topic, partition.partition, "flush")
+                raise ReloadNeeded from problem
         return info.last_offset
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[RecordBatch]:

@@ -7,22 +7,21 @@ their entries at all times, as Kafka's do after a roll.
 
 from __future__ import annotations
 
-import errno
 from struct import Struct
 from typing import ClassVar
 
 from kraft.common.errors import CorruptData
 from kraft.storage.file_cache import FileCache, OpenFile
+from kraft.storage.storage_failure import PASSING_ERRORS
 
 SPILL_BYTES = 4096
-DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class IndexFile:
     """Entries of `ENTRY`'s size. Subclasses say what they mean and how they are searched."""
 
     ENTRY: ClassVar[Struct]
-    __slots__ = ("_cache", "_pending", "_stored", "base_offset", "path")
+    __slots__ = ("_cache", "_last", "_pending", "_stored", "base_offset", "path")
 
     def __init__(self, cache: FileCache, path: str, base_offset: int, *, stored_bytes: int | None = None) -> None:
         """`stored_bytes` is the size of the file where the caller knows it (0: there is none). Raises CorruptData when it is no multiple of the entry size."""
@@ -36,6 +35,8 @@ class IndexFile:
             raise CorruptData(f"{path}: {stored_bytes} bytes are no whole number of entries of {size}")
         self._stored = stored_bytes // size
         self._pending = bytearray()
+        self._last: tuple[int, ...] | None = None
+        """The last entry, where it is known: an append must not need the file for it."""
 
     @property
     def count(self) -> int:
@@ -46,18 +47,29 @@ class IndexFile:
         """Bytes, those not yet written included."""
         return self._stored * self.ENTRY.size + len(self._pending)
 
+    @property
+    def knows_last(self) -> bool:
+        """Whether the last entry can be told without the file."""
+        return self._last is not None or not self._stored
+
     def raw(self, index: int) -> tuple[int, ...]:
         """The fields of entry `index`."""
         size = self.ENTRY.size
+        if self._last is not None and index == self.count - 1:
+            return self._last
         if index >= self._stored:
             return self.ENTRY.unpack_from(self._pending, (index - self._stored) * size)
         data = self._cache.get(self.path).file.pread(size, index * size)
         if len(data) != size:
             raise CorruptData(f"{self.path}: entry {index} of {self._stored} is missing")
-        return self.ENTRY.unpack(data)
+        found = self.ENTRY.unpack(data)
+        if index == self.count - 1:
+            self._last = found
+        return found
 
     def append_raw(self, *fields: int) -> None:
         self._pending += self.ENTRY.pack(*fields)
+        self._last = fields
         if len(self._pending) >= SPILL_BYTES:
             self._spill_if_there_is_room()
 
@@ -76,15 +88,17 @@ class IndexFile:
         self._pending.clear()
 
     def _spill_if_there_is_room(self) -> None:
-        """A full disk must not fail an append whose records are written already: entries wait in memory, at most segment.index.bytes of them."""
+        """What passes - a full disk, no descriptor free - must not fail an append whose records are written: entries wait in memory, segment.index.bytes at
+        most."""
         try:
             self.spill()
         except OSError as problem:
-            if problem.errno not in DISK_FULL_ERRORS:
+            if problem.errno not in PASSING_ERRORS:
                 raise
 
     def truncate_to_entries(self, count: int) -> None:
         """Keep the first `count` entries."""
+        self._last = None
         size = self.ENTRY.size
         if count >= self._stored:
             del self._pending[(count - self._stored) * size :]

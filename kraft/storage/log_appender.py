@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, StorageError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.control_record import marker_of
 from kraft.protocol.records.record_batch import CONTROL_FLAG, HEADER_SIZE, Buffer, CorruptBatch, RecordBatch, batches, with_offset_and_epoch
@@ -97,6 +97,7 @@ class LogAppender(LogState):
     def _pend(self, info: LogAppendInfo, buffers: tuple[Buffer, ...], appended: Sequence[AppendedBatch]) -> PendingAppend:
         segment = self.active_segment
         try:
+            segment.make_ready(sum(map(len, buffers)), self.config.index_interval_bytes)
             pending = PendingAppend(info, segment, segment.open_log(), buffers, appended)
         except OSError as problem:
             raise storage_failure(problem, str(self.topic_partition)) from problem
@@ -122,10 +123,16 @@ class LogAppender(LogState):
         self._pending = None
 
     def finish_append(self, pending: PendingAppend) -> LogAppendInfo:
-        """The bytes are in the file: they are part of the log now."""
+        """The bytes are in the file: they are part of the log now. Raises StorageError where that cannot be noted: nothing fits together any more then."""
         assert self._pending is pending
-        assert pending.segment is not None
         self._pending = None
+        try:
+            return self._take_in(pending)
+        except (OSError, StorageError) as problem:
+            raise StorageError(f"{self.directory}: what was appended could not be noted: {problem}") from problem
+
+    def _take_in(self, pending: PendingAppend) -> LogAppendInfo:
+        assert pending.segment is not None
         segment, interval = pending.segment, self.config.index_interval_bytes
         for appended in pending.batches:
             batch = appended.batch

@@ -28,6 +28,7 @@ from kraft.storage.meta_properties import MetaProperties, check_same_node, read_
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
+from kraft.storage.truncation_checkpoints import checkpoint_before_truncation
 from kraft.storage.unified_log import DeletedSegments, UnifiedLog
 from kraft.world.ports import FileSystem
 
@@ -227,7 +228,7 @@ class LogManager(FutureLogs):
         """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs. Raises StorageError."""
         if offset >= log.log_end_offset:
             return False
-        self._checkpoint_before_truncation(log, offset)
+        checkpoint_before_truncation(self.directory_of(log), log, offset)
         try:
             return log.truncate_to(offset, now_ms)
         except OSError as problem:
@@ -235,17 +236,11 @@ class LogManager(FutureLogs):
 
     def truncate_fully_and_start_at(self, log: UnifiedLog, offset: int, *, now_ms: int) -> None:
         """Empty the log; it starts at `offset`. Blocks for some syncs. Raises StorageError."""
-        self._checkpoint_before_truncation(log, min(offset, log.log_start_offset))
+        checkpoint_before_truncation(self.directory_of(log), log, min(offset, log.log_start_offset))
         try:
             log.truncate_fully_and_start_at(offset, now_ms)
         except OSError as problem:
             raise StorageError(f"{log.directory}: {problem}") from problem
-
-    def _checkpoint_before_truncation(self, log: UnifiedLog, offset: int) -> None:
-        """A recovery point beyond the truncation must not survive it: loading would trust what lies below."""
-        log.lower_recovery_point(offset)
-        if log.local.files_exist:
-            self.directory_of(log).no_recovery_point_beyond(log.topic_partition, offset)
 
     # Housekeeping
 

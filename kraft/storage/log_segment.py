@@ -90,6 +90,14 @@ class LogSegment:
     def open_log(self) -> OpenFile:
         return self._cache.get(self._log_path)
 
+    def make_ready(self, size: int, index_interval_bytes: int) -> None:
+        """For `appended`, which comes when `size` bytes are written and must not fail: what it needs of the indexes' files. Raises OSError, CorruptData."""
+        if self._largest_timestamp == UNKNOWN:
+            self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
+        is_known = self._offset_index is not None and self._time_index is not None and self._time_index.knows_last
+        if not is_known and self._bytes_since_index + size > index_interval_bytes:
+            _ = self.offset_index, self.time_index.last_entry()
+
     def settle(self, opened: OpenFile) -> None:
         """A write through `opened`, in a thread, is over."""
         self._cache.forget_other(self._log_path, opened)

@@ -10,7 +10,9 @@ from kraft.world.ports import Buffer
 
 
 def write_at_end(opened: OpenFile, size: int, buffers: Sequence[Buffer]) -> None:
-    """Append to a file of `size` bytes. Raises OSError, the file as it was; StorageError when it could not be made so."""
+    """Append to a file of `size` bytes. Raises OSError, the file as it was; StorageError when it could not be made so, or is not of that size."""
+    if opened.file.size() != size:
+        raise StorageError(f"{opened.file.path} has {opened.file.size()} bytes where its log ends at {size}: what is appended would be read at another place")
     try:
         opened.file.append(buffers)
     except OSError as problem:

@@ -6,9 +6,8 @@ import errno
 
 from kraft.common.errors import ApiError, OutOfResources, StorageError
 from kraft.protocol.error_codes import ErrorCode
-from kraft.storage.index_file import DISK_FULL_ERRORS
 
-PASSING_ERRORS = (*DISK_FULL_ERRORS, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What says nothing about the disk: there may be room, descriptors and memory again later."""
 
 

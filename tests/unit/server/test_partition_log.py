@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+
 import pytest
 
 from kraft.common.errors import NotLeader, StorageError
 from kraft.common.ids import TopicPartition
+from kraft.coordinator.errors import ReloadNeeded
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.server.partition_log import PartitionLog
 from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import NODE, broker, simulate
 
 OFFSETS = TopicPartition("__consumer_offsets", 0)
@@ -50,6 +54,32 @@ def test_only_the_leader_of_exactly_that_epoch_appends() -> None:
                 await log.append(OFFSETS, 1, [(b"k", b"v")], made.world.clock.wall_ms())
             with pytest.raises(NotLeader):
                 log.high_watermark(OFFSETS)
+
+    simulate(play)
+
+
+def test_a_disk_that_fails_an_append_is_not_used_any_more() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact")
+            log = PartitionLog(made.replicas)
+            await log.append(OFFSETS, 0, [(b"k", b"v")], 1)
+            universe.disk("broker").faults = [Fault("append", errno.EIO, ".log"), Fault("truncate", errno.EIO, ".log")]
+            with pytest.raises(StorageError):
+                await log.append(OFFSETS, 0, [(b"k", b"w")], 1)
+            assert not made.logs.directories[0].is_online
+
+    simulate(play)
+
+
+def test_what_is_in_the_log_and_could_not_be_made_durable_is_read_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact", flush_messages="1")
+            log = PartitionLog(made.replicas)
+            universe.disk("broker").faults = [Fault("sync", errno.EIO, ".log")]
+            with pytest.raises(ReloadNeeded):
+                await log.append(OFFSETS, 0, [(b"k", b"v")], 1)
 
     simulate(play)
 

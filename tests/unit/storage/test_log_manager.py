@@ -321,3 +321,23 @@ def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine) ->
     found = manager_on(machine).get(T0)
     assert found is not None
     assert (found.log_start_offset, found.high_watermark, found.log_end_offset, found.topic_id) == (0, 0, 2, other)
+
+
+@pytest.mark.parametrize("offset", [20, 3])
+def test_a_log_start_above_a_truncation_does_not_survive_it(machine: Machine, offset: int) -> None:
+    manager = manager_on(machine, "/data")
+    manager.load(NOW_MS)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for _ in range(40):
+        log.append_as_leader(batch_of(b"old"), 0, now_ms=NOW_MS)
+    log.flush()
+    log.update_high_watermark(40)
+    log.delete_records_before(35)
+    manager.checkpoint_all()
+    manager.truncate_to(log, offset, now_ms=NOW_MS)
+    log.append_as_leader(batch_of(b"new"), 1, now_ms=NOW_MS)
+    log.flush()
+    manager.release()
+    machine.kill()
+    (loaded,) = manager_on(machine, "/data").load(NOW_MS)
+    assert (loaded.log_end_offset, content(loaded)[-1]) == (offset + 1, (offset, None, b"new"))
