@@ -1,9 +1,9 @@
-"""What a follower knows of a partition that it follows, and where its log must be cut. Decisions and settings; `replica_fetcher` acts."""
+"""What a follower knows of a partition that it follows, where its log must be cut, and how it grows. `replica_fetcher` asks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kraft.protocol.messages.fetch_response import PartitionData
 from kraft.protocol.records.record_batch import batches
@@ -12,6 +12,15 @@ from kraft.replication.replica_fetch_session import FetchLimits, Wanted
 from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_state import LogState
+
+if TYPE_CHECKING:
+    from kraft.replication.replica_manager import ReplicaManager
+
+
+FIRST_BACKOFF_SECONDS: Final = 0.02
+"""After an error: most are of leaders that are about to read what the follower has read. Doubled up to replica.fetch.backoff.ms."""
+FAILURES_TO_TELL: Final = 6
+"""In a row; fewer happen whenever leaders move."""
 
 
 class Following:
@@ -25,6 +34,17 @@ class Following:
         self.not_before = 0.0
         self.failures = 0
         self.is_asked = False
+
+    @property
+    def is_unsynced(self) -> bool:
+        """Whether flush.messages forbids to acknowledge all of the log yet. Where it asks for nothing, never."""
+        return self.partition.durable_end() < self.partition.log.log_end_offset
+
+    def failed(self, now: float, backoff_seconds_max: float) -> bool:
+        """Wait, longer after each failure in a row. Whether there have been so many that somebody should hear of it."""
+        self.not_before = now + min(backoff_seconds_max, FIRST_BACKOFF_SECONDS * 2 ** min(self.failures, 10))
+        self.failures += 1
+        return self.failures == FAILURES_TO_TELL
 
     def wanted(self) -> Wanted:
         log = self.partition.log
@@ -76,6 +96,23 @@ def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
     if own_epoch != leader_epoch:
         return min(own_end, log.log_end_offset)
     return min(own_end, leader_end, log.log_end_offset)
+
+
+async def append_fetched(replicas: ReplicaManager, partition: Partition, data: PartitionData) -> None:
+    """Take over what the leader sent: not durable yet, so not acknowledged either. Raises ApiError, NotLeader, StorageError."""
+    records = memoryview(data.records or b"")
+    writer, now_ms = replicas.writer, replicas.world.clock.wall_ms()
+    if starts_within(partition.log, records):
+        info = append_across_start(replicas.logs, partition, records, data, now_ms)
+    elif writer.takes(partition.log, len(records)):
+        info = await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
+    else:
+        info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
+    if info is None:
+        return
+    if info.rolled:
+        replicas.flusher.flush_later(partition.log)  # The writer has, too: a flush of what is durable is none.
+    partition.traffic.replication_bytes_in += len(records)
 
 
 def starts_within(log: LogState, records: memoryview) -> bool:

@@ -7,7 +7,7 @@ being synced proves nothing about its disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import trio
 
@@ -67,6 +67,13 @@ class LogFlusher:
         await waiter.event.wait()
         if waiter.failure is not None:
             raise waiter.failure
+
+    async def flush_all(self, logs: Iterable[UnifiedLog]) -> dict[UnifiedLog, KraftError]:
+        """`flush` of several at once: return when each is durable or has failed; what it failed with, by log."""
+        waiters = [self._enqueue(log) for log in logs]
+        for waiter in waiters:
+            await waiter.event.wait()
+        return {waiter.log: waiter.failure for waiter in waiters if waiter.failure is not None}
 
     def flush_later(self, log: UnifiedLog) -> None:
         """Have `log` flushed; nobody waits. A failure takes the directory offline all the same."""

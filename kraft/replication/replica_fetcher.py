@@ -16,7 +16,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
-from kraft.replication.following import FetcherSettings, Following, Truncation, append_across_start, starts_within, truncation_offset
+from kraft.replication.following import FIRST_BACKOFF_SECONDS, FetcherSettings, Following, Truncation, append_fetched, truncation_offset
 from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
@@ -27,13 +27,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS_MAX: Final = 2.0
 UNREACHABLE_SECONDS: Final = 0.1
-FIRST_BACKOFF_SECONDS: Final = 0.02
-"""After an error: most are of leaders that are about to read what the follower has read. Doubled up to replica.fetch.backoff.ms."""
 FETCH_VERSION_MAX: Final = 17
 """From version 18 on a leader answers at once when it knows a higher high watermark: for metadata, not for records."""
-
-FAILURES_TO_TELL: Final = 6
-"""In a row; fewer happen whenever leaders move."""
 
 
 class ReplicaFetcher:
@@ -143,6 +138,7 @@ class ReplicaFetcher:
 
     async def _fetch(self, connection: ClientConnection) -> bool:
         """One request and what comes of it. False when it was given up because there is more to ask for now."""
+        await self._sync_due()
         asked = self._ask()
         version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
         replica = ReplicaState(replica_id=self._replicas.node_id, replica_epoch=self._settings.broker_epoch())
@@ -169,9 +165,20 @@ class ReplicaFetcher:
         connection.recycle(frame)  # All of it is in the logs, or given up.
         return True
 
-    def _ask(self) -> dict[Key, Wanted]:
-        """What to ask for anew: everything that has moved and need not wait. What must wait is taken out of the session meanwhile."""
-        now = self._clock.now()
+    async def _sync_due(self) -> None:
+        """To ask is to acknowledge: what flush.messages wants synced is synced before, however it got into the log; all of it at once."""
+        self._end_waits(self._clock.now())
+        due = [self._following[key] for key in self._due if key not in self._put_aside]
+        unsynced = [(following, following.partition.log) for following in due if following.is_unsynced]
+        if not unsynced:
+            return
+        failures = await self._replicas.flusher.flush_all(log for _, log in unsynced)
+        for following, log in unsynced:
+            if log in failures:  # A disk that failed is offline by now, and the partition is left; or the log is not here any more; or it may pass.
+                self._put_off(following, str(failures[log]))
+
+    def _end_waits(self, now: float) -> None:
+        """What has waited long enough is due. What must wait on is taken out of the session."""
         for key, following in list(self._put_aside.items()):
             if following.not_before <= now:
                 del self._put_aside[key]
@@ -179,21 +186,30 @@ class ReplicaFetcher:
             elif following.is_asked:
                 following.is_asked = False
                 self._left[key] = None
+
+    def _ask(self) -> dict[Key, Wanted]:
+        """What to ask for anew: everything that has moved and need not wait."""
+        now = self._clock.now()
+        self._end_waits(now)
         due, self._due = self._due, {}
         asked = {}
         for key in due:
+            if key in self._put_aside:
+                continue
             following = self._following[key]
             pause = self._replicas.serving.follower_waits(following.partition)
-            if pause and key not in self._put_aside:
+            if following.is_unsynced:  # It came, or its log changed, while others were synced.
+                pause = max(pause, FIRST_BACKOFF_SECONDS)
+            if pause:
                 self._throttle(key, following, now + pause)
-            elif key not in self._put_aside:
+            else:
                 following.is_asked = True
                 asked[key] = following.wanted()
                 self._left.pop(key, None)
         return asked
 
     def _throttle(self, key: Key, following: Following, until: float) -> None:
-        """Not asked for until the rate allows it."""
+        """Not asked for until then: the rate does not allow it, or it has to be synced first."""
         following.not_before = until
         self._put_aside[key] = following
         if following.is_asked:
@@ -230,7 +246,7 @@ class ReplicaFetcher:
                     self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
             else:
                 self._replicas.serving.follower_took(partition, len(data.records or b""))
-                await self._append(partition, data)
+                await append_fetched(self._replicas, partition, data)
                 following.failures = 0
         except (KraftError, OSError) as problem:
             if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError):
@@ -238,31 +254,13 @@ class ReplicaFetcher:
             self._replicas.met(problem, partition.topic, partition.index, "replication")
             self._put_off(following, str(problem))
 
-    async def _append(self, partition: Partition, data: fetch_response.PartitionData) -> None:
-        records = memoryview(data.records or b"")
-        writer, now_ms = self._replicas.writer, self._clock.wall_ms()
-        if starts_within(partition.log, records):
-            info = append_across_start(self._replicas.logs, partition, records, data, now_ms)
-        elif writer.takes(partition.log, len(records)):
-            info = await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
-        else:
-            info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
-        if info is None:
-            return
-        if info.rolled:
-            self._replicas.flusher.flush_later(partition.log)  # The writer has, too: a flush of what is durable is none.
-        partition.traffic.replication_bytes_in += len(records)
-        if partition.durable_end() < partition.log.log_end_offset:  # flush.messages: the next fetch acknowledges, so it has to be durable before.
-            await self._replicas.flusher.flush(partition.log)
-
     def _put_off(self, following: Following, reason: str) -> None:
         if not self._is_current(following):
             return  # It was left while something of it went wrong: a directory that failed takes its replicas away first.
-        following.not_before = self._clock.now() + min(self._settings.backoff_seconds, FIRST_BACKOFF_SECONDS * 2 ** min(following.failures, 10))
-        following.failures += 1
+        is_to_be_told = following.failed(self._clock.now(), self._settings.backoff_seconds)
         partition = following.partition
         self._put_aside[partition.topic_id, partition.index] = following
-        report = self._log.info if following.failures == FAILURES_TO_TELL else self._log.debug
+        report = self._log.info if is_to_be_told else self._log.debug
         report("fetch put off", topic=partition.topic, partition=partition.index, leader=self.leader_id, epoch=following.leader_epoch, reason=reason)
 
     def _cut(self, partition: Partition, offset: int, reason: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -32,6 +32,7 @@ class ScriptedLeader:
         self.asked: list[Any] = []
         self.answers: list[Any] = []
         self.ends = {-1: 0, -2: 0}
+        self.when_asked: Callable[[], None] = lambda: None
 
     def version_of(self, key: int) -> int:
         return 17
@@ -39,6 +40,7 @@ class ScriptedLeader:
     async def call(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> Any:
         await trio.lowlevel.checkpoint()
         self.asked.append(request)
+        self.when_asked()
         if request.API_KEY == ApiKey.LIST_OFFSETS:
             wanted = request.topics[0].partitions[0]
             told = ListOffsetsPartitionResponse(partition_index=0, offset=self.ends[wanted.timestamp])
@@ -249,7 +251,7 @@ def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_ask
                 it.fetcher.leave((it.topic_id, 0))
                 raise OSError("the disk is gone, and the replica was taken away with it")
 
-            monkeypatch.setattr(it.fetcher, "_append", leave)
+            monkeypatch.setattr("kraft.replication.replica_fetcher.append_fetched", leave)
             await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
             await universe.sleep(5)
             assert it.fetcher._ask() == {}
