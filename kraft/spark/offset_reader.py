@@ -32,6 +32,10 @@ from kraft.spark.ranges import OffsetRange
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Offsets = dict[TopicPartition, int]
+SETTLE_SECONDS = 10.0
+"""How long an end must stay below one that was seen before, to be believed."""
+CLIENT_SECONDS_MIN = 0.5
+"""The least pause before another client is made."""
 
 
 class KafkaOffsetReader:
@@ -96,16 +100,18 @@ class KafkaOffsetReader:
         return self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions().intersection(wanted), EARLIEST)))
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
-        """End offsets of all partitions. An end below `known` may come from a new leader that lags: asked again before it is believed."""
-        offsets = self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
-        for _ in range(self.options.offset_fetch_attempts_max - 1):
-            behind = {each: end for each, end in offsets.items() if known is not None and known.get(each, end) > end}
-            if not behind:
-                break
-            log.warning("latest offsets went back, asking again: %s", show_offsets(behind))
-            time.sleep(self.options.offset_fetch_retry_ms / 1000)
+        """End offsets of all partitions. An end below `known` may come from a leader that lags, or was deposed: asked again before it is believed."""
+        until = time.monotonic() + min(SETTLE_SECONDS, self.options.poll_timeout_ms / 1000)
+        attempts = self.options.offset_fetch_attempts_max
+        while True:
             offsets = self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
-        return offsets
+            behind = {each: end for each, end in offsets.items() if known is not None and known.get(each, end) > end}
+            attempts -= 1
+            if not behind or (attempts <= 0 and time.monotonic() >= until):
+                return offsets
+            log.warning("latest offsets went back, asking again: %s", show_offsets(behind))
+            time.sleep(max(CLIENT_SECONDS_MIN, self.options.offset_fetch_retry_ms / 1000))
+            self._admin = None  # A client keeps to the leaders that it knows: another looks for them anew.
 
     def resolve(self, limit: Limit, *, starting: bool) -> Offsets:
         """The offset that a limit names in each partition."""
@@ -169,6 +175,8 @@ class KafkaOffsetReader:
 
     def tell_group(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
         """Set a group's offsets, best effort: refused while the group has members."""
+        if not offsets:
+            return  # The client refuses an empty list.
         told = [WireTopicPartition(each.topic, each.partition, offset) for each, offset in sorted(offsets.items())]
         try:
             for future in self.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, told)], request_timeout=self.timeout_s).values():

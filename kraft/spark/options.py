@@ -241,11 +241,13 @@ def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
     """Where a read starts or ends: one time for all, then a time each, then offsets; the first that is set wins."""
     if (text := given.get(f"{side}timestamp")) is not None:
         try:
-            return GlobalTimestamp(int(text.strip()))
+            timestamp = int(text.strip())
         except ValueError:
             raise ValueError(f"Expected a single long value, got {text.strip()}") from None
+        return GlobalTimestamp(target_time(timestamp, f"{side}Timestamp"))
     if (text := given.get(f"{side}offsetsbytimestamp")) is not None:
-        return SpecificTimestamps(parse_offsets(text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}'))
+        times = parse_offsets(text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}')
+        return SpecificTimestamps({partition: target_time(timestamp, f"partition {partition}") for partition, timestamp in times.items()})
     text = given.get(f"{side}offsets")
     if text is None:
         return default
@@ -253,6 +255,13 @@ def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
     if word in ("latest", "earliest"):
         return Everywhere(LATEST if word == "latest" else EARLIEST)
     return SpecificOffsets(parse_offsets(text))
+
+
+def target_time(timestamp: int, where: str) -> int:
+    """As Kafka's consumer has it: below zero are sentinels, which mean something else than a time. Raises ValueError."""
+    if timestamp < 0:
+        raise ValueError(f"The target time for {where} is {timestamp}. The target time cannot be negative.")
+    return timestamp
 
 
 def refuse_sentinel(limit: Limit, sentinel: int, everywhere: str, single: str) -> None:

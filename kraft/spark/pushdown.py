@@ -91,5 +91,7 @@ def later(found: Bounds, kind: str, value: Any) -> Bounds:
     if kind not in ("GreaterThan", "GreaterThanOrEqual", "EqualTo") or not isinstance(value, datetime) or value.tzinfo is None:
         return found
     low = int(value.timestamp() * 1000)
+    if low <= 0:
+        return found  # Every record or nearly: and what is below zero would ask for something else (-1 is the end).
     return replace(found, timestamp_ms_low=low if found.timestamp_ms_low is None else max(found.timestamp_ms_low, low))
 

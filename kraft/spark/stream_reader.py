@@ -69,6 +69,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = offsets_of_json(start)
         self.tell_group(begin)
+        if self.frozen is not None and any(begin.get(partition, end) > end for partition, end in self.frozen.items()):
+            self.frozen = self.offsets.latest(begin)  # Frozen by what a leader said that is behind, unless it says so still.
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
         if isinstance(limit, ReadAllAvailable):
@@ -115,8 +117,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return group_ranges(split) if least is None and most is None else [(each,) for each in split]
 
     def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
-        """Under Trigger.AvailableNow partitions neither come, go nor shrink."""
-        if frozen.keys() != until.keys():
+        """Under Trigger.AvailableNow partitions neither go nor shrink. One may have come since the batch was planned, when a query resumes it."""
+        if not until.keys() <= frozen.keys():
             raise SourceError(
                 "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
                 f"Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset to end offset for each "

@@ -79,6 +79,8 @@ def test_the_first_way_to_say_where_to_start_wins(given: dict[str, str], limit: 
         ({"startingOffsets": "{nonsense"}, 'Expected e.g. {"topicA"'),
         ({"startingOffsets": '{"t":{"0":"1"}}'}, 'Expected e.g. {"topicA"'),
         ({"startingTimestamp": "noon"}, "Expected a single long value, got noon"),
+        ({"startingTimestamp": "-1"}, "The target time for startingTimestamp is -1. The target time cannot be negative."),
+        ({"startingOffsetsByTimestamp": '{"t":{"0":-2}}'}, "The target time for partition t-0 is -2. The target time cannot be negative."),
         ({"minPartitions": "0"}, "minPartitions must be positive"),
         ({"maxRecordsPerPartition": "-1"}, "maxRecordsPerPartition must be positive"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "is higher than the maxOffsetsPerTrigger"),

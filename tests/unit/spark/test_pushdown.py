@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -50,6 +50,12 @@ def test_only_lower_bounds_of_time_are_used() -> None:
     assert bounds_of([made("GreaterThanOrEqual", "timestamp", moment)]).timestamp_ms_low == int(moment.timestamp() * 1000)
     assert bounds_of([made("LessThan", "timestamp", moment)]).timestamp_ms_low is None
     assert bounds_of([made("GreaterThan", "timestamp", moment.replace(tzinfo=None))]).timestamp_ms_low is None
+
+
+@pytest.mark.parametrize("ms", [-315_619_200_000, -2, -1, 0])
+def test_a_time_that_would_mean_something_else_to_a_broker_narrows_nothing(ms: int) -> None:
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=ms)
+    assert bounds_of([made("GreaterThanOrEqual", "timestamp", moment)]).timestamp_ms_low is None
 
 
 def test_what_is_not_understood_narrows_nothing() -> None:

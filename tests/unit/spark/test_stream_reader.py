@@ -86,18 +86,34 @@ def test_available_now_ends_where_the_topic_ended_at_the_start_of_the_query() ->
 @pytest.mark.parametrize(
     ("now", "until", "condition"),
     [
-        ({T0: 5, T1: 5}, {"t": {"0": 5}}, "MISMATCHED_TOPIC_PARTITIONS"),
+        ({T0: 5, T1: 5}, {"t": {"0": 5, "1": 5, "2": 1}}, "MISMATCHED_TOPIC_PARTITIONS"),
         ({T0: 5, T1: 5}, offset(6, 5), "THAN_PREFETCHED"),
         ({T0: 5}, offset(5, 5), "LOST_TOPIC_PARTITIONS"),
         ({T0: 5, T1: 3}, offset(5, 5), "THAN_LATEST"),
     ],
 )
-def test_under_available_now_partitions_neither_come_go_nor_shrink(now: dict[TopicPartition, int], until: dict[str, Any], condition: str) -> None:
+def test_under_available_now_partitions_neither_go_nor_shrink(now: dict[TopicPartition, int], until: dict[str, Any], condition: str) -> None:
     made = reader({T0: 5, T1: 5})
     made.prepareForTriggerAvailableNow()
     made._offsets.now = now
     with pytest.raises(SourceError, match=condition):
         made.partitions(offset(0, 0), until)
+
+
+def test_a_batch_that_was_planned_before_partitions_were_added_is_resumed_under_available_now() -> None:
+    made = reader({T0: 5, T1: 5})
+    made.prepareForTriggerAvailableNow()
+    made._offsets.resolved_ranges = lambda begin, until: []
+    assert made.partitions({"t": {"0": 0}}, {"t": {"0": 5}}) == []
+    assert made.latestOffset({"t": {"0": 5}}, made.getDefaultReadLimit()) == offset(5, 5)
+
+
+def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
+    made = reader({T0: 5, T1: 5})
+    made.prepareForTriggerAvailableNow()
+    made._offsets.now = {T0: 9, T1: 9}
+    assert made.latestOffset(offset(5, 5), made.getDefaultReadLimit()) == offset(5, 5)
+    assert made.latestOffset(offset(7, 5), made.getDefaultReadLimit()) == offset(9, 9)
 
 
 @pytest.mark.parametrize(("options", "tasks"), [({}, 1), ({"minPartitions": "1"}, 3), ({"maxRecordsPerPartition": "100"}, 3), ({"minPartitions": "6"}, 6)])

@@ -1,0 +1,64 @@
+"""What the driver asks of a cluster, with the answers told by the test."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.options import stream_options
+
+module = pytest.importorskip("kraft.spark.offset_reader")
+T0 = TopicPartition("t", 0)
+
+
+def reader(**options: str) -> Any:
+    return module.KafkaOffsetReader(stream_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t", **options}))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    made = SimpleNamespace(now=1000.0)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=lambda seconds: setattr(made, "now", made.now + seconds)))
+    return made
+
+
+def told(made: Any, *ends: int) -> list[Any]:
+    """The ends of t-0, one a question; the last one stays. Answers the clients that were asked."""
+    answers, clients = list(ends), []
+
+    def list_offsets(_: object) -> dict[TopicPartition, int]:
+        clients.append(made._admin)
+        made._admin = object()
+        return {T0: answers.pop(0) if len(answers) > 1 else answers[0]}
+
+    made.partitions, made.list_offsets = lambda: frozenset([T0]), list_offsets
+    return clients
+
+
+def test_an_end_that_went_back_is_asked_of_new_clients_until_it_is_there(clock: SimpleNamespace) -> None:
+    made = reader()
+    clients = told(made, 900, 900, 900, 900, 1000)
+    assert made.latest({T0: 1000}) == {T0: 1000}
+    assert clients == [None] * 5
+
+
+@pytest.mark.parametrize("attempts", ["0", "3"])
+def test_an_end_that_stays_back_is_believed_after_some_seconds(clock: SimpleNamespace, attempts: str) -> None:
+    made = reader(**{"fetchOffset.numRetries": attempts})
+    told(made, 900)
+    assert made.latest({T0: 1000}) == {T0: 900}
+    assert 1010 <= clock.now < 1012
+
+
+def test_an_end_that_did_not_go_back_is_asked_once(clock: SimpleNamespace) -> None:
+    made = reader()
+    clients = told(made, 1000)
+    assert made.latest({T0: 1000}) == {T0: 1000}
+    assert (len(clients), clock.now) == (1, 1000)
+
+
+def test_a_group_is_not_told_nothing() -> None:
+    reader().tell_group("g", {})  # The client would raise ValueError, or connect.
