@@ -109,18 +109,31 @@ class LogDirMover:
 
     async def _step(self, move: LogDirMove) -> bool:
         """Some of one copy. False where there was nothing to do."""
-        partition = move.partition
-        if self._replicas.find(partition.topic, partition.index) is not partition or not move.target.is_online:
+        if not self._is_current(move):
+            return False
+        if not self._may_go_on(move):
             self._give_up(move, "the replica or the directory is gone")
             return False
         try:
             self._keep_up_with_truncation(move)
             if move.lag > 0:
                 await self._copy(move)
+                if not self._may_go_on(move):
+                    return False
             return move.lag > 0 or await self._finish(move)
         except (KraftError, OSError) as problem:
-            self._failed(move, problem)
+            if self._is_current(move):
+                self._failed(move, problem)
             return False
+
+    def _is_current(self, move: LogDirMove) -> bool:
+        """Whether it was not given up. It may be whenever a step waits, this one's or another's: its copy is deleted then, and that is nobody's fault."""
+        return self._moves.get((move.partition.topic, move.partition.index)) is move
+
+    def _may_go_on(self, move: LogDirMove) -> bool:
+        """Whether it was not given up and has no reason to be. To be asked after every wait, before the log or the copy is touched."""
+        partition = move.partition
+        return self._is_current(move) and self._replicas.find(partition.topic, partition.index) is partition and move.target.is_online
 
     def _failed(self, move: LogDirMove, problem: KraftError | OSError) -> None:
         """The copy is given up. A disk that failed under the original is taken offline by those who work with that."""
@@ -145,7 +158,8 @@ class LogDirMover:
         if log.truncations != move.truncations or future.log_end_offset < log.log_start_offset or move.lag < 0:
             move.truncations = log.truncations
             if log.local.files_exist:
-                self._replicas.logs.truncate_fully_and_start_at(future, log.log_start_offset, now_ms=self._clock.wall_ms())
+                with self._distrusting(move):
+                    self._replicas.logs.truncate_fully_and_start_at(future, log.log_start_offset, now_ms=self._clock.wall_ms())
 
     async def _copy(self, move: LogDirMove) -> None:
         """A piece. The last one, when it is small, is read at once, or a log that grows all the time would never be caught up with."""
@@ -157,6 +171,8 @@ class LogDirMover:
         data = log.read(move.future.log_end_offset, self._quota.piece(PIECE_BYTES), min_one_message=True)
         content = data.read() if data.size <= LAST_BYTES_MAX else await self._replicas.world.threads.run(data.read)
         self._quota.took(len(content))
+        if not self._may_go_on(move):
+            return
         if log is move.partition.log and log.truncations == move.truncations:
             self._append(move, content)
         if move.unflushed_bytes >= BYTES_PER_FLUSH:
@@ -168,11 +184,11 @@ class LogDirMover:
         if not content:
             raise CorruptData(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
         (base,) = _BASE_OFFSET.unpack_from(content)
-        if base < future.log_end_offset:
-            if future.size:
-                raise CorruptData(f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended")
-            self._replicas.logs.truncate_fully_and_start_at(future, base, now_ms=now_ms)  # The log starts within its first batch.
+        if base < future.log_end_offset and future.size:
+            raise CorruptData(f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended")
         with self._distrusting(move):
+            if base < future.log_end_offset:  # The log starts within its first batch.
+                self._replicas.logs.truncate_fully_and_start_at(future, base, now_ms=now_ms)
             future.append_as_follower(content, now_ms=now_ms)
         move.unflushed_bytes += len(content)
 
@@ -200,11 +216,12 @@ class LogDirMover:
 
     @contextmanager
     def _distrusting(self, move: LogDirMove) -> Iterator[None]:
-        """A disk that failed to write or to sync is not used any more, and the move is over. What the source is to blame for, or what may pass, is neither."""
+        """A disk that failed to write or to sync is not used any more, and the move is over. What the source is to blame for, or what may pass, is neither;
+        what happens to a copy that was given up says nothing about a disk."""
         try:
             yield
         except (OSError, StorageError) as problem:
-            if not isinstance(problem, CorruptData | OutOfResources):
+            if self._is_current(move) and not isinstance(problem, CorruptData | OutOfResources):
                 self._replicas.directory_failed(move.target.path, str(problem))
             raise
 
