@@ -274,7 +274,7 @@ def test_a_topic_made_anew_under_a_stream_is_data_loss(spark: SparkSession, clus
         future.result(30)
     wait_until_gone(cluster, topic)
     number_rows(cluster, cluster.create(topic, 1), 3, 1)
-    hurried = {"fetchOffset.retryIntervalMs": "10"}
+    hurried = {"fetchOffset.retryIntervalMs": "10", "kafkaConsumer.pollTimeoutMs": "1000"}
     for _ in range(2):  # Starting it again does not make it go on.
         with pytest.raises(Exception, match=f"Partition {topic}-0 offset was changed from 10 to 3"):
             run_stream(spark, cluster, source, topic, tmp_path, Batches(), **hurried)

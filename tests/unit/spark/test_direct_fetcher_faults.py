@@ -31,6 +31,7 @@ def read(made: Any, nodes: ManyNodes) -> int:
 def test_a_leader_that_was_deposed_and_is_behind_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD, high=900), n2=Node(NEW), n3=Node(NEW))
     assert read(fetcher(850, 1000), nodes) == 150
+    assert "ListOffsetsRequest" not in nodes.nodes[1].asked, "the leader is looked for anew first"
     assert read(fetcher(900, 1000, attempts_max=0), nodes) == 100
 
 
@@ -129,3 +130,11 @@ def test_a_leader_elected_meanwhile_under_the_same_node_is_asked_in_its_new_epoc
     assert next(batches).num_rows == BATCH
     nodes.nodes[1].leader = Leader(1, 5)
     assert sum(batch.num_rows for batch in batches) == 1000 - BATCH
+
+
+def test_a_fetch_tells_the_newest_epoch_known_so_that_a_deposed_leader_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = ManyNodes(monkeypatch, n1=Node(OLD))
+    made, cluster = fetcher(0, 1000), nodes.cluster()
+    assert made.request(cluster).topics[0].partitions[0].current_leader_epoch == -1
+    cluster.partitions("t")
+    assert made.request(cluster).topics[0].partitions[0].current_leader_epoch == OLD.epoch

@@ -1,0 +1,47 @@
+"""Rows out of batches: headers, times, and how much is decoded at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.compression import LZ4
+from kraft.protocol.records.record import Record
+from kraft.protocol.records.record_batch import batches
+from kraft.spark.errors import SourceError
+from kraft.spark.ranges import OffsetRange
+
+record_rows = pytest.importorskip("kraft.spark.record_rows")
+
+
+def rows(*records: Record, codec: int = 0, include_headers: bool = False) -> list[dict[str, Any]]:
+    found = list(batches(build_batch(list(records), codec=codec)))
+    return [row for batch in record_rows.RecordRows(OffsetRange("t", 0, 0, 100), include_headers).rows(found, 0) for row in batch.to_pylist()]
+
+
+def test_a_header_name_that_is_not_utf_8_is_shown_as_java_shows_it() -> None:
+    assert record_rows.headers_at(b"\x04\xff\xfe\x02x", 0, 1) == [{"key": "\ufffd\ufffd", "value": b"x"}]
+
+
+def test_headers_keep_their_order() -> None:
+    made = rows(Record(0, 0, None, b"v", (("b", b"1"), ("a", None), ("b", b"2"))), Record(1, 0, None, b"v"), include_headers=True)
+    assert [row["headers"] for row in made] == [[{"key": "b", "value": b"1"}, {"key": "a", "value": None}, {"key": "b", "value": b"2"}], None]
+
+
+@pytest.mark.parametrize("timestamp", [2**62, -(2**62)])
+def test_a_time_that_spark_cannot_hold_is_refused(timestamp: int) -> None:
+    with pytest.raises(SourceError, match=f"timestamp value {timestamp} that overflows"):
+        rows(Record(0, timestamp, None, b"v"))
+
+
+def test_compressed_batches_are_decoded_a_bounded_part_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraft.spark.arrow_decoder.GROUP_BYTES", 1000)
+    from kraft.spark.arrow_decoder import decode
+
+    log = b"".join(build_batch([Record(base + index, 7, b"k", b"v" * 200) for index in range(2)], codec=LZ4) for base in range(0, 20, 2))
+    parts = list(decode(list(batches(log)), 3, 17))
+    assert [offset for part in parts for offset in part.offsets.tolist()] == list(range(3, 17))
+    assert max(len(part.data) for part in parts) <= 1000
+    assert {value for part in parts for value in part.values.to_pylist()} == {b"v" * 200}
