@@ -6,7 +6,8 @@ Aborted data goes at once; a marker goes, after a horizon of its own, when no re
 batch that ends at the high watermark stay even when they are empty.
 
 Copies are written as `.cleaned`, synced, renamed to `.swap`, and only then do the originals go and the copies take their names: with a directory sync between
-the steps, so that loading finds the originals whole or the copies whole at whatever moment it stopped (`log_loader` step 1).
+the steps, so that loading finds the originals whole or the copies whole at whatever moment it stopped (`log_loader` step 1). From the first of these renames
+on there is no way back: whatever fails then takes the log directory offline, since another cleaning would rename its copy over what this one left.
 
 A cleaning is a generator that yields every few dozen records, so that the caller can pause it; it raises CleaningAborted when the log was truncated, deleted
 or retained away meanwhile.
@@ -18,7 +19,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from kraft.common.errors import KraftError, ProtocolError
+from kraft.common.errors import KraftError, ProtocolError, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.builder import build_empty_batch
 from kraft.protocol.records.record import Record
@@ -39,7 +40,7 @@ DEFAULT_MAP_BYTES = 128 * 1024 * 1024
 
 
 class CleaningAborted(KraftError):
-    """The log changed under the cleaner; nothing was replaced, another cleaning may come."""
+    """The log changed under the cleaner; what was replaced is sound, another cleaning may come."""
 
 
 class Uncleanable(KraftError):
@@ -87,7 +88,7 @@ class Cleaning:
                 yield from self._clean_group(group)
         except ProtocolError as problem:
             raise Uncleanable(f"{self._log.topic_partition}: {problem}") from problem
-        except OSError:
+        except FileNotFoundError:
             self._check()  # A directory that has another name meanwhile is not found by the one it had.
             raise
         self.stats.end_offset = self._map.latest_offset + 1
@@ -181,8 +182,15 @@ class Cleaning:
             copy.delete_files()
             raise
         self.stats.bytes_written += copy.size
-        self._swap(group, copy)
-        yield self._sync_names  # Until then a start gives the copy its name anew.
+        self._sources = []  # From here on it is the copy that is in the log.
+        try:
+            self._swap(group, copy)
+            yield self._sync_names  # Until then a start gives the copy its name anew.
+        except OSError as problem:
+            if isinstance(problem, FileNotFoundError):
+                self._check()
+            raise StorageError(f"{self._directory}: cannot finish what a cleaning has decided: {problem}") from problem
+        self._check()  # Else what was truncated meanwhile would be remembered as clean.
 
     def _copy_segment(self, segment: LogSegment, writer: CleanedSegmentWriter) -> Iterator[None]:
         end = self._end_of(segment)

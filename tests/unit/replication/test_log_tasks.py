@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.storage.log_files import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.storage.log_files import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
+from kraft.storage.log_segment import UNKNOWN
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import Broker, batch, broker, simulate
@@ -155,19 +156,38 @@ def test_the_cleaner_waits_for_room_and_then_cleans() -> None:
     simulate(play)
 
 
-def test_a_damaged_cleaner_checkpoint_only_costs_a_cleaning_from_the_start() -> None:
+@pytest.mark.parametrize(("error", "stays"), [(errno.EMFILE, True), (errno.EIO, False)])
+def test_a_log_that_the_cleaner_cannot_look_at_is_its_disks_matter_not_the_nodes(error: int, stays: bool) -> None:
     async def play(universe: Universe) -> None:
-        async with broker(universe) as made:
-            file = made.world.files.open(f"/data/{CLEANER_CHECKPOINT}", create=True)
-            file.append((b"rubbish",))
-            file.close()
+        async with broker(universe, ["/a", "/b"]) as made:
             await compacted(made)
-            size = made.partition("t").log.size
+            log, size = made.partition("t").log, made.partition("t").log.size
+            directory = made.logs.directory_of(log)
+            log.local.forget_files()
+            for segment in log.segments:
+                segment._rolling_timestamp = UNKNOWN  # As after a start.
+            universe.disk("broker").faults = [Fault("open", error, f"{log.directory}/")]
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(made.server.log_tasks.run)
+                nursery.start_soon(made.server.log_tasks._clean)
                 await universe.sleep(60)
-                assert made.partition("t").log.size < size
+                assert [each.path for each in made.logs.online()] == [path for path in ("/a", "/b") if stays or path != directory.path]
+                assert (log.size < size) == stays
                 nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
+def test_a_cleaning_that_fails_once_it_is_decided_is_not_tried_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a", "/b"]) as made:
+            await compacted(made)
+            directory = made.logs.directory_of(made.partition("t").log)
+            universe.disk("broker").faults = [Fault("rename", errno.ENOSPC, ".log.swap")]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.server.log_tasks._clean)
+                await universe.sleep(60)
+                nursery.cancel_scope.cancel()
+            assert not directory.is_online
 
     simulate(play)
 

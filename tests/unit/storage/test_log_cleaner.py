@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 
 import pytest
 
+from kraft.common.errors import OutOfResources, StorageError
+from kraft.common.ids import Uuid
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
-from kraft.storage.checkpoints import read_offset_checkpoint
+from kraft.storage.checkpoints import read_offset_checkpoint, write_file
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import Cleaning, CleaningAborted
+from kraft.storage.log_cleaner import Cleaning, CleaningAborted, Uncleanable
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT
+from kraft.storage.log_files import CLEANER_CHECKPOINT, LOG_SUFFIX, RECOVERY_POINT_CHECKPOINT
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean, log_to_clean
 from kraft.storage.log_validator import AppendOrigin
 from kraft.storage.steps import Job, Steps, run_here
 from kraft.storage.unified_log import UnifiedLog
+from kraft.world.simulated.disk import Fault
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, batches_in, content
 
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retention_ms=1000, index_interval_bytes=50)
@@ -341,3 +345,201 @@ def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whateve
     manager.release()
     machine.power_off()
     assert read_offset_checkpoint(machine.files, f"/data/{RECOVERY_POINT_CHECKPOINT}") == {T0: log.recovery_point_to_keep}
+
+
+class FailsOnce:
+    """The `count`-th call of `operation` in `within` raises; those before and after do what they always do."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, machine: Machine, operation: str, within: str, count: int, error: int) -> None:
+        self.left = count
+        check = machine.disk.check_faults
+
+        def checked(called: str, path: str) -> None:
+            check(called, path)
+            if called == operation and within in path:
+                self.left -= 1
+                if not self.left:
+                    raise OSError(error, "as the test wants it", path)
+
+        monkeypatch.setattr(machine.disk, "check_faults", checked)
+
+
+DECIDED = [*(("sync_directory", count) for count in (2, 3, 4)), *(("rename", count) for count in range(1, 16))]
+"""Of one group: the first sync of names is that of the copy, before anything is renamed."""
+
+
+@pytest.mark.parametrize("power_lost", [False, True])
+@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE, errno.ENOSPC])
+@pytest.mark.parametrize(("operation", "count"), DECIDED)
+def test_what_fails_once_a_cleaning_is_decided_is_the_disks_fault_and_loses_nothing(
+    operation: str, count: int, error: int, power_lost: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(seed=count)
+    manager = manager_of(machine)
+    manager.load(NOW_MS)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for index in range(40):
+        put(log, b"u%d" % index if index < 10 else b"k%d" % (index % 3), b"%d" % index)
+    log.flush()
+    before = {key: value for _, key, value in content(log)}
+    _, steps = cleaning_of(LogCleanerManager(manager))
+    failing = FailsOnce(monkeypatch, machine, operation, DIRECTORY, count, error)
+    with pytest.raises(StorageError) as raised:
+        run_here(steps)
+    assert not failing.left
+    assert not isinstance(raised.value, OutOfResources), "another cleaning would be tried"
+    manager.directory_failed("/data", str(raised.value))
+    manager.release()
+    machine.power_off() if power_lost else machine.kill()
+    again = manager_of(machine)
+    (loaded,) = again.load(NOW_MS)
+    assert {key: value for _, key, value in content(loaded)} == before
+    assert (loaded.log_start_offset, loaded.log_end_offset) == (0, 40)
+    again.release()
+
+
+def test_a_failed_sync_of_a_copy_is_no_abortion_even_if_the_log_was_truncated_meanwhile(machine: Machine) -> None:
+    manager, log, steps = about_to_clean(machine)
+    while (job := next(steps)) is None or ".cleaned" not in str(machine.files.list_directory(DIRECTORY)):
+        if job is not None:
+            job()
+    manager.truncate_to(log, 39, now_ms=NOW_MS)
+    with pytest.raises(StorageError):
+        steps.throw(OSError(errno.EIO, "the sync failed"))
+
+
+def clean_offset(machine: Machine) -> int | None:
+    """As a start would read it."""
+    return read_offset_checkpoint(machine.files, f"/data/{CLEANER_CHECKPOINT}").get(T0)
+
+
+@pytest.mark.parametrize("restart", ["none", "before it is made anew", "after it is made anew"])
+def test_a_log_made_anew_is_not_clean_where_the_one_before_it_was(machine: Machine, restart: str) -> None:
+    manager, log = dirty_manager(machine)
+    run_here(cleaning_of(LogCleanerManager(manager))[1])
+    done = clean_offset(machine)
+    assert done is not None
+    manager.delete(log.topic_partition, now_ms=NOW_MS)
+    if restart == "before it is made anew":
+        machine.kill()
+        manager = manager_of(machine)
+        manager.load(NOW_MS)
+    log = manager.get_or_create(T0, Uuid(bytes(15) + b"\x09"), now_ms=NOW_MS)
+    put(log, b"gone", b"value")
+    put(log, b"gone", None)
+    for index in range(done + 20):
+        put(log, b"k%d" % (index % 3), b"v")
+    log.flush()
+    if restart == "after it is made anew":
+        machine.power_off()
+        manager = manager_of(machine)
+        (log,) = manager.load(NOW_MS)
+        log.flush()
+        log.update_high_watermark(log.log_end_offset)
+    candidate, _ = cleaning_of(LogCleanerManager(manager))
+    assert candidate.first_dirty_offset == 0
+
+
+def test_what_was_truncated_does_not_count_as_clean_when_it_has_grown_again(machine: Machine) -> None:
+    manager, log = dirty_manager(machine)
+    cleaner = LogCleanerManager(manager)
+    run_here(cleaning_of(cleaner)[1])
+    assert manager.truncate_to(log, 20, now_ms=NOW_MS)
+    assert clean_offset(machine) == 20
+    for index in range(40):
+        put(log, b"k%d" % (index % 3), b"v")
+    log.flush()
+    assert cleaning_of(cleaner)[0].first_dirty_offset == 20
+    machine.power_off()
+    assert clean_offset(machine) == 20
+
+
+def test_a_log_that_was_loaded_shorter_than_it_was_clean_is_dirty_from_its_end(machine: Machine) -> None:
+    manager, _ = dirty_manager(machine)
+    manager.checkpoint_all()
+    manager.release()
+    write_file(machine.files, f"/data/{CLEANER_CHECKPOINT}", b"0\n2\nt 0 50\nunknown 0 7\n", durable=True)
+    machine.kill()
+    manager = manager_of(machine)
+    manager.load(NOW_MS)
+    assert manager.directories[0].clean_offsets == {T0: 40}
+    assert read_offset_checkpoint(machine.files, f"/data/{CLEANER_CHECKPOINT}") == {T0: 40}
+
+
+def test_a_damaged_checkpoint_only_costs_a_cleaning_from_the_start(machine: Machine) -> None:
+    manager, _ = dirty_manager(machine)
+    manager.release()
+    write_file(machine.files, f"/data/{CLEANER_CHECKPOINT}", b"rubbish", durable=True)
+    machine.kill()
+    manager = manager_of(machine)
+    (log,) = manager.load(NOW_MS)
+    log.flush()
+    log.update_high_watermark(log.log_end_offset)
+    candidate, steps = cleaning_of(LogCleanerManager(manager))
+    assert candidate.first_dirty_offset == 0
+    run_here(steps)
+    assert clean_offset(machine) == candidate.first_uncleanable_offset
+
+
+@pytest.mark.parametrize("remake", [False, True])
+def test_a_truncation_during_the_last_job_of_a_cleaning_is_not_overwritten_by_what_that_remembers(machine: Machine, remake: bool) -> None:
+    for pause in range(1, pauses(Machine()) + 1):
+        machine = Machine(seed=pause)
+        manager, log, steps = about_to_clean(machine)
+        assert run_some(steps, pause - 1)
+        job = next(steps, None)
+        if remake:
+            manager.delete(T0, now_ms=NOW_MS)
+            manager.get_or_create(T0, Uuid(bytes(15) + b"\x09"), now_ms=NOW_MS)
+        else:
+            manager.truncate_to(log, 20, now_ms=NOW_MS)
+        with contextlib.suppress(CleaningAborted, FileNotFoundError):
+            if job is not None:
+                job()
+            run_here(steps)
+        assert (manager.directories[0].clean_offsets.get(T0) or 0) <= (0 if remake else 20), pause
+        assert (clean_offset(machine) or 0) <= (0 if remake else 20), pause
+        manager.release()
+
+
+def test_a_log_that_cannot_be_cleaned_is_left_alone_until_it_is_another(machine: Machine) -> None:
+    manager, log = dirty_manager(machine)
+    cleaner = LogCleanerManager(manager)
+    _, steps = cleaning_of(cleaner)
+    machine.files.open(log.segments[0].path(LOG_SUFFIX)).pwrite(b"\x00", 16)
+    with pytest.raises(Uncleanable):
+        run_here(steps)
+    assert cleaner.next_log(NOW_MS) is None
+    manager.delete(T0, now_ms=NOW_MS)
+    log = manager.get_or_create(T0, Uuid(bytes(15) + b"\x09"), now_ms=NOW_MS)
+    for index in range(40):
+        put(log, b"k%d" % (index % 3), b"%d" % index)
+    log.flush()
+    run_here(cleaning_of(cleaner)[1])
+    assert len(content(log)) < 10
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
+def test_a_directory_whose_logs_cannot_be_looked_at_does_not_keep_the_others(machine: Machine, error: int) -> None:
+    manager = LogManager(machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager.open(None)
+    manager.load(NOW_MS)
+    for index in (0, 1):
+        log = manager.get_or_create(T0._replace(partition=index), TOPIC_ID, now_ms=NOW_MS)
+        for count in range(40):
+            put(log, b"k%d" % (count % 3), b"%d" % count)
+        log.flush()
+    list(manager.close_logs())
+    manager.finish_shutdown()
+    manager = LogManager(machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager.open(None)
+    for log in manager.load(NOW_MS):
+        log.update_high_watermark(log.log_end_offset)
+        log.local.forget_files()
+    machine.disk.faults = [Fault("open", error, "/data/t-0/00000000000000000000.log")]
+    failed: list[tuple[str, bool]] = []
+    cleaner = LogCleanerManager(manager)
+    candidate = cleaner.next_log(NOW_MS, lambda directory, problem: failed.append((directory.path, isinstance(problem, OutOfResources))))
+    assert failed == [("/data", error == errno.EMFILE)]
+    assert candidate is not None
+    assert candidate.log.directory == "/more/t-1"
