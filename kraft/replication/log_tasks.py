@@ -148,7 +148,7 @@ class LogTasks:
         """
         clock = self._world.clock
         while True:
-            candidate = self._cleaner.next_log(clock.wall_ms())
+            candidate = self._cleaner.next_log(clock.wall_ms(), self._cleaning_failed)
             if candidate is None:
                 await clock.sleep(self._config().seconds("log.cleaner.backoff.ms"))
                 continue
@@ -167,11 +167,14 @@ class LogTasks:
         except Uncleanable as problem:
             self._log.error("log cannot be cleaned", partition=partition, reason=str(problem))
         except (OSError, StorageError) as problem:
-            self._failed(directory, problem if isinstance(problem, StorageError) else upkeep_failure(problem, partition), "cleaning")
+            self._cleaning_failed(directory, problem if isinstance(problem, StorageError) else upkeep_failure(problem, partition))
             return False
         else:
             self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
         return True
+
+    def _cleaning_failed(self, directory: LogDirectory, problem: StorageError) -> None:
+        self._failed(directory, problem, "cleaning")
 
     async def _run_in_slices(self, steps: Steps[None], directory: LogDirectory) -> None:
         clock = self._world.clock

@@ -15,6 +15,7 @@ from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
 from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file, write_file
 from kraft.storage.log_files import (
     CLEAN_SHUTDOWN,
+    CLEANER_CHECKPOINT,
     DELETE_DIRECTORY_SUFFIX,
     HIGH_WATERMARK_CHECKPOINT,
     LOCK,
@@ -42,12 +43,13 @@ class CheckpointJob:
     StorageError (OutOfResources may pass).
     """
 
-    __slots__ = ("_files", "_newest", "contents")
+    __slots__ = ("_beside", "_files", "_newest", "contents")
 
-    def __init__(self, files: FileSystem, contents: Sequence[tuple[str, bytes]], newest: Mapping[str, bytes]) -> None:
-        """`newest` is, of each path, what the latest job is to write there."""
+    def __init__(self, files: FileSystem, contents: Sequence[tuple[str, bytes]], newest: Mapping[str, bytes], beside: str = PREPARED) -> None:
+        """`newest` is, of each path, what the latest job is to write there; `beside` the suffix of what `prepare` writes, this job's own."""
         self._files = files
         self._newest = newest
+        self._beside = beside
         self.contents = contents
 
     def run(self) -> None:
@@ -58,15 +60,23 @@ class CheckpointJob:
     def prepare(self) -> None:
         """Write everything beside what is there."""
         with self._failing():
-            for path, content in self.contents:
-                write_file(self._files, path + PREPARED, content, durable=True)
+            try:
+                for path, content in self.contents:
+                    write_file(self._files, path + self._beside, content, durable=True)
+            except OSError:
+                for beside in [path + self._beside for path, _ in self.contents]:
+                    if self._files.exists(beside):
+                        self._files.remove(beside)
+                raise
 
     def put_in_place(self) -> None:
-        """Rename what is still the newest."""
+        """Rename what is still the newest; the rest is of no use."""
         with self._failing():
             for path, content in self.contents:
                 if self._newest.get(path) is content:
-                    self._files.rename(path + PREPARED, path)
+                    self._files.rename(path + self._beside, path)
+                else:
+                    self._files.remove(path + self._beside)
 
     @property
     def is_newest(self) -> bool:
@@ -90,7 +100,10 @@ class CheckpointJob:
 class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
-    __slots__ = ("_files", "_gone", "_points", "_written", "clean_shutdown_epoch", "directory_id", "failure", "futures", "logs", "path", "was_clean")
+    __slots__ = (
+        "_clean_newest", "_files", "_gone", "_jobs", "_points", "_written", "clean_offsets", "clean_shutdown_epoch", "directory_id", "failure", "futures",
+        "logs", "path", "was_clean",
+    )  # fmt: skip
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
@@ -106,6 +119,10 @@ class LogDirectory:
         self._points: dict[TopicPartition, int] = {}
         """The highest recovery point that the disk may have of a log; of one that is missing here it may have any."""
         self._gone: dict[TopicPartition, None] = {}
+        self.clean_offsets: dict[TopicPartition, int] = {}
+        """How far the logs here are clean. The disk never has more of a log, unless that is gone."""
+        self._clean_newest: dict[str, bytes] = {}
+        self._jobs = 0
 
     @property
     def is_online(self) -> bool:
@@ -159,15 +176,17 @@ class LogDirectory:
 
     def _leaves(self, topic_partition: TopicPartition) -> None:
         self._points.pop(topic_partition, None)
+        self.clean_offsets.pop(topic_partition, None)
         if len(self._gone) < GONE_MAX:
             self._gone[topic_partition] = None
 
     def before_new(self, topic_partition: TopicPartition) -> None:
-        """A log is about to be made here: a crash must not give it the log start of an earlier one of its name. May block. Raises StorageError."""
+        """A log is about to be made here: what checkpoints tell of an earlier one of its name must not count for it. May block. Raises StorageError."""
         if topic_partition in self._gone or len(self._gone) >= GONE_MAX:
             self.checkpoint_missed()
             self.recovery_checkpoints().run()
             self.high_watermark_checkpoint().run()
+            self._clean_checkpoint(self.clean_offsets).run()
             self._gone.clear()
 
     # Clean shutdown
@@ -210,13 +229,14 @@ class LogDirectory:
         return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})
 
     def no_recovery_point_beyond(self, topic_partition: TopicPartition, offset: int) -> None:
-        """See to it that the disk has none for this log, now or later, while the log's own is not beyond. Blocks for some syncs where it may have. Raises
-        StorageError."""
+        """See to it that the disk has none for this log, now or later, while the log's own is not beyond; likewise of how far it is clean. Blocks for some
+        syncs where it may have. Raises StorageError."""
         if self._points.get(topic_partition, offset + 1) > offset:
             self.checkpoint_missed()  # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
             self.recovery_checkpoints().run()
             logs = (*self.futures.items(), *self.logs.items())
             self._points = {topic_partition: log.recovery_point_to_keep for topic_partition, log in logs if log.local.files_exist}
+        self._lower_clean_offsets({topic_partition: offset})
 
     def high_watermark_checkpoint(self) -> CheckpointJob:
         return self._job({HIGH_WATERMARK_CHECKPOINT: {topic_partition: log.high_watermark for topic_partition, log in self.logs.items()}})
@@ -233,7 +253,39 @@ class LogDirectory:
             if self._written.get(path) != content:
                 self._written[path] = content
                 contents.append((path, content))
-        return CheckpointJob(self._files, contents, self._written)
+        return self._numbered(contents, self._written)
+
+    def _numbered(self, contents: Sequence[tuple[str, bytes]], newest: Mapping[str, bytes]) -> CheckpointJob:
+        self._jobs += 1
+        return CheckpointJob(self._files, contents, newest, f"{PREPARED}.{self._jobs}")
+
+    # How far logs are clean
+
+    def restore_clean_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """What the last run left, once the logs here are loaded; a log may end earlier now. May block. Raises StorageError."""
+        for topic_partition, offset in offsets.items():
+            if topic_partition in self.logs:
+                self.clean_offsets[topic_partition] = offset
+            else:
+                self._leaves(topic_partition)
+        self._lower_clean_offsets({topic_partition: self.logs[topic_partition].log_end_offset for topic_partition in self.clean_offsets})
+
+    def cleaned(self, topic_partition: TopicPartition, offset: int) -> CheckpointJob:
+        """A log is clean up to `offset`; the job makes that durable."""
+        self.clean_offsets[topic_partition] = offset
+        return self._clean_checkpoint(self.clean_offsets)
+
+    def _lower_clean_offsets(self, bounds: Mapping[TopicPartition, int]) -> None:
+        """None is beyond its bound, on the disk either, and whatever is under way."""
+        lower = {topic_partition: bound for topic_partition, bound in bounds.items() if self.clean_offsets.get(topic_partition, bound) > bound}
+        if lower:
+            self._clean_checkpoint({**self.clean_offsets, **lower}).run()
+            self.clean_offsets.update(lower)
+
+    def _clean_checkpoint(self, offsets: Mapping[TopicPartition, int]) -> CheckpointJob:
+        path = self.file(CLEANER_CHECKPOINT)
+        content = self._clean_newest[path] = offset_checkpoint_text(offsets).encode()
+        return self._numbered([(path, content)], self._clean_newest)
 
 
 def _broker_epoch(text: str) -> int:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 
 from kraft.common.ids import TopicPartition
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_directory import LogDirectory
-from kraft.storage.log_files import HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, directory_name
+from kraft.storage.log_directory import PREPARED, LogDirectory
+from kraft.storage.log_files import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, directory_name
 from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
+
+LEFT_OVER = re.compile(rf".+-checkpoint{re.escape(PREPARED)}(\.\d+)?")  # No partition's directory has such a name: those end in a dash and a number.
 
 
 class LogOpener:
@@ -39,6 +42,7 @@ class LogOpener:
         """Open the logs that were found, and hand each to `adopt`; then the copies, which the directory gets itself. Raises OSError, StorageError."""
         directory = self._directory
         directory.take_clean_shutdown_mark()
+        self._remove_left_over()
         recovery_points, starts = self._checkpoint(RECOVERY_POINT_CHECKPOINT), self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
         high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
         for topic_partition in found:
@@ -46,9 +50,16 @@ class LogOpener:
             log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
             adopt(log)
             yield None
+        directory.restore_clean_offsets(self._checkpoint(CLEANER_CHECKPOINT))
         for topic_partition, path in copies:
             directory.futures[topic_partition] = yield from self._open(path, topic_partition, recovery_points, starts)
             yield None
+
+    def _remove_left_over(self) -> None:
+        files = self._cache.files
+        for name in files.list_directory(self._directory.path):
+            if LEFT_OVER.fullmatch(name):
+                files.remove(self._directory.file(name))
 
     def _checkpoint(self, name: str) -> dict[TopicPartition, int]:
         return self._directory.read_checkpoint(name, lambda sentence: self._on_event(self._directory.path, sentence))

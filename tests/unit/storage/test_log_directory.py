@@ -1,0 +1,80 @@
+"""Checkpoints of one log directory, when several jobs write them."""
+
+from __future__ import annotations
+
+import errno
+
+import pytest
+
+from kraft.common.errors import OutOfResources
+from kraft.common.ids import TopicPartition
+from kraft.storage.checkpoints import read_file
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_manager import LogManager
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.simulated.disk import Fault
+from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
+
+POINTS = "/data/recovery-point-offset-checkpoint"
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def manager_on(machine: Machine) -> LogManager:
+    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: LogConfig())
+    manager.open(None)
+    manager.load(NOW_MS)
+    return manager
+
+
+def flushed(machine: Machine) -> tuple[LogManager, UnifiedLog]:
+    """A log of four records, all durable, that no checkpoint knows."""
+    manager = manager_on(machine)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for value in (b"a", b"b", b"c", b"d"):
+        log.append_as_leader(batch_of(value), 0, now_ms=NOW_MS)
+    log.flush()
+    return manager, log
+
+
+def test_jobs_of_one_file_may_be_under_way_together_and_the_newest_wins(machine: Machine) -> None:
+    manager, log = flushed(machine)
+    slow = manager.recovery_checkpoints()[0][1]  # It is made, and has to wait.
+    assert manager.truncate_to(log, 1, now_ms=NOW_MS)
+    manager.directories[0].checkpoint_missed()
+    newest = manager.recovery_checkpoints()[0][1]
+    newest.prepare()
+    slow.prepare()
+    newest.put_in_place()
+    newest.finish()
+    slow.put_in_place()
+    slow.finish()
+    assert slow.contents[0] == (POINTS, b"0\n1\nt 0 3\n")
+    assert read_file(machine.files, POINTS) == newest.contents[0][1] == b"0\n1\nt 0 0\n"
+    assert not [name for name in machine.files.list_directory("/data") if "prepared" in name]
+
+
+def test_what_a_checkpoint_prepared_does_not_stay(machine: Machine) -> None:
+    manager, _ = flushed(machine)
+    manager.recovery_checkpoints()[0][1].prepare()
+    topic = manager.get_or_create(TopicPartition("a-checkpoint.prepared.1", 0), TOPIC_ID, now_ms=NOW_MS)
+    topic.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
+
+    def prepared() -> list[str]:
+        return [name for name in machine.files.list_directory("/data") if "-checkpoint.prepared" in name and not name.startswith("a-")]
+
+    assert prepared()
+    manager.release()
+    machine.kill()
+    manager = manager_on(machine)
+    assert not prepared()
+    assert set(manager.directories[0].logs) == {T0, topic.topic_partition}
+    machine.disk.faults = [Fault("sync", errno.ENOSPC, "log-start-offset-checkpoint")]
+    manager.get_or_create(TopicPartition("other", 3), TOPIC_ID, now_ms=NOW_MS)
+    manager.directories[0].checkpoint_missed()
+    with pytest.raises(OutOfResources):
+        manager.recovery_checkpoints()[0][1].prepare()
+    assert not prepared()
