@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from kraft.cli.admin.app import main
 from tests.integration.clusters import Cluster, running_cluster
+from tests.integration.spark_commands import Kraft, kraft_in
 from tests.integration.spark_logs import read_to_the_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
 BASE_MS = 1_700_000_000_000
 ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 2_000
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        assert self.out, self.err
-        return json.loads(self.out)
-
-
-Kraft = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
@@ -48,23 +33,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def kraft(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Kraft:
-    """Runs the command in this process, in a session that is there already: starting one costs more than a job."""
-
-    @contextlib.contextmanager
-    def lent(master: str, settings: dict[str, str]) -> Iterator[SparkSession]:
-        yield spark
-
-    monkeypatch.setattr("kraft.spark.jobs.session.spark_session", lent)
-    monkeypatch.setenv("KRAFT_BOOTSTRAP_SERVER", cluster.bootstrap)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Outcome:
-        capfd.readouterr()
-        code = main(["spark", *arguments])
-        out, err = capfd.readouterr()
-        return Outcome(code, out, err)
-
-    return run
+    return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ Master = Annotated[str, typer.Option("--master", metavar="URL", envvar="KRAFT_SP
 Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given again.")]
 Checkpoint = Annotated[
     str | None,
-    typer.Option("--checkpoint", metavar="DIR", help="Where the job remembers how far it is (kraft-spark-state/.. in the current directory)."),
+    typer.Option("--checkpoint", metavar="DIR", help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
 LOCAL = "local[*]"
@@ -45,7 +45,7 @@ LOCAL = "local[*]"
 def ingest(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory of files.", show_default=False)],
     topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="Created if it is not there.", show_default=False)],
-    file_format: Annotated[FileFormat, typer.Option("--format", "-f", help="Lines of text as they are; rows of the others become JSON.")] = FileFormat.TEXT,
+    file_format: Annotated[FileFormat, typer.Option("--format", "-f", help="Lines of text and JSON stay as they are; rows become JSON.")] = FileFormat.TEXT,
     key: Annotated[str | None, typer.Option("--key", "-k", metavar="COLUMN", help="The column that becomes the key.")] = None,
     partitions: Annotated[int, typer.Option("--partitions", metavar="N", min=1, help="Of a topic that is created.")] = 1,
     files_per_batch: Annotated[int, typer.Option("--files-per-batch", metavar="N", min=1, help="Files in one micro-batch.")] = 100,

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kraft.spark.jobs.running import Say, run_to_the_end
-from kraft.spark.jobs.topics import require_topic
+from kraft.spark.jobs.files import literal
+from kraft.spark.jobs.memory import Memory, check_same
+from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end
+from kraft.spark.jobs.topics import identity_of, require_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +34,16 @@ class Archive:
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    require_topic(wanted.bootstrap, wanted.topic)
+    wish = {"job": "archive", **identity_of(wanted.topic, require_topic(wanted.bootstrap, wanted.topic))}
     place = Path(wanted.directory).absolute()
+    memory = Memory(session, str(place / CHECKPOINT))
+    known = memory.recall()
+    if known is not None:
+        check_same(known, wish, str(place))
+    elif not memory.is_begun() and any(place.glob("batch=*")):
+        raise JobFailed(f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give another directory")
+    else:
+        memory.remember(wish)
     reader = session.readStream.format("kraft").option("kafka.bootstrap.servers", wanted.bootstrap).option("subscribe", wanted.topic)
     reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").option("maxOffsetsPerTrigger", wanted.records_per_batch)
     writer = reader.load().writeStream.foreachBatch(BatchFiles(place))
@@ -56,4 +66,4 @@ class BatchFiles:
 
 def read_archive(session: SparkSession, directory: Path) -> DataFrame:
     """The archived records with the columns of the source."""
-    return session.read.option("basePath", str(directory)).parquet(str(directory / "batch=*")).drop("batch", "day")
+    return session.read.option("basePath", str(directory)).parquet(f"{literal(directory)}/batch=*").drop("batch", "day")

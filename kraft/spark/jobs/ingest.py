@@ -1,4 +1,4 @@
-"""Files into a topic: each line of text, each row of CSV, JSON or Parquet (as JSON) a record. Files that a run before has taken are left alone."""
+"""Files into a topic: each line of text or JSON, each row of CSV or Parquet (as JSON) a record. Files that a run before has taken are left alone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kraft.spark.jobs.running import JobFailed, JobNotFound, Say, reason, run_to_the_end, state_directory
-from kraft.spark.jobs.topics import ensure_topic
+from kraft.spark.jobs.files import SourceFiles, check_files, records, source_files
+from kraft.spark.jobs.memory import Document, Memory, check_same, keep_settings
+from kraft.spark.jobs.running import JobNotFound, Say, run_to_the_end, spark_errors, state_directory
+from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-FORMATS = ("csv", "json", "parquet", "text")
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,35 +32,44 @@ class Ingest:
 
 def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    from pyspark.errors import PySparkException
-
-    place = Path(wanted.path).absolute()
-    if not place.exists():
+    given = Path(wanted.path).absolute()
+    if not given.exists():
         raise JobNotFound(f"{wanted.path} does not exist")
-    checkpoint = state_directory(wanted.checkpoint, "ingest", str(place), wanted.topic, wanted.bootstrap)
-    try:
-        frame = records(stream_of(session, wanted, place), wanted)
-    except PySparkException as problem:
-        raise JobFailed(reason(problem)) from problem
-    ensure_topic(wanted.bootstrap, wanted.topic, wanted.partitions)
+    found = look_up(wanted.bootstrap, wanted.topic)
+    names = found.cluster, wanted.topic, str(given.resolve())
+    checkpoint = state_directory(wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.bootstrap))
+    memory = Memory(session, checkpoint)
+    known = memory.recall()
+    if known is not None:
+        check_there(wanted.topic, found, checkpoint)
+        check_same(known, wish_of(wanted, given, found), checkpoint)
+    settings = keep_settings(session, None if known is None else known["settings"])
+    # Spark knows the files it has taken by their names: those of a checkpoint stay spelled as they were.
+    place = Path(known["place"]) if known is not None else given if memory.is_begun() else given.resolve()
+    files = source_files(wanted.format, place)
+    layout = "by columns" if files.by_columns else "plain"
+    if known is not None:
+        check_same(known, {"layout": layout}, checkpoint)
+    shape = fitting_shape(session, files, known, wanted.key)
+    found = ensure_topic(wanted.bootstrap, wanted.topic, wanted.partitions)
+    if known is None:
+        memory.remember({**wish_of(wanted, given, found), "place": str(place), "layout": layout, "settings": settings, "schema": shape.jsonValue()})
+    frame = records(files.stream(session, shape, wanted.files_per_batch), wanted.format, wanted.key)
     writer = frame.writeStream.format("kraft").option("kafka.bootstrap.servers", wanted.bootstrap).option("topic", wanted.topic)
     progress = run_to_the_end(writer, checkpoint, say)
     return {"job": "ingest", "path": str(place), "topic": wanted.topic, "records": progress.rows, "batches": progress.batches, "checkpoint": checkpoint}
 
 
-def stream_of(session: SparkSession, wanted: Ingest, place: Path) -> DataFrame:
-    """The rows of the files. Columns and types are those that all files there are now agree on."""
-    options = {"header": "true", "inferSchema": "true"} if wanted.format == "csv" else {}
-    shape = session.read.format(wanted.format).options(**options).load(str(place)).schema
-    reader = session.readStream.format(wanted.format).options(**options).schema(shape).option("maxFilesPerTrigger", wanted.files_per_batch)
-    return reader.load(str(place) if place.is_dir() else str(place.parent / f"{{{place.name}}}"))
+def wish_of(wanted: Ingest, given: Path, found: SeenTopic) -> Document:
+    """What must stay the same from run to run."""
+    return {"job": "ingest", "path": str(given.resolve()), "format": wanted.format, "key": wanted.key or "", **identity_of(wanted.topic, found)}
 
 
-def records(rows: DataFrame, wanted: Ingest) -> DataFrame:
-    from pyspark.sql import functions as f
+def fitting_shape(session: SparkSession, files: SourceFiles, known: Document | None, key: str | None) -> StructType:
+    """The columns of the first run, which all files there fit. Raises JobFailed."""
+    from pyspark.sql.types import StructType
 
-    if wanted.key is not None and wanted.key not in rows.columns:
-        raise JobFailed(f"there is no column {wanted.key}; there are {', '.join(rows.columns)}")
-    key = f.lit(None).cast("string") if wanted.key is None else f.col(f"`{wanted.key}`").cast("string")
-    value = f.col("value") if wanted.format == "text" else f.to_json(f.struct(*[f.col(f"`{name}`") for name in rows.columns]))
-    return rows.select(key.alias("key"), value.alias("value"))
+    with spark_errors():
+        shape = files.shape(session) if known is None else StructType.fromJson(known["schema"])
+        check_files(session, files, shape, key)
+    return shape

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.memory import Memory, check_same
 from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end, state_directory
-from kraft.spark.jobs.topics import ensure_topic, require_topic
+from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up, require_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,11 +28,9 @@ class Mirror:
 
 def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    partitions = require_topic(wanted.source, wanted.topic)
-    there = ensure_topic(wanted.target, wanted.target_topic, partitions)
-    if there < partitions:
-        raise JobFailed(f"{wanted.target_topic} has {there} partitions, {wanted.topic} has {partitions}: add partitions first (`kraft topics alter`)")
-    checkpoint = state_directory(wanted.checkpoint, "mirror", wanted.source, wanted.topic, wanted.target, wanted.target_topic)
+    source = require_topic(wanted.source, wanted.topic)
+    partitions = source.partitions or 0
+    checkpoint = prepared(session, wanted, source)
     reader = session.readStream.format("kraft").option("kafka.bootstrap.servers", wanted.source).option("subscribe", wanted.topic)
     reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").option("maxOffsetsPerTrigger", wanted.records_per_batch)
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
@@ -42,3 +41,30 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
         "job": "mirror", "topic": wanted.topic, "target_topic": wanted.target_topic, "partitions": partitions, "records": progress.rows,
         "batches": progress.batches, "checkpoint": checkpoint,
     }  # fmt: skip
+
+
+def prepared(session: SparkSession, wanted: Mirror, source: SeenTopic) -> str:
+    """The checkpoint, once it is known that both topics are those of the runs before. Raises JobFailed."""
+    target = look_up(wanted.target, wanted.target_topic)
+    if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
+        raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
+    names = source.cluster, wanted.topic, target.cluster, wanted.target_topic
+    before = wanted.source, wanted.topic, wanted.target, wanted.target_topic
+    checkpoint = state_directory(wanted.checkpoint, "mirror", names, before)
+    memory = Memory(session, checkpoint)
+    known = memory.recall()
+    if known is not None:
+        check_there(wanted.target_topic, target, checkpoint)
+        check_same(known, wish_of(wanted, source, target), checkpoint)
+    target = ensure_topic(wanted.target, wanted.target_topic, source.partitions or 1)
+    if (target.partitions or 0) < (source.partitions or 0):
+        what = f"{wanted.target_topic} has {target.partitions} partitions, {wanted.topic} has {source.partitions}"
+        raise JobFailed(f"{what}: add partitions first (`kraft topics alter`)")
+    if known is None:
+        memory.remember(wish_of(wanted, source, target))
+    return checkpoint
+
+
+def wish_of(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> dict[str, str | None]:
+    """What must stay the same from run to run."""
+    return {"job": "mirror", **identity_of(wanted.topic, source, "source "), **identity_of(wanted.target_topic, target, "target ")}

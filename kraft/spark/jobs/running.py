@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 POLL_SECONDS = 1
+WRITTEN = "written"
+"""The observation `records` under this name counts what is written, where that is less than what is read."""
+READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
+CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 
 class Progress(NamedTuple):
@@ -36,23 +44,29 @@ class JobNotFound(KraftError):
 
 def run_to_the_end(writer: DataStreamWriter, checkpoint: str, say: Say) -> Progress:
     """Start the query, wait until it has taken all there is. Answers what this run has moved. Raises JobFailed."""
-    from pyspark.errors import PySparkException
-
-    try:
+    with spark_errors():
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-    except PySparkException as problem:
-        raise JobFailed(reason(problem)) from problem
-    counted = Counted()
-    try:
-        while not query.awaitTermination(POLL_SECONDS):
-            say(counted.take(query))
-    except PySparkException as problem:
-        raise JobFailed(reason(problem)) from problem
-    finally:
-        query.stop()
+        counted = Counted()
+        try:
+            while not query.awaitTermination(POLL_SECONDS):
+                say(counted.take(query))
+        finally:
+            query.stop()
     whole = counted.take(query)
     say(whole)
     return whole
+
+
+@contextmanager
+def spark_errors() -> Iterator[None]:
+    """Spark's errors, those of Python and those of the JVM, become JobFailed."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as problem:
+        raise JobFailed(reason(problem)) from problem
 
 
 class Counted:
@@ -67,22 +81,50 @@ class Counted:
             report: dict[str, Any] = json.loads(each.json)
             if report["batchId"] > self.last and report["numInputRows"] > 0:
                 self.last = report["batchId"]
-                self.progress = Progress(self.progress.batches + 1, self.progress.rows + report["numInputRows"])
+                rows = report.get("observedMetrics", {}).get(WRITTEN, {}).get("records", report["numInputRows"])
+                self.progress = Progress(self.progress.batches + 1, self.progress.rows + rows)
         return self.progress
 
 
 def reason(problem: Exception) -> str:
-    """The line of a Spark error that says why: ours if one of our errors is in it, else the first."""
+    """The line of a Spark error that says why: ours if one of our errors is in it, then the file that could not be read, else the first."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     ours = [line for line in lines if "KAFKA_" in line or line.startswith(("ValueError:", "RuntimeError:", "TimeoutError:", "ConnectionError:"))]
+    if not ours and (file := READING.search(str(problem))):
+        from urllib.parse import unquote
+
+        return f"{unquote(file.group(1))} does not fit: {'; '.join(causes(lines)) or 'it cannot be read'}"
     return (ours or lines or [type(problem).__name__])[-1 if ours else 0]
 
 
-def state_directory(checkpoint: str | None, job: str, *names: str) -> str:
-    """Where the job remembers how far it is: what was said, or a place of its own under the current directory."""
-    import hashlib
+def causes(lines: Sequence[str]) -> list[str]:
+    """What the JVM says beneath its first line: each cause without its class, and the lines that belong to it."""
+    told: list[str] = []
+    inside = False
+    for line in lines:
+        if CAUSE.match(line):
+            inside = True
+            told.append(CAUSE.sub("", line))
+        elif line.startswith(("at ", "...")):
+            inside = False
+        elif inside:
+            told.append(line)
+    return list(dict.fromkeys(told))
 
+
+def state_directory(checkpoint: str | None, job: str, names: Sequence[str], before: Sequence[str]) -> str:
+    """Where the job remembers how far it is: what was said, or a place of its own in the user's state directory, which goes by `names`.
+
+    Earlier versions kept it in the current directory and went by `before`; what is there is still used.
+    """
     if checkpoint:
         return checkpoint
-    digest = hashlib.sha256("\0".join(names).encode()).hexdigest()[:12]
-    return str(Path("kraft-spark-state").absolute() / f"{job}-{digest}")
+    earlier = Path("kraft-spark-state").absolute() / f"{job}-{digest(before)}"
+    if earlier.exists():
+        return str(earlier)
+    home = os.environ.get("XDG_STATE_HOME")
+    return str((Path(home) if home else Path.home() / ".local/state") / "kraft" / "spark" / f"{job}-{digest(names)}")
+
+
+def digest(names: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(names).encode()).hexdigest()[:12]

@@ -2,50 +2,89 @@
 
 from __future__ import annotations
 
+import time
+import uuid
+from typing import NamedTuple
+
 from kraft.common.errors import KraftError
-from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.spark.jobs.running import JobFailed, JobNotFound
-from kraft.spark.wire import WireCluster, WireError
+from kraft.spark.wire import WireCluster
 
 SECONDS_MAX = 30
+POLL_SECONDS = 0.1
+ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
-def partition_count(bootstrap: str, topic: str) -> int | None:
-    """None when the topic does not exist. Raises JobFailed when nobody answers."""
+class SeenTopic(NamedTuple):
+    """What a cluster says of a topic. `partitions` is None when it does not exist, `id` then too, and where brokers are older than topic ids (KIP-516)."""
+
+    cluster: str
+    id: str | None
+    partitions: int | None
+
+
+def look_up(bootstrap: str, topic: str) -> SeenTopic:
+    """Raises JobFailed when nobody answers. A cluster without an id goes by its address."""
     try:
         cluster = WireCluster(bootstrap)
         try:
-            return len(cluster.partitions(topic))
+            answer = cluster.any_call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False))
         finally:
             cluster.close()
-    except WireError as problem:
-        if problem.code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
-            return None
-        raise JobFailed(str(problem)) from problem
     except (OSError, ValueError, KraftError) as problem:
         raise JobFailed(str(problem)) from problem
+    found, name = answer.topics[0], answer.cluster_id or bootstrap
+    if found.error_code in ABSENT:
+        return SeenTopic(name, None, None)
+    if found.error_code:
+        raise JobFailed(f"topic {topic}: {name_of(found.error_code)}")
+    return SeenTopic(name, str(uuid.UUID(bytes=bytes(found.topic_id))) if any(found.topic_id) else None, len(found.partitions))
 
 
-def require_topic(bootstrap: str, topic: str) -> int:
-    """Its number of partitions. Raises JobNotFound, JobFailed."""
-    count = partition_count(bootstrap, topic)
-    if count is None:
+def require_topic(bootstrap: str, topic: str) -> SeenTopic:
+    """Raises JobNotFound, JobFailed."""
+    found = look_up(bootstrap, topic)
+    if found.partitions is None:
         raise JobNotFound(f"topic {topic} does not exist at {bootstrap}")
-    return count
+    return found
 
 
-def ensure_topic(bootstrap: str, topic: str, partitions: int) -> int:
-    """Create it unless it is there; answers its number of partitions. Raises JobFailed."""
+def ensure_topic(bootstrap: str, topic: str, partitions: int) -> SeenTopic:
+    """Create it unless it is there. Raises JobFailed."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
     from confluent_kafka.cimpl import NewTopic
 
-    found = partition_count(bootstrap, topic)
-    if found is not None:
+    found = look_up(bootstrap, topic)
+    if found.partitions is not None:
         return found
     admin = AdminClient({"bootstrap.servers": bootstrap})  # Kept until the answer is there.
     try:
         admin.create_topics([NewTopic(topic, partitions)])[topic].result(SECONDS_MAX)
     except KafkaException as problem:
         raise JobFailed(f"topic {topic} cannot be created: {problem.args[0].str()}") from problem
-    return partitions
+    return until_seen(bootstrap, topic)
+
+
+def until_seen(bootstrap: str, topic: str) -> SeenTopic:
+    """A topic that was just created: the node that is asked may hear of it a little later."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while (found := look_up(bootstrap, topic)).partitions is None:
+        if time.monotonic() > deadline:
+            raise JobFailed(f"topic {topic} was created and is not there after {SECONDS_MAX} s")
+        time.sleep(POLL_SECONDS)
+    return found
+
+
+def identity_of(topic: str, found: SeenTopic, side: str = "") -> dict[str, str | None]:
+    """What a job remembers of a topic. `side` tells two topics apart."""
+    return {f"{side}cluster": found.cluster, f"{side}topic": topic, f"id of {side}topic {topic}": found.id}
+
+
+def check_there(topic: str, found: SeenTopic, checkpoint: str) -> None:
+    """A topic that a run before has written to must still be there. Raises JobFailed."""
+    if found.partitions is None:
+        what = f"topic {topic} does not exist any more, and {checkpoint} says what was written to it"
+        raise JobFailed(f"{what}: to write all again, give another checkpoint, or remove this one")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.archive import read_archive
-from kraft.spark.jobs.running import JobFailed, JobNotFound, reason
+from kraft.spark.jobs.running import JobNotFound, spark_errors
 from kraft.spark.jobs.topics import require_topic
 
 if TYPE_CHECKING:
@@ -34,15 +34,11 @@ class Verify:
 
 def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
     """`agree`, how many records each side has, and the first difference of each partition. Raises JobNotFound, JobFailed."""
-    from pyspark.errors import PySparkException
-
     require_topic(wanted.bootstrap, wanted.topic)
-    try:
+    with spark_errors():
         left = numbered(topic_rows(session, wanted.bootstrap, wanted.topic), wanted)
         right = numbered(other_rows(session, wanted), wanted)
         return compared(left, right, wanted)
-    except PySparkException as problem:
-        raise JobFailed(reason(problem)) from problem
 
 
 def other_rows(session: SparkSession, wanted: Verify) -> DataFrame:

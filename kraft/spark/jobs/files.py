@@ -1,0 +1,188 @@
+"""Files as rows: what is read, which columns it has, and whether all of it fits, before a run writes anything.
+
+Lines of text and of JSON become records as they are. CSV and Parquet have columns, those of the first run; a file that has others, or values of other types,
+is refused by name: nothing is guessed, moved to another column or left out. Spark's own ways to lose rows are closed: files that are older than others, names
+that read as patterns, sub-directories.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kraft.spark.jobs.running import WRITTEN, JobFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+FORMATS = ("csv", "json", "parquet", "text")
+TYPED = ("csv", "parquet")
+AGE_MAX = "365000d"
+"""Spark leaves out files that are older than the newest one it knows by more than this (7 days, if one does not say): a thousand years."""
+PATTERN = re.compile(r"([\\{}\[\]*?])")
+PATTERN_OR_COMMA = re.compile(r"([\\{}\[\]*?,])")
+CORRUPT = "_corrupt_record"
+CSV = {"header": "true", "enforceSchema": "false", "mode": "FAILFAST"}
+SHOWN_MAX = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceFiles:
+    """A file, or a directory of files. `by_columns`: its directories name columns (`day=1`), which the rows get."""
+
+    format: str
+    place: Path
+    by_columns: bool
+
+    @property
+    def spark_format(self) -> str:
+        return "text" if self.format == "json" else self.format
+
+    def options(self) -> dict[str, str]:
+        """Files are found recursively: otherwise Spark skips sub-directories, and reads files again whose names look like patterns."""
+        own = CSV if self.format == "csv" else {}
+        return dict(own) if self.by_columns else {**own, "recursiveFileLookup": "true"}
+
+    def now(self, session: SparkSession, shape: StructType) -> DataFrame:
+        """The rows that are there."""
+        return session.read.format(self.spark_format).options(**self.options()).schema(shape).load(literal(self.place))
+
+    def stream(self, session: SparkSession, shape: StructType, files_per_batch: int) -> DataFrame:
+        """The rows as they come. A single file must be a pattern: Spark's stream reads directories and patterns."""
+        place = self.place
+        path = literal(place) if place.is_dir() else f"{literal(place.parent)}/{{{PATTERN_OR_COMMA.sub(_QUOTED, place.name)}}}"
+        reader = session.readStream.format(self.spark_format).options(**self.options()).schema(shape)
+        return reader.option("maxFileAge", AGE_MAX).option("maxFilesPerTrigger", files_per_batch).load(path)
+
+    def shape(self, session: SparkSession) -> StructType:
+        """Columns and types that all files there now agree on. Raises PySparkException."""
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        if self.format not in TYPED:
+            return StructType([StructField("value", StringType())])
+        wanted = {"header": "true", "inferSchema": "true"} if self.format == "csv" else {"mergeSchema": "true"}
+        layout = {} if self.by_columns else {"recursiveFileLookup": "true"}
+        return session.read.format(self.format).options(**wanted, **layout).load(literal(self.place)).schema
+
+
+_QUOTED = r"\\\1"
+
+
+def literal(place: Path) -> str:
+    """A path for Spark, which takes `{}[]*?` for patterns."""
+    return PATTERN.sub(_QUOTED, str(place))
+
+
+def source_files(file_format: str, place: Path) -> SourceFiles:
+    """Raises JobFailed for what Spark would leave out, or read twice."""
+    if not place.is_dir():
+        if not is_seen(place.name):
+            raise JobFailed(f"{place}: Spark leaves out files whose names begin with _ or . (or end in ._COPYING_); give it another name")
+        return SourceFiles(format=file_format, place=place, by_columns=False)
+    if file_format not in TYPED:
+        return SourceFiles(format=file_format, place=place, by_columns=False)
+    columns = plain = False
+    strange = PATTERN.search(str(place)) is not None
+    for directory, directories, names in os.walk(place):
+        directories[:] = [each for each in directories if is_seen(each)]
+        columns = columns or any("=" in each for each in directories)
+        strange = strange or any(PATTERN.search(each) for each in (*directories, *names))
+        inner = Path(directory).relative_to(place).parts
+        plain = plain or (any(map(is_seen, names)) and not (inner and all("=" in each for each in inner)))
+    if columns and (plain or strange):
+        what = "files beside them, which Spark would leave out" if plain else "names with one of {}[]*?\\, which Spark would read twice"
+        raise JobFailed(f"{place} has directories that name columns (name=value), and {what}: move or rename them")
+    return SourceFiles(format=file_format, place=place, by_columns=columns)
+
+
+def is_seen(name: str) -> bool:
+    """Whether Spark reads a file or a directory of this name."""
+    return not name.startswith(("_", ".")) and not name.endswith("._COPYING_")
+
+
+def records(rows: DataFrame, file_format: str, key: str | None) -> DataFrame:
+    """Key and value of each row. Raises JobFailed for a key that is not there."""
+    from pyspark.sql import functions as f
+
+    if file_format == "json":
+        return lines_of_json(rows, key)
+    if key is not None and key not in rows.columns:
+        raise JobFailed(f"there is no column {key}; there are {', '.join(rows.columns)}")
+    keyed = f.lit(None).cast("string") if key is None else f.col(quoted(key)).cast("string")
+    value = f.col("value") if file_format == "text" else f.to_json(f.struct(*[f.col(quoted(name)) for name in rows.columns]))
+    return rows.select(keyed.alias("key"), value.alias("value"))
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def lines_of_json(rows: DataFrame, key: str | None) -> DataFrame:
+    """Each line as it is, the empty ones left out. A line that is no JSON object ends the query."""
+    from pyspark.sql import functions as f
+
+    parsed = parsed_json(key)
+    complaint = f.concat(f.lit("ValueError: a line is not a JSON object: "), f.substring("value", 1, SHOWN_MAX), f.lit(" in "), f.input_file_name())
+    value = f.when(parsed[CORRUPT].isNotNull(), f.raise_error(complaint).cast("string")).otherwise(f.col("value"))
+    keyed = f.lit(None).cast("string") if key is None else parsed[key]
+    written = rows.where(f.trim("value") != "").select(keyed.alias("key"), value.alias("value"))
+    return written.observe(WRITTEN, f.count(f.lit(1)).alias("records"))
+
+
+def parsed_json(key: str | None) -> Column:
+    """The line's key, and the line itself if it is no JSON object."""
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    names = [CORRUPT] if key is None else [key, CORRUPT]
+    return f.from_json("value", StructType([StructField(name, StringType()) for name in names]), {"mode": "PERMISSIVE"})
+
+
+def check_files(session: SparkSession, files: SourceFiles, shape: StructType, key: str | None) -> None:
+    """Read all that is there, and write nothing. Raises JobFailed or Spark's errors, which name the file."""
+    from pyspark.sql import functions as f
+
+    rows = files.now(session, shape)
+    if files.format == "json":
+        check_lines(rows, key)
+    elif files.format in TYPED:
+        if files.format == "parquet":
+            check_columns(files.shape(session), shape, files.place)
+        records(rows, files.format, key).agg(f.max(f.length("value"))).collect()
+    else:
+        records(rows, files.format, key)
+
+
+def check_lines(rows: DataFrame, key: str | None) -> None:
+    from pyspark.sql import functions as f
+
+    line = parsed_json(key)
+    lines = rows.where(f.trim("value") != "").select(line.alias("line"), f.input_file_name().alias("file"))
+    wrong = lines.where(f.col("line")[CORRUPT].isNotNull()).first()
+    if wrong is not None:
+        raise JobFailed(f"{wrong.file}: a line is not a JSON object: {wrong.line[CORRUPT][:SHOWN_MAX]}")
+    if key is not None and lines.where(f.col("line")[key].isNotNull()).first() is None and lines.first() is not None:
+        raise JobFailed(f"there is no field {key} in any line")
+
+
+def check_columns(now: StructType, shape: StructType, place: Path) -> None:
+    """Parquet files name their columns: those that the first run did not know would be left out."""
+    known = {field.name: field.dataType.simpleString() for field in shape}
+    for field in now:
+        if known.get(field.name) != field.dataType.simpleString():
+            what = f"type {field.dataType.simpleString()} (it was {known[field.name]})" if field.name in known else "not among those of the first run"
+            raise JobFailed(f"{first_with(place, field.name)}: column {field.name} is {what}; give such files a directory and a run of their own")
+
+
+def first_with(place: Path, column: str) -> Any:
+    """A file that has the column; the place itself if none can be told."""
+    import pyarrow.parquet as pq
+
+    for path in sorted(place.rglob("*.parquet")) if place.is_dir() else [place]:
+        if column in pq.read_schema(path).names:
+            return path
+    return place

@@ -1,0 +1,99 @@
+"""What a job remembers beside its checkpoint, so that a run that goes on does what the run before began, wherever it is started.
+
+A micro-batch that is replayed must come out with the same rows in the same tasks (docs/adr/0008-exactly-once-sink.md). Spark's checkpoint holds offsets and
+files; how files become rows and tasks it takes from the session, and from the machine. So the first run writes `kraft-job.json` into the checkpoint: what was
+asked, the ids of cluster and topics, the schema of files, and the settings below. Later runs take schema and settings from there, and are refused when they
+ask for something else. A checkpoint of an earlier version has no such file yet: its next run writes it.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from kraft.spark.jobs.running import JobFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+NAME = "kraft-job.json"
+FILE_TASKS_MIN = "8"
+"""Spark would take the parallelism of the machine. A micro-batch of files has about so many tasks, or more of 128 MB each."""
+SPLIT = "spark.sql.files.minPartitionNum"
+KEPT = (
+    SPLIT, "spark.sql.files.maxPartitionNum", "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.jsonGenerator.ignoreNullFields", "spark.sql.legacy.timeParserPolicy",
+)  # fmt: skip
+"""Settings that say into which tasks files are split, and how their rows are written as JSON."""
+
+Document = dict[str, Any]
+
+
+class Memory:
+    """The document of one checkpoint, wherever Spark can write."""
+
+    def __init__(self, session: SparkSession, checkpoint: str) -> None:
+        self.checkpoint = checkpoint
+        jvm: Any = session._jvm
+        java: Any = session._jsc
+        self.jvm = jvm
+        self.path = self.jvm.org.apache.hadoop.fs.Path(checkpoint, NAME)
+        self.files = self.path.getFileSystem(java.hadoopConfiguration())
+
+    def is_begun(self) -> bool:
+        """Whether a query has used this checkpoint."""
+        return bool(self.files.exists(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, "offsets")))
+
+    def recall(self) -> Document | None:
+        """None before the first run. Raises JobFailed when the file is not what a job wrote."""
+        if not self.files.exists(self.path):
+            return None
+        stream = self.files.open(self.path)
+        try:
+            text = self.jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
+        finally:
+            stream.close()
+        try:
+            found = json.loads(text)
+        except ValueError as problem:
+            raise JobFailed(f"{self.path} is damaged: {problem}") from problem
+        return dict(found)
+
+    def remember(self, document: Document) -> None:
+        """Whole or not at all: written beside and renamed."""
+        beside = self.jvm.org.apache.hadoop.fs.Path(self.checkpoint, f"_{NAME}.new")
+        stream = self.files.create(beside, True)
+        try:
+            stream.write(bytearray(json.dumps(document, indent=1).encode()))
+        finally:
+            stream.close()
+        if not self.files.rename(beside, self.path):
+            raise JobFailed(f"{self.path} cannot be written")
+
+
+def check_same(known: Document, wish: Document, checkpoint: str) -> None:
+    """Raises JobFailed when a run asks for something else than the runs before did, or meets other topics. What is None is not known."""
+    for name, value in wish.items():
+        before = known.get(name)
+        if before is None or value is None or before == value:
+            continue
+        if name.startswith("id of "):
+            raise JobFailed(
+                f"{name.removeprefix('id of ')} was deleted and made anew since {checkpoint} began (its id was {before}, and is {value}): "
+                "what was written and read before says nothing about it. To begin again, give another checkpoint, or remove this one"
+            )
+        raise JobFailed(f"{checkpoint} belongs to a run with {name} {before or 'none'}, and here it is {value or 'none'}: give another checkpoint")
+
+
+def keep_settings(session: SparkSession, kept: dict[str, str | None] | None) -> dict[str, str | None]:
+    """Give the session the settings that the first run had; in the first run, answer what they are."""
+    if kept is None:
+        if session.conf.get(SPLIT, None) is None:
+            session.conf.set(SPLIT, FILE_TASKS_MIN)
+        return {name: session.conf.get(name, None) for name in KEPT}
+    for name, value in kept.items():
+        if value is not None:
+            session.conf.set(name, value)
+        elif session.conf.get(name, None) is not None:
+            session.conf.unset(name)
+    return kept
