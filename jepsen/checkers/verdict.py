@@ -55,7 +55,7 @@ def judge(run: RunHistory) -> Verdict:
         within = f"within {UNSEEN_SECONDS_MAX:g} s of healing"
         findings += (f"unseen: {len(unseen)} acknowledged records were seen by no reader {within}, among them {', '.join(unseen[:3])}",)
     if run.facts.tells_losses:
-        findings += tuple(untrue(run, [Lost(value, acknowledged[value].place, offsets[value]) for value in lost]))
+        findings += tuple(untrue(run, [Lost(value, acknowledged[value].place, offsets[value]) for value in lost], offsets))
     reasons = tuple(invalid(run, len(lost)))
     checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
     checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))

@@ -58,6 +58,15 @@ def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding() -> None
     assert findings(send("a", 0), read((0, "a", 2)), reports=[report({1: (0, 5)}, epoch=2)]) == []
 
 
+def test_what_another_leader_had_in_that_place_and_never_acknowledged_is_no_finding() -> None:
+    assert findings(read((0, "other", 1)), reports=[report({1: (0, 5)}, epoch=2)]) == []
+
+
+def test_what_comes_back_with_the_leader_of_another_unclean_election_is_no_finding() -> None:
+    reports = [report({1: (7, 8)}, epoch=2), report({2: (0, 5)}, epoch=4)]
+    assert findings(send("a", 0), read((0, "a", 1)), reports=reports) == []
+
+
 def test_apache_kafka_tells_nothing_and_need_not() -> None:
     judged = run(send("a", 0), final(), unclean=True)
     judged.facts.target = "kafka"
