@@ -82,6 +82,8 @@ class Cleaning:
 
         What was replaced before an error stays replaced: each group is sound by itself.
         """
+        if any(segment.suffix for segment in self._log.segments):
+            raise StorageError(f"{self._directory}: an earlier cleaning was decided and did not finish; a start finishes it")
         try:
             yield from self._build_map()
             for group in self._groups():

@@ -382,12 +382,15 @@ def test_what_fails_once_a_cleaning_is_decided_is_the_disks_fault_and_loses_noth
         put(log, b"u%d" % index if index < 10 else b"k%d" % (index % 3), b"%d" % index)
     log.flush()
     before = {key: value for _, key, value in content(log)}
-    _, steps = cleaning_of(LogCleanerManager(manager))
+    candidate, steps = cleaning_of(LogCleanerManager(manager))
     failing = FailsOnce(monkeypatch, machine, operation, DIRECTORY, count, error)
     with pytest.raises(StorageError) as raised:
         run_here(steps)
     assert not failing.left
     assert not isinstance(raised.value, OutOfResources), "another cleaning would be tried"
+    if any(segment.suffix for segment in log.segments):
+        with pytest.raises(StorageError, match="did not finish"):  # Should somebody try all the same.
+            run_here(Cleaning(candidate, now_ms=NOW_MS, map_bytes_max=1 << 20).run())
     manager.directory_failed("/data", str(raised.value))
     manager.release()
     machine.power_off() if power_lost else machine.kill()
