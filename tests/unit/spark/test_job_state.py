@@ -1,0 +1,71 @@
+"""Where a job remembers how far it is, what it refuses, and how a Spark error is told. Without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kraft.spark.jobs.files import literal, source_files
+from kraft.spark.jobs.memory import check_same
+from kraft.spark.jobs.running import JobFailed, digest, reason, state_directory
+
+NAMES, BEFORE = ("cluster", "topic", "/data"), ("/data", "topic", "host:9092")
+UNREADABLE = """An error occurred while calling o1.collect.
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///tmp/2%20x.csv.  SQLSTATE: KD001
+\tat org.apache.spark.A.b(A.scala:1)
+Caused by: org.apache.spark.SparkIllegalArgumentException: CSV header does not conform to the schema.
+ Header: b, a
+\tat org.apache.spark.C.d(C.scala:1)
+\t... 10 more
+Caused by: java.lang.NumberFormatException: For input string: "x"
+"""
+
+
+def test_a_checkpoint_is_where_it_was_said_or_where_an_earlier_version_had_it_or_goes_by_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    assert state_directory("/said", "ingest", NAMES, BEFORE) == "/said"
+    ours = state_directory(None, "ingest", NAMES, BEFORE)
+    assert ours == str(tmp_path / "home/kraft/spark" / f"ingest-{digest(NAMES)}")
+    assert state_directory(None, "ingest", NAMES, ("other", "spelling")) == ours
+    assert state_directory(None, "mirror", NAMES, BEFORE) != ours
+    earlier = tmp_path / "kraft-spark-state" / f"ingest-{digest(BEFORE)}"
+    earlier.mkdir(parents=True)
+    assert state_directory(None, "ingest", NAMES, BEFORE) == str(earlier)
+    monkeypatch.delenv("XDG_STATE_HOME")
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert state_directory(None, "mirror", NAMES, BEFORE).startswith("/home/somebody/.local/state/kraft/spark/mirror-")
+
+
+def test_what_is_asked_and_which_topics_there_are_must_stay_the_same() -> None:
+    known = {"job": "ingest", "topic": "t", "id of topic t": "1", "key": ""}
+    check_same(known, dict(known), "here")
+    check_same({**known, "id of topic t": None}, known, "here")
+    check_same(known, {**known, "id of topic t": None, "cluster": "c"}, "here")
+    with pytest.raises(JobFailed, match=r"topic t was deleted and made anew since here began \(its id was 1, and is 2\)"):
+        check_same(known, {**known, "id of topic t": "2"}, "here")
+    with pytest.raises(JobFailed, match="key none, and here it is carrier"):
+        check_same(known, {**known, "key": "carrier"}, "here")
+
+
+def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
+    told = reason(RuntimeError(UNREADABLE))
+    assert told == '/tmp/2 x.csv does not fit: CSV header does not conform to the schema.; Header: b, a; For input string: "x"'
+    assert reason(RuntimeError("first\nValueError: ours\nlast")) == "ValueError: ours"
+    assert reason(RuntimeError("first\nlast")) == "first"
+
+
+def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -> None:
+    assert literal(Path("/a,b/{c}[d]*?\\")) == "/a,b/\\{c\\}\\[d\\]\\*\\?\\\\"
+    for name in ("_a", ".a", "a._COPYING_"):
+        (tmp_path / name).touch()
+        with pytest.raises(JobFailed, match="another name"):
+            source_files("text", tmp_path / name)
+    (tmp_path / "day=1").mkdir()
+    (tmp_path / "day=1" / "a").touch()
+    assert source_files("csv", tmp_path).by_columns
+    assert not source_files("text", tmp_path).by_columns
+    (tmp_path / "b").touch()
+    with pytest.raises(JobFailed, match="files beside them"):
+        source_files("csv", tmp_path)
