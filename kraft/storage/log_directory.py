@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from kraft.common.errors import ConfigurationError, CorruptData
@@ -261,12 +261,13 @@ class LogDirectory:
 
     # How far logs are clean
 
-    def restore_clean_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """What the last run left, once the logs here are loaded; a log may end earlier now. May block. Raises StorageError."""
-        for topic_partition, offset in offsets.items():
-            if topic_partition in self.logs:
-                self.clean_offsets[topic_partition] = offset
-            else:
+    def restore_clean_offsets(self, offsets: Mapping[TopicPartition, int], recorded: Iterable[TopicPartition]) -> None:
+        """What the last run left, once the logs here are loaded; a log may end earlier now. May block. Raises StorageError.
+
+        `recorded` are the logs that other checkpoints name. Those that are not here were deleted shortly before a crash."""
+        self.clean_offsets.update({topic_partition: offset for topic_partition, offset in offsets.items() if topic_partition in self.logs})
+        for topic_partition in (*offsets, *recorded):
+            if topic_partition not in self.logs:
                 self._leaves(topic_partition)
         self._lower_clean_offsets({topic_partition: self.logs[topic_partition].log_end_offset for topic_partition in self.clean_offsets})
 

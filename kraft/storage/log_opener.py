@@ -50,7 +50,7 @@ class LogOpener:
             log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
             adopt(log)
             yield None
-        directory.restore_clean_offsets(self._checkpoint(CLEANER_CHECKPOINT))
+        directory.restore_clean_offsets(self._checkpoint(CLEANER_CHECKPOINT), {**recovery_points, **starts, **high_watermarks})
         for topic_partition, path in copies:
             directory.futures[topic_partition] = yield from self._open(path, topic_partition, recovery_points, starts)
             yield None

@@ -304,7 +304,8 @@ def test_an_idle_partition_costs_at_most_two_kilobytes() -> None:
     assert used / 1000 <= 2048
 
 
-def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine) -> None:
+@pytest.mark.parametrize("crash_after_the_deletion", [False, True])
+def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine, crash_after_the_deletion: bool) -> None:
     manager = manager_on(machine)
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
     log.append_as_leader(batch_of(*(b"a",) * 9), 0, now_ms=NOW_MS)
@@ -313,6 +314,10 @@ def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine) ->
     log.flush()
     manager.checkpoint_all()
     manager.delete(T0, now_ms=NOW_MS)
+    if crash_after_the_deletion:
+        manager.release()
+        machine.kill()
+        manager = manager_on(machine)
     other = Uuid(bytes(range(16)))
     log = manager.get_or_create(T0, other, now_ms=NOW_MS)
     log.append_as_leader(batch_of(b"b", b"c"), 0, now_ms=NOW_MS)
