@@ -56,7 +56,7 @@ def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, inde
     builder = change_of(view, topic.id, index, partition)
     builder.set_directory(broker_id, directory)
     if len(partition.replicas) > 1 and _begins_anew(view, broker_id, partition.directory(broker_id), directory):
-        builder.lost_replica = broker_id
+        builder.lost_replica = builder.unclean_shutdown_replica = broker_id
     record = builder.build()
     if record is not None:
         records.append(record)

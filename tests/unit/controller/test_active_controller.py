@@ -10,6 +10,7 @@ from kraft.metadata.records.abort_transaction_record import AbortTransactionReco
 from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord
 from kraft.metadata.records.end_transaction_record import EndTransactionRecord
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.ports import CommittedBatch
@@ -184,5 +185,38 @@ def test_an_epoch_that_is_lost_before_its_activation_fails_whoever_waits_for_tha
             rig.log.is_full = False
             await rig.log.lead(3)
             assert await rig.register(1) >= 0
+
+    simulate(body)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_commits_of_a_later_epoch_are_no_answer_to_those_who_wait_unless_ours_are_among_them(kept: bool) -> None:
+    """The log tells commits before it tells who leads: a successor may have committed other records at the offsets of ours."""
+
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig, trio.open_nursery() as test_nursery:
+            for broker in (1, 2):
+                await rig.broker(broker)
+            rig.log.automatic = False
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, rig.create, "t", 1, 2)
+            await universe.sleep(0.1)
+            end = rig.log.log_end_offset
+            if not kept:
+                del rig.log.batches[rig.log.committed :]
+            base = rig.log.log_end_offset
+            others = tuple(NoOpRecord() for _ in range(end + 3 - base))
+            rig.log.batches.append(CommittedBatch(base, end + 2, 2, 0, others, 10))
+            await rig.log.commit()
+            await universe.sleep(0.1)
+            assert not rig.controller.is_active
+            rig.log.lose(leader_id=3, epoch=2)
+            await universe.sleep(0.1)
+            assert (rig.image.topics.by_name("t") is not None) == kept
+            if kept:
+                assert [topic.error_code for topic in outcome.result.topics] == [ErrorCode.NONE]
+            else:
+                assert outcome.error is not None
+                assert outcome.error.code == ErrorCode.NOT_CONTROLLER
 
     simulate(body)
