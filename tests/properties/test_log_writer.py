@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +52,8 @@ class Interleaving:
         self.failed: set[bytes] = set()
         self.cut_off: set[bytes] = set()
         self.serial = 0
+        self.fetcher = trio.Lock()
+        """What follows a leader is one task: it appends what it was sent before it cuts, and the other way round."""
 
     def value(self, large: bool) -> bytes:
         self.serial += 1
@@ -62,9 +65,9 @@ class Interleaving:
         elif kind == "lead":
             self.made.change(self.topic, leader=NODE if argument else OTHER)
         elif kind == "replicate":
-            self.nursery.start_soon(self.replicate, self.value(argument))
+            self.nursery.start_soon(self.follow, self.replicate, self.value(argument))
         elif kind == "cut":
-            self.nursery.start_soon(self.cut, argument)
+            self.nursery.start_soon(self.follow, self.cut, argument)
         elif kind == "pause":
             await self.universe.sleep(argument * 1e-6)
         elif kind == "flush":
@@ -73,6 +76,10 @@ class Interleaving:
             self.universe.disk("broker").faults = [Fault("append", errno.ENOSPC, ".log")]
         else:
             self.made.logs.cache.clear()
+
+    async def follow(self, what: Callable[[Any], Awaitable[None]], argument: Any) -> None:
+        async with self.fetcher:
+            await what(argument)
 
     async def append(self, value: bytes) -> None:
         try:
