@@ -66,7 +66,12 @@ class Observer:
         return self._is_behind(host, OFFSETS_TOPIC, lambda count: partition_for(group, count))
 
     def leads_no_more(self, host: str, place: Partition) -> bool:
-        """Whether the node at `host` knows an older leader epoch of the partition than some living node does."""
+        """Whether the node at `host` knows an older leader epoch of the partition than some living node does, or knows by now that another one leads: its
+        answer may be older than what it knows."""
+        for node_name, node in self.living():
+            topic = node.shared.loader.image.topics.by_name(place[0])
+            if f"node-{node_name}" == host and topic is not None and place[1] in topic.partitions and str(topic.partitions[place[1]].leader) != node_name:
+                return True
         return self._is_behind(host, place[0], lambda count: place[1])
 
     def _is_behind(self, host: str, name: str, index: Callable[[int], int]) -> bool:
