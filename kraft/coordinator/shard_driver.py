@@ -125,11 +125,11 @@ class ShardDriver(Generic[S]):
         """Append, fire, sleep. Returns only to load again."""
         try:
             while True:
+                # First in every turn: where an append waits for a disk, the next batch is always there, and deadlines must not wait for a pause.
+                self._fire_timers()
                 if self._pending.collecting is not None:
                     await self._append(self._pending.collecting)
-                    continue
-                self._fire_timers()
-                if self._pending.collecting is None:
+                else:
                     self._woken = trio.Event()
                     with self._clock.move_on_at(self._next_deadline_s()):
                         await self._woken.wait()
