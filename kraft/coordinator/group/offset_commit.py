@@ -16,13 +16,15 @@ from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse,
 
 GROUP_ID_NOT_FOUND_VERSION = 9
 NO_GENERATION = -1
+TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
+"""What the record of an offset can hold: who asks for a longer retention means for ever."""
 
 
 def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
     """Write the offsets. Raises ApiError when the whole request is refused; topics have been checked against the metadata by then."""
     _validate(draft, request, api_version)
     retention_ms = request.retention_time_ms
-    expire_timestamp_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else draft.wall_ms + retention_ms
+    expire_timestamp_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else min(draft.wall_ms + retention_ms, TIMESTAMP_MAX_MS)
     response = OffsetCommitResponse()
     for topic in request.topics:
         answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)

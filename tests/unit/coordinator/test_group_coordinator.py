@@ -260,6 +260,16 @@ def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
     run(scenario)
 
 
+def test_a_retention_time_without_end_keeps_an_offset_for_ever():
+    async def scenario():
+        async with serving() as service:
+            answer = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, retention_ms=2**63 - 1), TestCaller(4))
+            assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+            assert [offset.expire_timestamp_ms for offset in service.coordinator.committed_offsets()["g"].values()] == [2**63 - 1]
+
+    run(scenario)
+
+
 def test_offsets_in_use_cannot_be_deleted():
     async def scenario():
         async with serving() as service:
