@@ -9,12 +9,12 @@ might lack its records.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerSettings, ControllerView
-from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
+from kraft.controller.heartbeat_manager import BrokerHeartbeatManager, BrokerIdAndEpoch
 from kraft.controller.replication_control.leader_and_isr import broker_fenced, leaderless_after_hold
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.error_codes import ErrorCode
@@ -29,8 +29,13 @@ PROBE_PAUSES_SECONDS: Final = (0.0, 0.02, 0.1, 0.5, 1.0)
 Probe = Callable[[str, int], Awaitable[bool]]
 """Tells whether a connection to host and port is refused. May hang: it is given up after a while, and has then proven nothing."""
 
-Write = Callable[[Callable[[ControllerView], ControllerResult[Any]]], Awaitable[Any]]
-"""Has the controller decide, append and wait for the commit."""
+
+class Write(Protocol):
+    """Has the controller decide, append, tell `appended` the answer and the last offset, and wait for the commit."""
+
+    def __call__(
+        self, operation: Callable[[ControllerView], ControllerResult[Any]], appended: Callable[[Any, int], None] | None = None
+    ) -> Awaitable[Any]: ...
 
 
 def connect_probe(network: Network) -> Probe:
@@ -88,11 +93,18 @@ class BrokerWatch:
         return False
 
     async def fence_silent_brokers(self) -> None:
-        """Fence brokers whose sessions have ended, one after another, so that each fencing sees the one before."""
+        """Fence brokers whose sessions have ended, one after another, so that each sees the one before. What cannot be written waits for next time.
+
+        Raises ApiError: NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the metadata disk is full.
+        """
         while (expired := self._heartbeats.expired()) is not None:
             await self._fence(expired.id, expired.epoch, early=False)
-        if self._heartbeats.release_holds():
-            await self._write(lambda view: ControllerResult(list(leaderless_after_hold(view)), None))
+        over = self._heartbeats.holds_over()
+        if over:
+            await self._write(
+                lambda view: ControllerResult(list(leaderless_after_hold(view.holding(self._heartbeats.held - over))), None),
+                lambda answer, offset: self._heartbeats.release_holds(over),
+            )
 
     async def _fence(self, broker_id: int, broker_epoch: int, *, early: bool) -> bool:
         def fence(view: ControllerView) -> ControllerResult[bool]:
@@ -104,14 +116,15 @@ class BrokerWatch:
                 view = view.holding(self._heartbeats.held)
             return ControllerResult(broker_fenced(view, broker_id), True)
 
+        def appended(answer: bool, offset: int) -> None:
+            self._heartbeats.fenced(BrokerIdAndEpoch(broker_id, broker_epoch))
+
         try:
-            fenced = bool(await self._write(fence))
+            fenced = bool(await self._write(fence, appended))
         except ApiError as error:
-            if error.code == ErrorCode.KAFKA_STORAGE_ERROR and early:
-                return False  # The disk is full: the session's end fences it.
-            if error.code != ErrorCode.NOT_CONTROLLER:
-                raise
-            return False  # No longer the active controller: somebody else watches now.
+            if early and error.code in (ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR):
+                return False  # Somebody else watches now, or the disk is full and the session's end fences it.
+            raise
         if fenced and self._log is not None:
             self._log.info("broker fenced", broker=broker_id, epoch=broker_epoch, reason="its process is gone" if early else "its session timed out")
         return fenced

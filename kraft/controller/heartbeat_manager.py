@@ -3,6 +3,9 @@
 A session belongs to an incarnation, named by broker id and epoch. A broker that was fenced before its session ran out, because its death was proven, is held
 until it would have: so long,
 nobody may be elected in its place who might lack its records.
+
+Whatever is proven of a broker, its last contact stays known until its fence, or its successor, is in the log: a fence that could not be written is written
+when the session ends, or as soon after that as can be.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ class BrokerIdAndEpoch(NamedTuple):
 class BrokerHeartbeatManager:
     """Owned by the active controller. Times are seconds of `now`."""
 
-    __slots__ = ("_contacts", "_controlled_shutdown_offsets", "_held", "_metadata_offsets", "_now", "_session_seconds", "_speaking")
+    __slots__ = ("_contacts", "_controlled_shutdown_offsets", "_gone", "_held", "_metadata_offsets", "_now", "_session_seconds", "_speaking")
 
     def __init__(self, now: Callable[[], float], session_timeout_ms: int) -> None:
         self._now = now
         self._session_seconds = session_timeout_ms / 1000
         self._contacts: dict[BrokerIdAndEpoch, float] = {}
+        self._gone: set[BrokerIdAndEpoch] = set()  # Of those, whose session keeps no successor out.
         self._metadata_offsets: dict[int, int] = {}
         self._controlled_shutdown_offsets: dict[int, int] = {}
         self._held: dict[int, float] = {}
@@ -38,7 +42,9 @@ class BrokerHeartbeatManager:
 
     def presume(self, broker_id: int, broker_epoch: int) -> None:
         """A former controller knew the broker to live: its session begins, although it has not spoken to us."""
-        self._contacts[BrokerIdAndEpoch(broker_id, broker_epoch)] = self._now()
+        key = BrokerIdAndEpoch(broker_id, broker_epoch)
+        self._contacts[key] = self._now()
+        self._gone.discard(key)
 
     def connection_ended(self, broker_id: int) -> None:
         """The connection that the broker's heartbeats came by is no more."""
@@ -52,18 +58,27 @@ class BrokerHeartbeatManager:
         return self._contacts.get(BrokerIdAndEpoch(broker_id, broker_epoch))
 
     def session_is_valid(self, broker_id: int, broker_epoch: int) -> bool:
-        contact = self._contacts.get(BrokerIdAndEpoch(broker_id, broker_epoch))
-        return contact is not None and contact + self._session_seconds >= self._now()
+        key = BrokerIdAndEpoch(broker_id, broker_epoch)
+        contact = self._contacts.get(key)
+        return contact is not None and key not in self._gone and contact + self._session_seconds >= self._now()
 
     def expired(self) -> BrokerIdAndEpoch | None:
-        """One incarnation whose session ran out, longest silent first. It is forgotten."""
+        """One incarnation whose session ran out, longest silent first. `fenced` forgets it."""
         deadline = self._now() - self._session_seconds
         late = [(contact, key) for key, contact in self._contacts.items() if contact < deadline]
         if not late:
             return None
-        _, key = min(late)
-        del self._contacts[key]
-        return key
+        return min(late)[1]
+
+    def fenced(self, key: BrokerIdAndEpoch) -> None:
+        """The fence of an incarnation is in the log, or it needs none. Its session is forgotten if it is over: the broker may have spoken since."""
+        contact = self._contacts.get(key)
+        if contact is not None and contact < self._now() - self._session_seconds:
+            self._drop(key)
+
+    def _drop(self, key: BrokerIdAndEpoch) -> None:
+        self._contacts.pop(key, None)
+        self._gone.discard(key)
 
     def next_expiry(self) -> float:
         """When the next session or hold may run out; infinity without any."""
@@ -71,16 +86,18 @@ class BrokerHeartbeatManager:
         return min([*times, *self._held.values()], default=math.inf)
 
     def replaced(self, broker_id: int) -> None:
-        """A new incarnation registers. A hold stays until it is unfenced: until then nobody knows better than its predecessor's session."""
+        """A new incarnation is in the log. A hold stays until it is unfenced: until then nobody knows better than its predecessor's session."""
         for key in [key for key in self._contacts if key.id == broker_id]:
-            del self._contacts[key]
+            self._drop(key)
         self._metadata_offsets.pop(broker_id, None)
         self._controlled_shutdown_offsets.pop(broker_id, None)
         self._speaking.pop(broker_id, None)
 
     def left(self, broker_id: int, broker_epoch: int) -> None:
         """The broker was told that it may stop: it does nothing more, so its session keeps no successor out."""
-        self._contacts.pop(BrokerIdAndEpoch(broker_id, broker_epoch), None)
+        key = BrokerIdAndEpoch(broker_id, broker_epoch)
+        if key in self._contacts:
+            self._gone.add(key)
 
     def forget(self, broker_id: int) -> None:
         """The broker is unregistered."""
@@ -112,7 +129,9 @@ class BrokerHeartbeatManager:
 
     def hold(self, broker_id: int, broker_epoch: int) -> None:
         """The broker is fenced although its session lasts. Its death is proven, so the session no longer keeps a successor out."""
-        contact = self._contacts.pop(BrokerIdAndEpoch(broker_id, broker_epoch), self._now())
+        key = BrokerIdAndEpoch(broker_id, broker_epoch)
+        contact = self._contacts.setdefault(key, self._now())
+        self._gone.add(key)
         self._held[broker_id] = contact + self._session_seconds
 
     def hold_until(self, broker_id: int, deadline: float) -> None:
@@ -122,10 +141,12 @@ class BrokerHeartbeatManager:
     def held(self) -> frozenset[int]:
         return frozenset(self._held)
 
-    def release_holds(self) -> bool:
-        """Drop holds that ran out; tells whether there were any."""
+    def holds_over(self) -> frozenset[int]:
+        """Brokers whose hold ran out. `release_holds` drops it."""
         now = self._now()
-        over = [broker_id for broker_id, deadline in self._held.items() if deadline < now]
-        for broker_id in over:
+        return frozenset(broker_id for broker_id, deadline in self._held.items() if deadline < now)
+
+    def release_holds(self, brokers: frozenset[int]) -> None:
+        """The elections that waited for these holds are in the log. One that was renewed meanwhile stays."""
+        for broker_id in sorted(brokers & self.holds_over()):
             del self._held[broker_id]
-        return bool(over)

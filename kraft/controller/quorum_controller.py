@@ -89,13 +89,23 @@ class QuorumController(ActiveController):
             in_place = cluster_control.stands_in_place(known, request) and not self._term.heartbeats.is_speaking(known.id, known.epoch)
             if own_past or in_place or await self._term.watch.is_proven_dead(known):
                 self._term.heartbeats.hold(known.id, known.epoch)
-        return await self._writes.write(lambda view: self._register(view, request, context))
+        replaces = False
+
+        def register(view: ControllerView) -> ControllerResult[BrokerRegistrationResponse]:
+            nonlocal replaces
+            replaces = cluster_control.is_other_incarnation(view, request)
+            return self._register(view, request, context)
+
+        def registered(response: BrokerRegistrationResponse, offset: int) -> None:
+            if replaces:
+                self._term.heartbeats.replaced(request.broker_id)
+
+        return await self._writes.write(register, registered)
 
     def _register(
         self, view: ControllerView, request: BrokerRegistrationRequest, context: ControllerRequestContext
     ) -> ControllerResult[BrokerRegistrationResponse]:
-        replaces = cluster_control.is_other_incarnation(view, request)
-        result = cluster_control.register_broker(
+        return cluster_control.register_broker(
             view,
             request,
             api_version=context.api_version,
@@ -103,9 +113,6 @@ class QuorumController(ActiveController):
             kraft_version=self._quorum.kraft_version(),
             session_is_valid=self._term.heartbeats.session_is_valid,
         )
-        if replaces:
-            self._term.heartbeats.replaced(request.broker_id)
-        return result
 
     async def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: ControllerRequestContext) -> BrokerHeartbeatResponse:
         """The session is refreshed at once, whatever the answer will have to wait for."""

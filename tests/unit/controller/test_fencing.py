@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import keep_beating, running, simulate
 
@@ -153,5 +155,50 @@ def test_a_held_leader_that_returns_leads_again_at_once() -> None:
             await rig.broker(2, incarnation=2)
             assert rig.partition("t").leader == 2
             assert rig.partition("t").leader_recovery_state == 0
+
+    simulate(body)
+
+
+@pytest.mark.parametrize("proven", [False, True])
+def test_a_dead_broker_that_could_not_be_fenced_while_the_disk_was_full_is_fenced_once_there_is_room(proven: bool) -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=2)
+            dead = rig.partition("t").leader
+            rig.log.is_full = True
+            if proven:
+                rig.refusing.add(9000 + dead)
+                rig.controller.broker_connection_lost(dead)
+            await keep_beating(rig, universe, 3 - dead, seconds=15)
+            assert not rig.image.cluster.brokers[dead].fenced
+            rig.log.is_full = False
+            await keep_beating(rig, universe, 3 - dead, seconds=3)
+            assert rig.image.cluster.brokers[dead].fenced
+            assert rig.partition("t").leader == 3 - dead
+
+    simulate(body)
+
+
+def test_an_election_that_waited_for_a_hold_waits_for_room_as_well() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            for broker_id in (1, 2):
+                await rig.broker(broker_id)
+            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
+            leader = rig.partition("t").leader
+            other = 3 - leader
+            await rig.beat(other, want_fence=True)
+            await rig.beat(other)
+            rig.refusing.add(9000 + leader)
+            rig.controller.broker_connection_lost(leader)
+            await universe.sleep(0.01)
+            rig.log.is_full = True
+            await keep_beating(rig, universe, other, seconds=15)
+            assert rig.partition("t").leader == -1
+            rig.log.is_full = False
+            await keep_beating(rig, universe, other, seconds=3)
+            assert rig.partition("t").leader == other
 
     simulate(body)

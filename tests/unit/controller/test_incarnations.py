@@ -9,9 +9,9 @@ import pytest
 from kraft.common.errors import ApiError
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.broker_registration_request import Listener
+from kraft.protocol.messages.broker_registration_request import Feature, Listener
 from kraft.world.simulated import Universe
-from tests.unit.controller.harness import registration, running, simulate
+from tests.unit.controller.harness import Rig, keep_beating, registration, running, simulate
 
 
 def test_a_second_incarnation_must_wait_for_the_session_of_the_first() -> None:
@@ -99,5 +99,34 @@ def test_a_broker_that_dies_while_it_stops_may_come_back() -> None:
             assert not (await rig.beat(1, want_shut_down=True)).should_shut_down
             await rig.broker(1, incarnation=2)
             assert rig.partition("t").leader == 1
+
+    simulate(body)
+
+
+async def _victim_with_a_partition(rig: Rig) -> int:
+    """In sync, and its connection has just ended; its ports accept: the successor has bound them."""
+    for broker_id in (1, 2):
+        await rig.broker(broker_id)
+    await rig.create("t", replicas=2)
+    rig.controller.broker_connection_lost(2)
+    return 2
+
+
+@pytest.mark.parametrize("refused_for", [ErrorCode.UNSUPPORTED_VERSION, ErrorCode.KAFKA_STORAGE_ERROR])
+def test_a_broker_whose_successor_is_refused_is_fenced_when_its_session_ends(refused_for: ErrorCode) -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            victim = await _victim_with_a_partition(rig)
+            fields: dict[str, Any] = {}
+            if refused_for == ErrorCode.UNSUPPORTED_VERSION:
+                fields["features"] = [Feature(name="metadata.version", min_supported_version=31, max_supported_version=31)]
+            rig.log.is_full = refused_for == ErrorCode.KAFKA_STORAGE_ERROR
+            with pytest.raises(ApiError) as refused:
+                await rig.controller.register_broker(registration(victim, incarnation=2, **fields), ControllerRequestContext(4))
+            assert refused.value.code == refused_for
+            rig.log.is_full = False
+            await keep_beating(rig, universe, 1, seconds=12)
+            assert rig.image.cluster.brokers[victim].fenced
+            assert (rig.partition("t").leader, rig.partition("t").isr) == (1, (1,))
 
     simulate(body)
