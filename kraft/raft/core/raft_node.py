@@ -181,7 +181,7 @@ def on_failed(q: QuorumState, correlation: int, refused: bool) -> None:
     if waiting is None:
         return
     if isinstance(waiting.request, messages.ProbeVersionsRequest):
-        reconfiguration.on_probe_failed(q)
+        reconfiguration.on_probe_failed(q, waiting)
     following.on_request_failed(q, waiting, refused)
 
 

@@ -50,15 +50,19 @@ def refuse_new_voter(q: QuorumState, voter: Voter) -> Refusal | None:
         return ErrorCode.INVALID_REQUEST, "a voter needs at least one listener"
     if q.voters.get(voter.key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"node {voter.key.id} is a voter already"
+    if not q.can_send(ProbeVersionsRequest, voter.key.id):
+        return ErrorCode.REQUEST_TIMED_OUT, f"an earlier question for the versions of node {voter.key.id} is not answered yet"
     return None
 
 
 def on_probe_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
     assert isinstance(response, ProbeVersionsResponse)
-    leader = q.role
-    if not isinstance(leader, Leader) or leader.voter_change is None or leader.voter_change.voter is None or leader.voter_change.offset >= 0:
+    leader, change = q.role, change_that_asked(q, waiting)
+    if change is None:
         return
-    change, voter = leader.voter_change, leader.voter_change.voter
+    assert isinstance(leader, Leader)
+    voter = change.voter
+    assert voter is not None
     refusal = refuse_probed(q, leader, voter.key, response)
     if refusal is not None:
         leader.voter_change = None
@@ -69,6 +73,14 @@ def on_probe_response(q: QuorumState, waiting: InFlight, response: Response) -> 
     if not change.request.ack_when_committed:
         change.responded = True
         q.reply(change.token, VoterResponse(q.hint()))
+
+
+def change_that_asked(q: QuorumState, waiting: InFlight) -> VoterChange | None:
+    """The change that waits for the versions of this node; None if it was given up, though another may be under way."""
+    change = q.role.voter_change if isinstance(q.role, Leader) else None
+    if change is None or change.voter is None or change.offset >= 0 or change.voter.key.id != waiting.to:
+        return None
+    return change
 
 
 def refuse_probed(q: QuorumState, leader: Leader, key: ReplicaKey, response: ProbeVersionsResponse) -> Refusal | None:
@@ -83,11 +95,12 @@ def refuse_probed(q: QuorumState, leader: Leader, key: ReplicaKey, response: Pro
     return None
 
 
-def on_probe_failed(q: QuorumState) -> None:
-    leader = q.role
-    if isinstance(leader, Leader) and leader.voter_change is not None and leader.voter_change.offset < 0:
-        refuse(q, leader.voter_change.token, (ErrorCode.REQUEST_TIMED_OUT, "the new voter could not be asked for its supported versions"))
+def on_probe_failed(q: QuorumState, waiting: InFlight) -> None:
+    leader, change = q.role, change_that_asked(q, waiting)
+    if change is not None:
+        assert isinstance(leader, Leader)
         leader.voter_change = None
+        refuse(q, change.token, (ErrorCode.REQUEST_TIMED_OUT, "the new voter could not be asked for its supported versions"))
 
 
 def on_remove_voter(q: QuorumState, token: object, request: RemoveVoterRequest) -> None:

@@ -82,3 +82,32 @@ def test_voters_cannot_be_changed_under_kraft_version_0_until_it_is_raised() -> 
     assert replica.log.history.kraft_version == 1
     effects = replica.step(events.LogFlushed(replica.log.end_offset, 0), 2)
     assert [answer.error for answer in replies(effects)] == [ErrorCode.NONE]  # type: ignore[union-attr]
+
+
+def test_a_voter_whose_versions_are_still_asked_for_is_not_asked_twice() -> None:
+    replica = committed_leader()
+    fetch(replica, 4, replica.log.end_offset, replica.epoch)
+    (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(4), timeout_ms=50), 2_010), m.ProbeVersionsRequest)
+    replica.step(events.Tick(), 2_070)  # Given up, though the question is at large.
+    again = ask(replica, m.AddVoterRequest(voter_of(4), timeout_ms=50), 2_080)
+    assert sends(again, m.ProbeVersionsRequest) == []
+    assert [answer.error for answer in replies(again)] == [ErrorCode.REQUEST_TIMED_OUT]  # type: ignore[union-attr]
+    replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_090)
+    assert replica.voters == voters_of(1, 2, 3), "nobody waits for the answer"
+    (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(4)), 2_100), m.ProbeVersionsRequest)
+    replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_110)
+    assert replica.voters == voters_of(1, 2, 3, 4)
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_one_node_answers_says_nothing_of_another(answered: bool) -> None:
+    replica = committed_leader()
+    fetch(replica, 5, replica.log.end_offset, replica.epoch)
+    (late,) = sends(ask(replica, m.AddVoterRequest(voter_of(4), timeout_ms=50), 2_010), m.ProbeVersionsRequest)
+    replica.step(events.Tick(), 2_070)
+    (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(5)), 2_080), m.ProbeVersionsRequest)
+    outcome = events.ResponseReceived(late.correlation, m.ProbeVersionsResponse(0, 1)) if answered else events.RequestFailed(late.correlation)
+    assert replies(replica.step(outcome, 2_090)) == []
+    assert replica.voters == voters_of(1, 2, 3)
+    replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_100)
+    assert replica.voters == voters_of(1, 2, 3, 5)
