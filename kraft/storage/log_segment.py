@@ -146,7 +146,7 @@ class LogSegment:
         file = self.open_log().file
         for at, header in walk_headers(file, position, self.size):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-                for record in read_batch(file, at, header.size).records():
+                for record in read_batch(file, at, header.size).iterate_records():
                     if record.timestamp >= timestamp and record.offset >= start_offset:
                         return record.timestamp, record.offset, header.partition_leader_epoch
         return None

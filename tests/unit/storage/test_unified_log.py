@@ -6,13 +6,14 @@ import errno
 from collections.abc import Callable
 
 import pytest
+from crc32c import crc32c
 
 from kraft.common.errors import ApiError, StorageError
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.compression import GZIP, ZSTD
-from kraft.protocol.records.record_batch import LOG_APPEND_TIME, RecordBatch
+from kraft.protocol.records.record_batch import CRC_START, LOG_APPEND_TIME, InvalidRecord, RecordBatch
 from kraft.storage.checkpoints import read_file
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
@@ -117,6 +118,17 @@ def test_timestamps_find_the_first_record_not_earlier(machine: Machine) -> None:
     assert log.find_offset_by_timestamp(NOW_MS + 1003) == (NOW_MS + 1100, 33, 7)
     assert log.find_offset_by_timestamp(NOW_MS + 99_999) is None
     assert log.find_max_timestamp() == (NOW_MS + 2902, 89, 7)
+
+
+def test_a_search_by_time_decodes_nothing_behind_its_hit(machine: Machine) -> None:
+    log = machine.log(SMALL)
+    garbage_behind = bytearray(batch_of(b"a", b"b"))
+    garbage_behind[-1] = 0xFF  # the count of headers of the last record
+    garbage_behind[17:21] = crc32c(bytes(garbage_behind[CRC_START:])).to_bytes(4, "big")
+    log.append_as_leader(bytes(garbage_behind), 7, now_ms=NOW_MS)
+    assert log.find_offset_by_timestamp(NOW_MS) == (NOW_MS, 0, 7)
+    with pytest.raises(InvalidRecord):
+        log.find_offset_by_timestamp(NOW_MS + 1)
 
 
 def test_append_time_topics_stamp_the_batch(machine: Machine) -> None:
