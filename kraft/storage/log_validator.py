@@ -3,6 +3,9 @@
 The ordinary path looks at the header alone: size, CRC, magic, the count against the offsets, sequence, timestamps by their bounds. Records are decoded only
 where the topic's configuration demands it: compaction needs keys, compression.type may force another codec, `kraft.produce.validate.records` asks for it, or
 the header cannot be right. Error codes are those that Kafka 4.3 gives for the same bytes.
+
+Decoding costs what the batch holds, not what it has on the wire, and equal records compress to almost nothing: what a compressed batch may hold where it must
+be decoded has bounds of its own. They are answered with MESSAGE_TOO_LARGE, upon which Kafka's producer splits the batch and sends the parts.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Sequence
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import build_batch, with_max_timestamp
-from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, ZSTD
+from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD, DecompressedTooLarge
 from kraft.protocol.records.record import Record, RecordCountMismatch
 from kraft.protocol.records.record_batch import (
     CREATE_TIME,
@@ -28,6 +31,13 @@ from kraft.protocol.records.record_batch import (
 from kraft.storage.log_config import LogConfig
 
 SHOWN_RECORD_ERRORS_MAX = 3
+
+DECODED_BYTES_MAX = 128 << 20
+"""Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so many could come uncompressed."""
+DECODED_RECORDS_MAX = 250_000
+"""Records that such a batch may hold (about a second's work), or as many as fit in max.message.bytes uncompressed if that is more."""
+RECORD_BYTES_MIN = 7
+"""The smallest record: seven fields of one byte, no key, no value, no headers."""
 
 
 class AppendOrigin:
@@ -139,7 +149,7 @@ def _with_log_append_time(batch: RecordBatch, config: LogConfig, now_ms: int) ->
 
 
 def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> RecordBatch:
-    records = _decode(batch)
+    records = _decode(batch, config)
     errors = [(index, code, message) for index, record in enumerate(records) for code, message in _record_errors(batch, record, config, now_ms)]
     if errors:
         _reject(errors)
@@ -153,9 +163,14 @@ def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms:
     return batch
 
 
-def _decode(batch: RecordBatch) -> list[Record]:
+def _decode(batch: RecordBatch, config: LogConfig) -> list[Record]:
+    records_max = max(DECODED_RECORDS_MAX, config.max_message_bytes // RECORD_BYTES_MIN)
+    if batch.codec != NONE and batch.count > records_max:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {batch.count} records, more than {records_max}; send smaller ones")
     try:
-        return batch.records()
+        return batch.records(max(DECODED_BYTES_MAX, config.max_message_bytes))
+    except DecompressedTooLarge as problem:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones") from problem
     except RecordCountMismatch as problem:
         raise ApiError(ErrorCode.INVALID_RECORD, str(problem)) from problem
     except ProtocolError as problem:

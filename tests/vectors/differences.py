@@ -117,6 +117,12 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "followers tell where epochs end",
         "OffsetForLeaderEpoch with replica id -2 is answered by any replica, as ListOffsets is. Kafka's followers answer NOT_LEADER_OR_FOLLOWER.",
     ),
+    Documented(
+        "crowded batches are split",
+        "A compressed batch that must be decoded (a compacted topic, another codec demanded, timestamps out of bounds) and holds more than 250,000 records or "
+        "128 MiB is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what max.message.bytes would let through uncompressed always passes. "
+        "Kafka decodes without a bound.",
+    ),
 )
 
 

@@ -38,6 +38,10 @@ class CompressionError(ProtocolError):
     """The compressed bytes are damaged, of an unknown codec, or decompress to more than the bound."""
 
 
+class DecompressedTooLarge(CompressionError):
+    """The bytes decompress to more than the bound; they may be right otherwise."""
+
+
 class _SnappyModule(Protocol):
     def compress_raw(self, data: Buffer) -> cramjam.Buffer: ...
     def decompress_raw(self, data: Buffer) -> cramjam.Buffer: ...
@@ -65,7 +69,7 @@ def decompress(codec: int, data: Buffer, bytes_max: int = DECOMPRESSED_BYTES_MAX
     except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError, cramjam.DecompressionError) as problem:
         raise CompressionError(f"damaged {CODEC_NAMES[codec]} data: {problem}") from problem
     if len(plain) > bytes_max:
-        raise CompressionError(f"{CODEC_NAMES[codec]} data decompresses to more than {bytes_max} bytes")
+        raise DecompressedTooLarge(f"{CODEC_NAMES[codec]} data decompresses to more than {bytes_max} bytes")
     return plain
 
 
@@ -119,7 +123,7 @@ def _unsnap(data: Buffer, bytes_max: int) -> bytes:
 
 def _unsnap_block(block: bytes, bytes_max: int) -> bytes:
     if _snappy.decompress_raw_len(block) > bytes_max:
-        raise CompressionError(f"snappy data decompresses to more than {bytes_max} bytes left")
+        raise DecompressedTooLarge(f"snappy data decompresses to more than {bytes_max} bytes left")
     return bytes(_snappy.decompress_raw(block))
 
 

@@ -7,11 +7,11 @@ import pytest
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import build_batch, with_max_timestamp
-from kraft.protocol.records.compression import GZIP, LZ4, ZSTD
+from kraft.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import CRC_START, LOG_APPEND_TIME, RecordBatch
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_validator import AppendOrigin, RecordsRejected, single_batch, validate_for_leader
+from kraft.storage.log_validator import DECODED_BYTES_MAX, DECODED_RECORDS_MAX, AppendOrigin, RecordsRejected, single_batch, validate_for_leader
 from tests.unit.storage.support import NOW_MS, batch_of
 
 FULL = LogConfig(validate_records=True)
@@ -97,6 +97,35 @@ def test_compression_type_decides_the_codec(name: str, codec: int) -> None:
     batch.verify_crc()
     assert (batch.codec, batch.producer_id, batch.base_sequence) == (codec, 4, 2)
     assert batch.records() == RecordBatch(source).records()
+
+
+def crowded(count: int, codec: int = ZSTD) -> bytearray:
+    """A batch of one real record whose header says `count`."""
+    counted = patched(57, count.to_bytes(4, "big"), batch_of(b"a", codec=codec))
+    return patched(23, (count - 1).to_bytes(4, "big"), bytes(counted))
+
+
+COMPACTED = LogConfig(cleanup_policy=("compact",))
+
+
+def test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_must_be_decoded() -> None:
+    assert code_of(crowded(DECODED_RECORDS_MAX), COMPACTED) == ErrorCode.INVALID_RECORD
+    assert code_of(crowded(DECODED_RECORDS_MAX + 1), COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
+    assert code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig()) == ErrorCode.NONE
+    # As many as could come uncompressed, which their bytes bound.
+    assert code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig(cleanup_policy=("compact",), max_message_bytes=1 << 24)) == ErrorCode.INVALID_RECORD
+    assert code_of(crowded(DECODED_RECORDS_MAX + 1, NONE), COMPACTED) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
+def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kraft.storage.log_validator.DECODED_BYTES_MAX", 2 << 20)
+    fits, bomb = (batch_of(b"a" * size, keys=(b"k",), codec=codec) for size in ((2 << 20) - 100, (2 << 20) + 1))
+    assert len(bomb) < 1 << 20 < DECODED_BYTES_MAX
+    assert code_of(fits, COMPACTED) == ErrorCode.NONE
+    assert code_of(bomb, COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
+    assert code_of(bomb, LogConfig()) == ErrorCode.NONE
+    assert code_of(bomb, LogConfig(cleanup_policy=("compact",), max_message_bytes=3 << 20)) == ErrorCode.NONE
 
 
 def test_producers_may_not_claim_append_time() -> None:
