@@ -2,7 +2,7 @@
 
 Whatever was acknowledged and is gone has to be in a report of its partition: within the offsets that some replica says it gave up (a replica that has not come
 back, or never will, may have taken it along). And nothing is told to be lost that is still there: where a replica gave up something, the log does not have what
-was acknowledged there before the election. (After a second unclean election of a partition it may: what the first one lost can come back with its leader.)
+was acknowledged there before the election. (After another unclean election of the partition it may: what the first one lost can come back with its leader.)
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def untrue(run: RunHistory, lost: Sequence[Lost], acknowledged: Mapping[str, int
         yield f"untold: {each.value} ({where}) was acknowledged and is gone, and no report of an unclean election tells of it ({len(untold)} in all)"
     for read in run.operations.of(FinalRead):
         of_partition = [report for report in reports if (report.topic, report.partition) == read.place]
-        for report in sorted(of_partition, key=lambda report: report.leader_epoch)[:1]:
-            yield from _still_there(report, read, acknowledged)
+        if len(of_partition) == 1:
+            yield from _still_there(of_partition[0], read, acknowledged)
 
 
 def tells_of(report: LossReport, lost: Lost) -> bool:

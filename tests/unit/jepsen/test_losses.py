@@ -65,7 +65,7 @@ def test_what_another_leader_had_in_that_place_and_never_acknowledged_is_no_find
 
 
 def test_what_comes_back_with_the_leader_of_another_unclean_election_is_no_finding() -> None:
-    reports = [report({1: (7, 8)}, epoch=2), report({2: (0, 5)}, epoch=4)]
+    reports = [report({1: (0, 5)}, epoch=2), report({2: (7, 8)}, epoch=4)]
     assert findings(send("a", 0), read((0, "a", 1)), reports=reports) == []
 
 
