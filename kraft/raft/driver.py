@@ -39,6 +39,7 @@ from kraft.raft.raft_config import RaftConfig
 from kraft.raft.raft_metrics import RaftMetrics
 from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
 from kraft.raft.room import Room
+from kraft.raft.snapshot.snapshot_answer import with_bytes
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
 from kraft.world.ports import World
@@ -275,10 +276,8 @@ class RaftDriver(QuorumView, RequestEntries):
             response = response._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)  # What would be read now is no longer that leader's log.
         elif isinstance(response, core.FetchResponse) and response.offset >= 0:
             waiter.records = self._storage.log.read(response.offset, response.end_offset, response.max_bytes)
-        elif isinstance(response, core.FetchSnapshotResponse) and response.error == ErrorCode.NONE and response.snapshot is not None:
-            data, size = self._storage.read_snapshot(response.snapshot, response.position, response.max_bytes)
-            error = ErrorCode.NONE if response.position < size else ErrorCode.POSITION_OUT_OF_RANGE
-            response = response._replace(error=error, data=data, size=size)
+        elif isinstance(response, core.FetchSnapshotResponse):
+            response = with_bytes(response, self._storage, self._node.log.snapshots)
         waiter.response = response
         waiter.answered.set()
 
