@@ -194,11 +194,17 @@ def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
 
 
 def _clear_elr_records(view: ControllerView, records: Sequence[Any]) -> list[Any]:
-    """A changed min.insync.replicas makes every ELR computed under the old one void (KIP-966)."""
-    if not view.elr_enabled:
-        return []
+    """A changed min.insync.replicas makes every ELR computed under the old one void (KIP-966), also one that is left from when the feature was on."""
     changed = [record for record in records if record.name == MIN_IN_SYNC_REPLICAS]
-    return [ClearElrRecord(topic_name=record.resource_name if record.resource_type == ResourceType.TOPIC else "") for record in changed]
+    names = [record.resource_name if record.resource_type == ResourceType.TOPIC else "" for record in changed]
+    return [ClearElrRecord(topic_name=name) for name in names if view.elr_enabled or _has_elr(view, name)]
+
+
+def _has_elr(view: ControllerView, topic_name: str) -> bool:
+    """Whether a partition of the topic, or of any when the name is empty, has replicas that count as eligible."""
+    topic = view.image.topics.by_name(topic_name)
+    topics = view.image.topics.by_id.values() if topic is None else (topic,)
+    return any(partition.elr or partition.last_known_elr for each in topics for partition in each.partitions.values())
 
 
 def elr_safety_records(view: ControllerView) -> list[Any]:

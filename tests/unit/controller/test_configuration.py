@@ -10,6 +10,7 @@ from kraft.controller.configuration_control import alter_configs, incremental_al
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
 from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_configs_request as whole
 from kraft.protocol.messages import incremental_alter_configs_request as single
@@ -124,12 +125,14 @@ def test_elr_forbids_what_would_make_min_isr_differ_between_brokers() -> None:
     assert (code, message) == (ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
 
 
+@pytest.mark.parametrize("level", [1, 0])
 @pytest.mark.parametrize(("kind", "name", "cleared"), [(TOPIC, "t", "t"), (BROKER, "", "")])
-def test_a_changed_min_isr_clears_the_elr(kind: int, name: str, cleared: str) -> None:
+def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_was_on(kind: int, name: str, cleared: str, level: int) -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2], min_insync_replicas="2")
     cluster.fence(2)
     assert cluster.partition("t").elr == (2,)
+    cluster.replay(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=level))
     configs = [single.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")]
     resource = single.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     result = incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT)
@@ -137,6 +140,15 @@ def test_a_changed_min_isr_clears_the_elr(kind: int, name: str, cleared: str) ->
     assert result.records[-1].topic_name == cleared
     cluster.apply(result)
     assert cluster.partition("t").elr == ()
+
+
+def test_without_elr_a_changed_min_isr_writes_nothing_else() -> None:
+    cluster = PureCluster(1, 2)
+    cluster.topic("t", [1, 2], min_insync_replicas="2")
+    configs = [single.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")]
+    resource = single.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)
+    result = incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT)
+    assert [type(record) for record in result.records] == [ConfigRecord]
 
 
 def test_cordoned_directories_may_only_be_reduced_past_the_broker() -> None:
