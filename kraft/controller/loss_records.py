@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from kraft.common.config.resource_type import ResourceType
-from kraft.common.loss_reports import ELECTIONS_KEPT, Loss, election_key, loss_key, reports_of, text_of
+from kraft.common.loss_reports import ELECTIONS_KEPT, Loss, Report, election_key, loss_key, reports_of, text_of
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration, is_unclean_election
@@ -33,9 +33,9 @@ def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int
         if topic is None or before is None:
             continue
         after = changed[key] = before.merge(record)
-        if not is_unclean_election(before, after):
-            notes += _returned(view, topic.name, key[1], before, after, wall_ms)
-        elif (topic.name, election_key(key[1], after.leader_epoch)) not in told:
+        is_unclean = is_unclean_election(before, after)
+        notes += _returned(view, topic.name, key[1], before, after, wall_ms, another_comes=is_unclean)
+        if is_unclean and (topic.name, election_key(key[1], after.leader_epoch)) not in told:
             notes += election_records(view, topic.name, key[1], before, after, {"time_ms": wall_ms})
     room = max(0, MAX_RECORDS_PER_BATCH - len(result.records))
     return ControllerResult([*result.records, *notes[:room]], result.response, atomic=result.atomic) if notes else result
@@ -56,21 +56,30 @@ def election_records(
         **{name: value for name, value in known.items() if name not in ("topic", "partition", "leader_epoch")},
     }
     records = [_config(topic, election_key(partition, after.leader_epoch), text_of(facts))]
-    reports = reports_of(view.report_keys(topic).get(partition, ()))
-    for report in reports[: max(0, len(reports) + 1 - ELECTIONS_KEPT)]:
+    for report in _too_old(reports_of(view.report_keys(topic).get(partition, ()))):
         records.append(_config(topic, election_key(partition, report.leader_epoch), None))
         records += [_config(topic, loss_key(partition, report.leader_epoch, replica), None) for replica in sorted(report.losses)]
     return records
 
 
-def _returned(view: ControllerView, topic: str, partition: int, before: PartitionRegistration, after: PartitionRegistration, wall_ms: int) -> list[Any]:
-    """Who comes back in sync and told of nothing that it gave up had nothing more, or lost its log. What it may yet tell takes the place of this note."""
+def _too_old(reports: Sequence[Report]) -> Sequence[Report]:
+    """Those that go when another one comes."""
+    return reports[: max(0, len(reports) + 1 - ELECTIONS_KEPT)]
+
+
+def _returned(
+    view: ControllerView, topic: str, partition: int, before: PartitionRegistration, after: PartitionRegistration, wall_ms: int, *, another_comes: bool
+) -> list[Any]:
+    """Who comes back in sync and told of nothing that it gave up had nothing more, or lost its log, or leads now with what it had. What it may yet tell takes
+    the place of this note."""
     back = [replica for replica in after.isr if replica not in before.isr]
     keys = view.report_keys(topic).get(partition) if back else None
     if keys is None:
         return []
     nothing = text_of(Loss(0, 0, 0, after.leader_epoch, wall_ms))
-    awaited = ((report.leader_epoch, replica) for report in reports_of(keys) for replica in back if replica in report.outstanding)
+    reports = reports_of(keys)
+    kept = reports[len(_too_old(reports)) :] if another_comes else reports
+    awaited = ((report.leader_epoch, replica) for report in kept for replica in back if replica in report.outstanding)
     return [_config(topic, loss_key(partition, epoch, replica), nothing) for epoch, replica in awaited]
 
 

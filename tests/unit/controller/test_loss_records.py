@@ -169,3 +169,17 @@ def test_reports_can_be_dismissed_and_completed_but_not_made() -> None:
     assert run.reports[0].losses[1].end_offset == 9
     run.cluster.replay(*alter(run, election_key(0, epoch), None))
     assert run.reports == []
+
+
+def test_who_leads_by_another_unclean_election_is_awaited_no_longer() -> None:
+    """It lost nothing of what it had in the election before, so nobody will ever hear of that from it."""
+    run = Lossy()
+    run.lead_only(1)
+    run.comes(2)
+    run.in_sync(2)
+    run.lead_only(2)
+    run.comes(1)
+    first, second = run.reports
+    assert (first.election["leader"], second.election["leader"]) == (2, 1)
+    assert 1 not in first.outstanding
+    assert first.losses[1].start_offset == first.losses[1].end_offset
