@@ -40,6 +40,14 @@ def test_an_unclean_election_may_lose() -> None:
     assert allow(run(send("a", 0), final(), unclean=True)).lost == ["a"]
 
 
+def test_what_was_read_from_a_leader_that_was_lost_may_be_acknowledged_at_another_place() -> None:
+    read, found = poll(3, (3, "a")), final((0, "a"), (1, "b"), (2, "c"), (3, "d"))
+    sends = [send(value, offset) for offset, value in enumerate("abcd")]
+    assert judge(run(*sends, read, found, unclean=True)).findings == ()
+    read, found = poll(3, (3, "a")), final((0, "a"), (1, "b"), (2, "c"), (3, "d"))
+    assert judge(run(*[send(value, offset) for offset, value in enumerate("abcd")], read, found)).findings
+
+
 def test_what_was_read_and_never_acknowledged_may_go_with_the_power() -> None:
     judged = run(send("a", 0), poll(0, (0, "a"), (1, "ghost")), final((0, "a")), losses=ALL)
     assert allow(judged).reads == 1
