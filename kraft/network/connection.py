@@ -95,13 +95,8 @@ class Connection:
                     await self._handle(frame)
                     handled += 1
             else:
-                whole = assembler.received(count)
-                if whole is not None:
-                    try:
-                        await self._handle(whole)
-                    finally:
-                        self._release(whole.obj)  # type: ignore[arg-type]  # The view's owner is the pool's bytearray.
-                    handled += 1
+                target = None  # No reference to a frame's buffer outlives its use: the answer may be long in coming.
+                handled += await self._handle_pooled(assembler.received(count))
             if handled >= REQUESTS_PER_TURN:
                 handled = 0
                 await trio.lowlevel.checkpoint()
@@ -152,18 +147,39 @@ class Connection:
             server.spinning = None
 
     async def _handle(self, frame: memoryview) -> None:
-        dispatcher = self._server.dispatcher
-        overtakes = dispatcher.may_overtake_wait(frame)
+        overtakes = self._server.dispatcher.may_overtake_wait(frame)
+        await self._answer(await self._begin(frame, overtakes), overtakes)
+
+    async def _handle_pooled(self, frame: memoryview | None) -> int:
+        """Serve a frame, if it is whole, in a buffer of the pool: others may have that while the answer waits. How many requests that was."""
+        if frame is None:
+            return 0
+        overtakes = self._server.dispatcher.may_overtake_wait(frame)
+        buffer = frame.obj
+        try:
+            outcome = await self._begin(frame, overtakes)
+        finally:
+            self._release(buffer)  # type: ignore[arg-type]  # The view's owner is the pool's bytearray.
+            del frame, buffer
+        await self._answer(outcome, overtakes)
+        return 1
+
+    async def _begin(self, frame: memoryview, overtakes: bool) -> Reply | Awaitable[Reply]:
+        """Dispatch a request as soon as it is its turn. The frame is not needed any more then, except by a first stage."""
         if self._waiting:
             frame = await self._wait_for_turn(frame, overtakes)
-        outcome = dispatcher.dispatch(self.peer, frame)
+        outcome = self._server.dispatcher.dispatch(self.peer, frame)
+        if type(outcome) is Staged:
+            self._first_stage = outcome.first_stage
+        return outcome
+
+    async def _answer(self, outcome: Reply | Awaitable[Reply], overtakes: bool) -> None:
         if type(outcome) is Reply:
             if self._waiting:
                 self._waiting.append(_ready(outcome))
             else:
                 await self._send(outcome)
         elif type(outcome) is Staged:
-            self._first_stage = outcome.first_stage
             self._enqueue(outcome.answer)
         elif overtakes:
             self._enqueue(outcome)  # type: ignore[arg-type]  # A Reply is excluded above.

@@ -324,6 +324,23 @@ def test_large_frames_beyond_the_queue_bound_still_all_arrive() -> None:
     scenario(play, ConnectionLimits(queued_request_bytes_max=1))
 
 
+def test_large_requests_whose_answers_wait_keep_nobody_elses_out() -> None:
+    async def play(run: Running) -> None:
+        waiting = [await run.connect() for _ in range(3)]
+        for count, stream in enumerate(waiting, start=1):
+            await stream.send_all([frame(b"a" + b"z" * 300_000)])
+            await eventually(lambda: len(run.dispatcher.started) == count)  # noqa: B023  # Awaited within its turn.
+        await eventually(lambda: run.server.pool.bytes_out == 0)
+        other = await run.connect()
+        await other.send_all([frame(b"e" + b"y" * 300_000)])
+        assert await reply(other) == b"e" + b"y" * 300_000
+        run.dispatcher.gate.set()
+        for stream in waiting:
+            assert await reply(stream) == b"a" + b"z" * 300_000
+
+    scenario(play, ConnectionLimits(queued_request_bytes_max=1))
+
+
 def test_a_peer_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
     async def play(run: Running) -> None:
         stream = await run.connect()
