@@ -31,6 +31,7 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.protocol.error_codes import ErrorCode
+from kraft.raft.core.election_state import NO_LEADER
 from kraft.raft.ports import LeaderAndEpoch
 from kraft.world.ports import World
 
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 FULL_DISK_RETRY_SECONDS: Final = 0.2
-NOBODY: Final = -1
 
 
 class ActiveController:
@@ -87,8 +87,8 @@ class ActiveController:
     def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:
         """Commits are told before the news of leaders: one of a later epoch says that ours is over, and that what was ours at these offsets may be gone."""
         if self._pending.epoch is not None and update.epoch > self._pending.epoch:
-            self._pending.leader_id = NOBODY
-            self._renounce(LeaderAndEpoch(NOBODY, update.epoch))
+            self._pending.leader_id = NO_LEADER
+            self._renounce(LeaderAndEpoch(NO_LEADER, update.epoch))
         if update.is_snapshot or self._pending.epoch is None:
             self._writes.registrations.note(update.changes, update.image, update.offset)
         self._pending.handle_committed(update.offset, update.image, transaction_is_open)

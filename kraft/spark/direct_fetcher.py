@@ -31,7 +31,6 @@ FETCH_WAIT_MS = 100
 LOOKUP_SECONDS_MAX = 5.0
 SETTLING_SECONDS_MAX = 2 * MAJORITY_SECONDS
 """How much longer than the poll timeout a question may take on which a majority of the nodes agrees already."""
-EARLIEST, LATEST = -2, -1
 
 
 class DirectFetcher:
@@ -147,7 +146,7 @@ class DirectFetcher:
         topic, partition, _, end = self.offsets
         cluster.stale(topic)
         deadline = time.monotonic() + LOOKUP_SECONDS_MAX
-        low, high = (cluster.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))
+        low, high = cluster.bounds(topic, partition, deadline)
         leader = cluster.view.leader(topic, partition)
         if low <= self.position < high:
             self.short.clear()

@@ -24,6 +24,7 @@ from kraft.protocol.primitives import skip_tagged_fields
 from kraft.spark.cluster_view import ClusterView
 from kraft.spark.leadership import Leader, Views, leaders_of
 from kraft.spark.node_turns import NodeTurns
+from kraft.spark.options import EARLIEST, LATEST
 
 T = TypeVar("T")
 
@@ -237,6 +238,11 @@ class WireCluster:
                     raise
                 self.stale(topic, connection if isinstance(problem, OSError) else None)
                 time.sleep(RETRY_SECONDS)
+
+    def bounds(self, topic: str, partition: int, deadline: float) -> tuple[int, int]:
+        """Log start and high watermark. Waits out elections until `deadline` (monotonic)."""
+        low, high = (self.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))
+        return low, high
 
     def offset(self, topic: str, partition: int, timestamp: int, deadline: float) -> int:
         """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline` (monotonic)."""

@@ -17,7 +17,6 @@ log = logging.getLogger(__name__)
 TAIL_OFFSETS = 10_000
 FETCH_BYTES = 8 << 20
 FETCH_WAIT_MS = 100
-EARLIEST, LATEST = -2, -1
 
 
 class ProducerState(NamedTuple):
@@ -61,7 +60,7 @@ def read_back(cluster: WireCluster, topic: str, partition: int, producer_id: int
     """
     window = TAIL_OFFSETS
     while True:
-        low, high = (cluster.offset(topic, partition, which, deadline) for which in (EARLIEST, LATEST))
+        low, high = cluster.bounds(topic, partition, deadline)
         start = max(low, high - window)
         found, last, first = SeenRows(last_sequence + 1), -1, last_sequence + 1
         for batch in committed(cluster, topic, partition, start, high, deadline):

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 from kraft.cli.admin.app import main
 from tests.integration.clusters import Cluster
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        assert self.out, self.err
-        return json.loads(self.out)
-
-
-Kraft = Callable[..., Outcome]
+from tests.integration.outcomes import Kraft, Outcome
 
 
 def kraft_in(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], home: Path) -> Kraft:

@@ -9,32 +9,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def rows(self) -> list[list[str]]:
-        """Tab-separated lines under the header."""
-        return [line.split("\t") for line in self.out.splitlines()[1:]]
-
-
-Kraft = Callable[..., Outcome]
+from tests.integration.outcomes import Kraft, Outcome
 
 
 @pytest.fixture(scope="module")

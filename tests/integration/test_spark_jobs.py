@@ -16,7 +16,8 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from tests.integration.clusters import Cluster, running_cluster
-from tests.integration.spark_commands import Kraft, kraft_in
+from tests.integration.outcomes import Kraft
+from tests.integration.spark_commands import kraft_in
 from tests.integration.spark_logs import read_to_the_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]

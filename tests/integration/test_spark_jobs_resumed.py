@@ -14,7 +14,8 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
 from tests.integration.clusters import Cluster
-from tests.integration.spark_commands import Kraft, Outcome, kraft_in
+from tests.integration.outcomes import Kraft, Outcome
+from tests.integration.spark_commands import kraft_in
 from tests.integration.spark_logs import read_to_the_end
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]

@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from kraft.common.errors import KraftError
 from kraft.protocol.error_codes import ErrorCode, name_of
-from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kraft.spark.jobs.running import JobFailed, JobNotFound
-from kraft.spark.wire import WireCluster
+from kraft.spark.wire import WireCluster, metadata_request
 
 SECONDS_MAX = 30
 POLL_SECONDS = 0.1
@@ -30,7 +29,7 @@ def look_up(bootstrap: str, topic: str) -> SeenTopic:
     try:
         cluster = WireCluster(bootstrap)
         try:
-            answer = cluster.any_call(MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False))
+            answer = cluster.any_call(metadata_request(topic))
         finally:
             cluster.close()
     except (OSError, ValueError, KraftError) as problem:
