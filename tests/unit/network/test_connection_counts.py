@@ -11,7 +11,7 @@ from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.socket_server import SocketServer
 from kraft.world.ports import Stream
 from kraft.world.real import RealWorld
-from tests.unit.network.test_socket_server import ScriptedDispatcher, ended, eventually, frame, reply
+from tests.unit.network.scripted import ScriptedDispatcher, ended, eventually, frame, reply
 
 CLIENTS, BROKERS = "CLIENTS", "BROKERS"
 

@@ -1,0 +1,97 @@
+"""kraft/network/connection.py: frames in buffers of the pool, how many there may be, and that none is left behind."""
+
+from __future__ import annotations
+
+import struct
+
+import trio
+
+from kraft.network.limits import ConnectionLimits
+from kraft.network.reply import SCRATCH_BYTES
+from kraft.world.ports import Stream
+from tests.unit.network.scripted import Running, ended, eventually, frame, reply, scenario
+
+
+def test_a_frame_larger_than_the_scratch_buffer_arrives_whole() -> None:
+    async def play(run: Running) -> None:
+        stream = await run.connect()
+        payload = b"e" + bytes(range(256)) * 8192
+
+        async def send() -> None:
+            await stream.send_all([frame(payload)])
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            assert await reply(stream) == payload
+        assert run.server.pool.bytes_out == 0
+
+    scenario(play)
+
+
+def test_an_oversized_frame_is_refused_before_it_is_read() -> None:
+    async def play(run: Running) -> None:
+        stream = await run.connect()
+        await stream.send_all([struct.pack(">i", 1001)])
+        assert await ended(stream)
+
+    scenario(play, ConnectionLimits(request_bytes_max=1000))
+
+
+def test_large_frames_beyond_the_queue_bound_still_all_arrive() -> None:
+    async def play(run: Running) -> None:
+        streams = [await run.connect() for _ in range(4)]
+        payload = b"e" + b"z" * 300_000
+
+        async def exchange(stream: Stream) -> None:
+            await stream.send_all([frame(payload)])
+            assert await reply(stream) == payload
+
+        async with trio.open_nursery() as nursery:
+            for stream in streams:
+                nursery.start_soon(exchange, stream)
+
+    scenario(play, ConnectionLimits(queued_request_bytes_max=1))
+
+
+def test_large_requests_whose_answers_wait_keep_nobody_elses_out() -> None:
+    async def play(run: Running) -> None:
+        waiting = [await run.connect() for _ in range(3)]
+        for count, stream in enumerate(waiting, start=1):
+            await stream.send_all([frame(b"a" + b"z" * 300_000)])
+            await eventually(lambda: len(run.dispatcher.started) == count)  # noqa: B023  # Awaited within its turn.
+        await eventually(lambda: run.server.pool.bytes_out == 0)
+        other = await run.connect()
+        await other.send_all([frame(b"e" + b"y" * 300_000)])
+        assert await reply(other) == b"e" + b"y" * 300_000
+        run.dispatcher.gate.set()
+        for stream in waiting:
+            assert await reply(stream) == b"a" + b"z" * 300_000
+
+    scenario(play, ConnectionLimits(queued_request_bytes_max=1))
+
+
+def test_a_peer_that_leaves_in_the_middle_leaves_nothing_behind() -> None:
+    async def play(run: Running) -> None:
+        stream = await run.connect()
+        await stream.send_all([struct.pack(">i", 500_000) + b"e"])
+        await eventually(lambda: run.server.pool.bytes_out > 0)
+        stream.close()
+        await eventually(lambda: not run.server.connections)
+        assert run.server.pool.bytes_out == 0
+        assert run.events == []
+
+    scenario(play)
+
+
+def test_the_buffer_of_a_frame_in_its_first_stage_outlives_its_connection() -> None:
+    async def play(run: Running) -> None:
+        stream, dispatcher, pool = await run.connect(), run.dispatcher, run.server.pool
+        await stream.send_all([frame(b"s" + bytes(SCRATCH_BYTES))])
+        await eventually(lambda: bool(dispatcher.stages))
+        stream.close()
+        await eventually(lambda: not run.server.connections)
+        assert pool.bytes_out
+        dispatcher.stages[0].step_ended()
+        assert pool.bytes_out == 0
+
+    scenario(play)
