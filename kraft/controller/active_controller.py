@@ -89,8 +89,7 @@ class ActiveController:
         if self._pending.epoch is not None and update.epoch > self._pending.epoch:
             self._pending.leader_id = NO_LEADER
             self._renounce(LeaderAndEpoch(NO_LEADER, update.epoch))
-        if update.is_snapshot or self._pending.epoch is None:
-            self._writes.registrations.note(update.changes, update.image, update.offset)
+        self._writes.registrations.committed(update.changes, update.image, update.offset)
         self._pending.handle_committed(update.offset, update.image, transaction_is_open)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
@@ -152,6 +151,7 @@ class ActiveController:
     def _claim(self, epoch: int) -> None:
         image = self._loader.image
         self._pending.claim(epoch, image)
+        self._writes.registrations.claimed()
         self._term = self._new_term()
         self._term.begin_with(image.cluster.brokers.values())
         self._claimed.set()

@@ -94,7 +94,7 @@ class ControllerWrites:
         offset, changes = await self._pending.append(result)
         if result.records:
             self._last_write = self._clock.now()
-            self.registrations.note(changes, self._pending.image, offset)
+            self.registrations.appended(changes, self._pending.image, offset)
             if self._logger is not None:
                 log_unclean_elections(self._logger, changes, self._pending.image)
         return offset

@@ -7,21 +7,39 @@ from kraft.metadata.image.metadata_image import MetadataImage
 
 
 class RegistrationOffsets:
-    """Of the brokers that are registered, committed or not; known only as far as this node saw it happen, which is at the latest when it loads a snapshot."""
+    """Of the brokers that are registered; known only as far as this node saw it happen, which is at the latest when it loads a snapshot.
 
-    __slots__ = ("_offsets",)
+    An active controller decides by what it has appended. That is dropped with the role: it begins the next time with what is committed, which is all there is
+    then.
+    """
+
+    __slots__ = ("_appended", "_committed")
 
     def __init__(self) -> None:
-        self._offsets: dict[int, int] = {}
+        self._committed: dict[int, int] = {}
+        self._appended: dict[int, int] = {}
 
     def of(self, broker_id: int) -> int | None:
-        return self._offsets.get(broker_id)
+        """As the active controller's next decision sees it."""
+        return self._appended.get(broker_id)
 
-    def note(self, changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
-        """`changes` led to `image`, and the last of their records lies at `offset`."""
-        for broker_id, before in changes.brokers.items():
-            broker = image.cluster.brokers.get(broker_id)
-            if broker is None:
-                self._offsets.pop(broker_id, None)
-            elif before is None or before.epoch != broker.epoch:
-                self._offsets[broker_id] = offset
+    def claimed(self) -> None:
+        """This node becomes the active controller, its whole log committed."""
+        self._appended = dict(self._committed)
+
+    def appended(self, changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
+        """What this active controller appended led to `image`, and the last record of it lies at `offset`."""
+        _note(self._appended, changes, image, offset)
+
+    def committed(self, changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
+        """What is committed led to `image`, and the last record of it lies at `offset`."""
+        _note(self._committed, changes, image, offset)
+
+
+def _note(offsets: dict[int, int], changes: MetadataChanges, image: MetadataImage, offset: int) -> None:
+    for broker_id, before in changes.brokers.items():
+        broker = image.cluster.brokers.get(broker_id)
+        if broker is None:
+            offsets.pop(broker_id, None)
+        elif before is None or before.epoch != broker.epoch:
+            offsets[broker_id] = offset

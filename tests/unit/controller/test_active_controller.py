@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from kraft.common.errors import ApiError
+from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.abort_transaction_record import AbortTransactionRecord
 from kraft.metadata.records.begin_transaction_record import BeginTransactionRecord
 from kraft.metadata.records.end_transaction_record import EndTransactionRecord
@@ -13,6 +14,7 @@ from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.raft.ports import CommittedBatch
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import Outcome, running, simulate
@@ -61,6 +63,46 @@ def test_losing_the_leadership_fails_whoever_waits_and_drops_what_is_not_committ
             await universe.sleep(0.01)
             assert rig.controller.image.topics.by_name("lost") is None
             assert (await rig.create("lost")).topics[0].error_code == ErrorCode.NONE
+
+    simulate(body)
+
+
+def test_an_unregistration_that_was_lost_with_the_role_is_forgotten_when_the_role_comes_back() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig, trio.open_nursery() as test_nursery:
+            await rig.broker(2)
+            rig.log.automatic = False
+            outcome = Outcome()
+            request = UnregisterBrokerRequest(broker_id=2)
+            test_nursery.start_soon(outcome.of, rig.controller.unregister_broker, request, ControllerRequestContext(0))
+            await universe.sleep(0.01)
+            rig.log.lose(leader_id=3, epoch=2)
+            await universe.sleep(0.01)
+            assert outcome.error is not None
+            rig.log.automatic = True
+            await rig.log.lead(3)
+            assert not (await rig.beat(2)).is_fenced
+
+    simulate(body)
+
+
+def test_a_registration_that_was_lost_with_the_role_is_not_waited_for_when_the_role_comes_back() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig, trio.open_nursery() as test_nursery:
+            await rig.register(2)
+            former, caught_up = rig.epochs[2], rig.loader.offset
+            rig.log.automatic = False
+            rig.refusing.add(9002)
+            outcome = Outcome()
+            test_nursery.start_soon(outcome.of, lambda: rig.register(2, incarnation=2))
+            await universe.sleep(0.01)
+            rig.log.lose(leader_id=3, epoch=2)
+            await universe.sleep(0.01)
+            assert outcome.error is not None
+            rig.log.automatic = True
+            await rig.log.lead(3)
+            rig.epochs[2] = former
+            assert (await rig.beat(2, current_metadata_offset=caught_up)).is_caught_up
 
     simulate(body)
 

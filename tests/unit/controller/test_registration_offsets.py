@@ -18,7 +18,8 @@ def test_an_incarnations_first_record_counts_until_it_is_unregistered() -> None:
     def replay(offset: int, record: Any) -> int | None:
         nonlocal image
         image, changes = image.replay_batch([record])
-        offsets.note(changes, image, offset)
+        offsets.committed(changes, image, offset)
+        offsets.claimed()
         return offsets.of(1)
 
     assert offsets.of(1) is None
@@ -27,3 +28,16 @@ def test_an_incarnations_first_record_counts_until_it_is_unregistered() -> None:
     assert replay(7, RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=True)) == 5
     assert replay(9, RegisterBrokerRecord(broker_id=1, broker_epoch=9, fenced=True)) == 9
     assert replay(10, UnregisterBrokerRecord(broker_id=1, broker_epoch=9)) is None
+
+
+def test_what_was_appended_counts_until_the_role_is_lost() -> None:
+    offsets = RegistrationOffsets()
+    committed, changes = MetadataImage().replay_batch([RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True)])
+    offsets.committed(changes, committed, 5)
+    offsets.claimed()
+    for record in (UnregisterBrokerRecord(broker_id=1, broker_epoch=5), RegisterBrokerRecord(broker_id=2, broker_epoch=6, fenced=True)):
+        appended, changes = committed.replay_batch([record])
+        offsets.appended(changes, appended, 6)
+    assert (offsets.of(1), offsets.of(2)) == (None, 6)
+    offsets.claimed()
+    assert (offsets.of(1), offsets.of(2)) == (5, None)
