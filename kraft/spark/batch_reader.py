@@ -88,6 +88,7 @@ def fetcher(options: SourceOptions, config: dict[str, str], offsets: OffsetRange
             poll_timeout_ms=options.poll_timeout_ms,
             attempts_max=options.offset_fetch_attempts_max,
             retry_ms=options.offset_fetch_retry_ms,
+            refuse_names=options.refuse_names,
         )
     from kraft.spark.partition_fetcher import PartitionFetcher
 

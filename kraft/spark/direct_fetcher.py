@@ -37,7 +37,16 @@ class DirectFetcher:
     """One range, read once: iterate over it. Times are in ms."""
 
     def __init__(
-        self, offsets: OffsetRange, bootstrap: str, *, include_headers: bool, fail_on_data_loss: bool, poll_timeout_ms: int, attempts_max: int, retry_ms: int
+        self,
+        offsets: OffsetRange,
+        bootstrap: str,
+        *,
+        include_headers: bool,
+        fail_on_data_loss: bool,
+        poll_timeout_ms: int,
+        attempts_max: int,
+        retry_ms: int,
+        refuse_names: bool = False,
     ) -> None:
         self.offsets = offsets
         self.bootstrap = bootstrap
@@ -49,7 +58,7 @@ class DirectFetcher:
         self.short = Doubt(attempts_max, self.poll_timeout_s)  # whether the log lacks the position
         self.gone = Doubt(1, self.poll_timeout_s)  # whether the partition is no more
         self.seen = ""  # what the last of these looks has seen
-        self.rows = RecordRows(offsets, include_headers)
+        self.rows = RecordRows(offsets, include_headers, refuse_names=refuse_names)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         if self.offsets.size <= 0:

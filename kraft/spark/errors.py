@@ -53,6 +53,12 @@ def start_after_end(partition: TopicPartition, start: int, end: int) -> SourceEr
     )
 
 
+def malformed_header_name(topic: str, partition: int, offset: int, detail: str) -> SourceError:
+    """A header's name that no string of Spark can hold as it is."""
+    where = f"topic {topic} partition {partition} offset {offset}"
+    return SourceError("KAFKA_MALFORMED_HEADER_NAME", f"The record at {where} has a header whose name is not UTF-8{detail}")
+
+
 def null_topic() -> SourceError:
     """A row that says no topic, where no option says one."""
     return SourceError(

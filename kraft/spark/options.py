@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kraft.common.ids import TopicPartition
 from kraft.spark.durations import parse_duration_ms
+from kraft.spark.errors import show_partitions
 from kraft.spark.option_values import choice, flag, number, or_else, parse_offsets, parse_partitions
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,8 @@ class SourceOptions:
     latest_if_no_match: bool
     fail_on_data_loss: bool
     include_headers: bool
+    refuse_names: bool
+    """Whether header names that are not UTF-8 end the read, else such bytes are replaced, as Java does."""
     partitions_min: int | None
     records_per_partition_max: int | None
     offsets_per_trigger_max: int | None
@@ -103,7 +106,7 @@ SOURCE_KEYS = frozenset(
         *STRATEGIES, "startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp", "startingoffsetsbytimestampstrategy",
         "endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "failondataloss", "includeheaders", "minpartitions", "maxrecordsperpartition",
         "maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries",
-        "fetchoffset.retryintervalms", "groupidprefix", "fetcher", "commitgroup",
+        "fetchoffset.retryintervalms", "groupidprefix", "fetcher", "commitgroup", "headernames",
     }
 )  # fmt: skip
 DIRECT_TUNING = frozenset(
@@ -172,6 +175,7 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         latest_if_no_match=choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"), "error") == "latest",
         fail_on_data_loss=flag(given, "failOnDataLoss", True),
         include_headers=flag(given, "includeHeaders", False),
+        refuse_names=choice(given, "headerNames", ("replace", "refuse"), "replace") == "refuse",
         partitions_min=partitions_min,
         records_per_partition_max=records_max,
         offsets_per_trigger_max=offsets_max,
@@ -284,7 +288,7 @@ def check_order(starting: Limit, ending: Limit) -> None:
     if starts.keys() != ends.keys():
         raise ValueError(
             "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] The specified start offset and end offset should have the same "
-            f"topic-partitions. Topic-partitions for start offset: {names(starts)}, topic-partitions for end offset: {names(ends)}."
+            f"topic-partitions. Topic-partitions for start offset: {show_partitions(starts)}, topic-partitions for end offset: {show_partitions(ends)}."
         )
     for partition, start in starts.items():
         if start > ends[partition] >= 0 <= start:
@@ -292,7 +296,3 @@ def check_order(starting: Limit, ending: Limit) -> None:
                 f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The specified start {kind} {start} is greater than the end {kind} {ends[partition]} "
                 f"for topic {partition.topic} partition {partition.partition}."
             )
-
-
-def names(partitions: Mapping[TopicPartition, int]) -> str:
-    return ", ".join(str(partition) for partition in sorted(partitions))

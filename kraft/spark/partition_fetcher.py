@@ -16,7 +16,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kraft.spark.consumer_pool import POOL
-from kraft.spark.errors import DataLoss
+from kraft.spark.errors import DataLoss, malformed_header_name
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.rows import arrow_schema
 from kraft.spark.timestamps import check_timestamps
@@ -237,7 +237,13 @@ def offset_of(message: Message) -> int:
 
 
 def headers_of(record: Message) -> list[dict[str, object]] | None:
-    """Headers in order, duplicates kept; None where a record has none, as the official connector has it."""
-    headers = record.headers()
+    """Headers in order, duplicates kept; None where a record has none, as the official connector has it. Raises SourceError."""
+    try:
+        headers = record.headers()
+    except SystemError as problem:  # How the binding gives out a UnicodeDecodeError.
+        if not isinstance(problem.__cause__, UnicodeDecodeError):
+            raise
+        told = ", which librdkafka cannot tell: set the option fetcher to direct, or includeHeaders to false"
+        raise malformed_header_name(str(record.topic()), record.partition() or 0, offset_of(record), told) from problem
     return [dict(zip(("key", "value"), header, strict=True)) for header in headers] if headers else None
 

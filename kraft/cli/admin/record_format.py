@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from kraft.client.consumer import ConsumedRecord
+from kraft.protocol.records.record import HEADER_KEY_ERRORS
 from kraft.protocol.records.record_batch import LOG_APPEND_TIME
 
 Write = Callable[[ConsumedRecord], bytes]
@@ -51,6 +52,11 @@ def _length(data: bytes | None) -> bytes:
     return b"-1" if data is None else b"%d" % len(data)
 
 
+def _name(text: str) -> bytes:
+    """A header's name as the producer wrote it, UTF-8 or not."""
+    return text.encode("utf-8", HEADER_KEY_ERRORS)
+
+
 _VERBS: dict[str, Write] = {
     "t": lambda consumed: consumed.partition.topic.encode(),
     "p": lambda consumed: b"%d" % consumed.partition.partition,
@@ -60,7 +66,7 @@ _VERBS: dict[str, Write] = {
     "s": lambda consumed: bytes(consumed.record.value or b""),
     "K": lambda consumed: _length(consumed.record.key),
     "S": lambda consumed: _length(consumed.record.value),
-    "h": lambda consumed: b",".join(name.encode() + b"=" + bytes(value or b"") for name, value in consumed.record.headers),
+    "h": lambda consumed: b",".join(_name(name) + b"=" + bytes(value or b"") for name, value in consumed.record.headers),
     "%": _constant(b"%"),
 }
 
@@ -75,9 +81,10 @@ def record_document(consumed: ConsumedRecord) -> dict[str, Any]:
     key, key_encoding = _text(record.key)
     value, value_encoding = _text(record.value)
     headers = []
-    for name, content in record.headers:
+    for written, content in record.headers:
+        name, name_encoding = _text(_name(written))
         shown, encoding = _text(content)
-        headers.append({"name": name, "value": shown, "encoding": encoding})
+        headers.append({"name": name, "name_encoding": name_encoding, "value": shown, "encoding": encoding})
     return {
         "topic": consumed.partition.topic,
         "partition": consumed.partition.partition,

@@ -8,6 +8,8 @@ from kraft.common.errors import ProtocolError
 from kraft.protocol.records.varint import append_varint, read_varint
 
 Headers = tuple[tuple[str, bytes | None], ...]
+HEADER_KEY_ERRORS = "surrogateescape"
+"""How header keys are decoded and encoded where they are not UTF-8."""
 
 
 class CorruptBatch(ProtocolError):
@@ -23,7 +25,11 @@ class RecordCountMismatch(InvalidRecord):
 
 
 class Record:
-    """One record. `offset` and `timestamp` (ms) are absolute; null keys and values are None; header keys are text."""
+    """One record. `offset` and `timestamp` (ms) are absolute; null keys and values are None; header keys are text.
+
+    Bytes of a header key that are not UTF-8, which some producers send, are lone surrogates in it (PEP 383): encoded with `HEADER_KEY_ERRORS` they are
+    what they were, so that a record that is written again stays the same.
+    """
 
     __slots__ = ("headers", "key", "offset", "timestamp", "value")
 
@@ -66,7 +72,7 @@ def iterate_records(
             raise RecordCountMismatch(f"{index} records where the batch header says {count}")
         try:
             record, position = _decode_record(data, position, base_offset, base_timestamp, log_append_time_ms)
-        except (IndexError, ValueError) as problem:  # UnicodeDecodeError is a ValueError
+        except (IndexError, ValueError) as problem:
             raise InvalidRecord(f"record {index} of the batch at offset {base_offset}: {problem}") from problem
         yield record
     if position != end:
@@ -110,7 +116,7 @@ def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[Hea
         if key is None:
             raise InvalidRecord("a header without a key")
         value, position = _read_bytes(data, position, end)
-        headers.append((key.decode("utf-8"), value))
+        headers.append((key.decode("utf-8", HEADER_KEY_ERRORS), value))
     return tuple(headers), position
 
 
@@ -123,7 +129,7 @@ def append_record(out: bytearray, offset_delta: int, timestamp_delta: int, key: 
     _append_bytes(body, value)
     append_varint(body, len(headers))
     for name, content in headers:
-        _append_bytes(body, name.encode("utf-8"))
+        _append_bytes(body, name.encode("utf-8", HEADER_KEY_ERRORS))
         _append_bytes(body, content)
     append_varint(out, len(body))
     out += body

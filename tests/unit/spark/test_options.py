@@ -97,6 +97,13 @@ def test_what_is_mistaken_is_refused_with_a_reason(given: dict[str, str], text: 
     assert text in str(caught.value)
 
 
+def test_header_names_are_replaced_as_java_does_unless_they_are_to_be_refused() -> None:
+    assert not batch_options(BASE).refuse_names
+    assert batch_options({**BASE, "headerNames": "refuse"}).refuse_names
+    with pytest.raises(ValueError, match="headerNames must be one of replace, refuse"):
+        batch_options({**BASE, "headerNames": "keep"})
+
+
 def test_a_source_needs_servers_and_topics() -> None:
     with pytest.raises(ValueError, match=r"'kafka\.bootstrap\.servers' must be specified"):
         batch_options({"subscribe": "t"})

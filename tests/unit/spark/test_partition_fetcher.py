@@ -122,3 +122,14 @@ def test_the_end_of_a_partition_counts_behind_records_that_never_arrive(clock: S
     with pytest.raises(DataLoss, match=r"\[95, 100\)"):
         made.records_of(consumer((0, 95)), [event(92), event(95, KafkaError._PARTITION_EOF)])
     assert clock.now >= 1020
+
+
+def test_a_header_name_that_librdkafka_cannot_tell_is_refused_by_its_offset() -> None:
+    """Its Python binding gives bytes that are not UTF-8 out as a SystemError, whatever record is at fault."""
+
+    def headers() -> Any:
+        raise SystemError("returned a result with an exception set") from UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+
+    odd: Any = SimpleNamespace(headers=headers, topic=lambda: "t", partition=lambda: 0, offset=lambda: 7)
+    with pytest.raises(SourceError, match=r"KAFKA_MALFORMED_HEADER_NAME.*topic t partition 0 offset 7.*fetcher"):
+        module.headers_of(odd)

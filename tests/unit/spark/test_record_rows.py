@@ -16,13 +16,22 @@ from kraft.spark.ranges import OffsetRange
 record_rows = pytest.importorskip("kraft.spark.record_rows")
 
 
-def rows(*records: Record, codec: int = 0, include_headers: bool = False) -> list[dict[str, Any]]:
+def rows(*records: Record, codec: int = 0, include_headers: bool = False, refuse_names: bool = False) -> list[dict[str, Any]]:
     found = list(batches(build_batch(list(records), codec=codec)))
-    return [row for batch in record_rows.RecordRows(OffsetRange("t", 0, 0, 100), include_headers).rows(found, 0) for row in batch.to_pylist()]
+    made = record_rows.RecordRows(OffsetRange("t", 0, 0, 100), include_headers, refuse_names=refuse_names)
+    return [row for batch in made.rows(found, 0) for row in batch.to_pylist()]
 
 
 def test_a_header_name_that_is_not_utf_8_is_shown_as_java_shows_it() -> None:
     assert record_rows.headers_at(b"\x04\xff\xfe\x02x", 0, 1) == [{"key": "\ufffd\ufffd", "value": b"x"}]
+
+
+def test_a_header_name_that_is_not_utf_8_is_refused_where_it_is_to_stay_what_it_is() -> None:
+    records = Record(4, 0, None, b"v", (("fine", b"1"),)), Record(5, 0, None, b"v", ((b"\xff".decode("utf-8", "surrogateescape"), b"2"),))
+    assert [row["headers"][0]["key"] for row in rows(*records, include_headers=True)] == ["fine", "\ufffd"]
+    with pytest.raises(SourceError, match=r"KAFKA_MALFORMED_HEADER_NAME.*topic t partition 0 offset 5 has a header whose name is not UTF-8: b'\\xff'"):
+        rows(*records, include_headers=True, refuse_names=True)
+    assert len(rows(*records, refuse_names=True)) == 2, "nobody asked for headers"
 
 
 def test_headers_keep_their_order() -> None:

@@ -99,5 +99,13 @@ def test_json_says_how_bytes_are_written() -> None:
     assert document == {
         "topic": "t", "partition": 1, "offset": 5, "timestamp": 7, "timestamp_type": "log_append_time", "key": "k", "key_encoding": "utf-8",
         "value": "/w==", "value_encoding": "base64",
-        "headers": [{"name": "h", "value": None, "encoding": None}, {"name": "i", "value": "j", "encoding": "utf-8"}],
+        "headers": [
+            {"name": "h", "name_encoding": "utf-8", "value": None, "encoding": None}, {"name": "i", "name_encoding": "utf-8", "value": "j", "encoding": "utf-8"}
+        ],
     }  # fmt: skip
+
+
+def test_a_header_name_that_is_not_utf_8_is_printed_as_it_is() -> None:
+    odd = RECORD._replace(record=Record(0, 0, None, None, ((b"\xffn".decode("utf-8", "surrogateescape"), b"x"),)))
+    assert parse_format("%h")(odd) == b"\xffn=x"
+    assert json.loads(parse_format("json")(odd))["headers"] == [{"name": "/24=", "name_encoding": "base64", "value": "x", "encoding": "utf-8"}]

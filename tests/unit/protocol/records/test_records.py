@@ -209,3 +209,12 @@ def test_control_batches_of_the_quorum_hold_their_messages() -> None:
     assert marker_of(batch) is None
     with pytest.raises(InvalidRecord):
         control_type_of(b"x")
+
+
+def test_a_header_name_that_is_not_utf_8_stays_what_it_is() -> None:
+    """Nothing in Kafka's format says that it must be; what is read is written again the same."""
+    whole = build_batch([Record(0, 7, b"k", b"v", (("name", b"x"), ("ok", None)))])
+    odd = bytes(whole).replace(b"name", b"n\xff\xc3e")
+    records = RecordBatch(odd).records()
+    assert [name.encode("utf-8", "surrogateescape") for name, _ in records[0].headers] == [b"n\xff\xc3e", b"ok"]
+    assert bytes(build_batch(records))[HEADER_SIZE:] == odd[HEADER_SIZE:]
