@@ -234,6 +234,7 @@ class RaftDriver(QuorumView, RequestEntries):
             for base in [base for base in self._recent if base >= stage.end_offset]:
                 del self._recent[base]
             self._logger.warning("metadata log truncated", end_offset=stage.end_offset)
+            await run(storage.log.sync)  # What is appended next must not be found among what was cut.
         elif isinstance(stage, SnapshotChunk):
             await run(storage.write_chunk, stage)
             if stage.last:

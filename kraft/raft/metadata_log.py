@@ -1,9 +1,8 @@
 """The log of `__cluster_metadata-0` on disk: segments of record batches in Kafka's format, named by the offset of their first record.
 
 Everything here blocks and belongs to one owner. Appends go to the last segment; `sync` makes them durable; a segment is synced before the next one is begun,
-so only the tail of the last
-one can be torn. A torn tail is cut off when the log is opened. A damaged batch with whole ones after it is no torn tail but a broken disk, and is never cut:
-those records may be committed.
+so only the tail of the last one can be torn. A torn tail is cut off when the log is opened. Damage to what was synced is a broken disk, and is never cut:
+those records may be committed. `stored_batches` tells the two apart.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from struct import Struct
 
 from kraft.common.errors import CorruptData
 from kraft.common.ids import METADATA_TOPIC_ID, uuid_to_text
-from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, Buffer, CorruptBatch, RecordBatch
+from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, Buffer, RecordBatch
+from kraft.raft.stored_batches import damage_before, read_batch
 from kraft.storage.checkpoints import replace_file
 from kraft.storage.storage_failure import refuse_if_passing
 from kraft.world.ports import File, FileSystem
 
 INDEX_INTERVAL_BYTES = 4096
-SCAN_BYTES = 1 << 20
 SEGMENT_SUFFIX = ".log"
 
 _OVERHEAD = Struct(">qi")
@@ -117,9 +116,7 @@ class MetadataLog:
         while segment.size < length:
             batch = read_batch(segment.file, segment.size, length)
             if batch is None or batch.base_offset != self.end_offset:
-                if not is_last or self._whole_batch_follows(segment, length):
-                    where = f"position {segment.size} (offset {self.end_offset})"
-                    raise CorruptData(f"{segment.file.path}: the batch at {where} is damaged, and it is not a torn tail")
+                self._refuse_damage(segment, length, is_last=is_last)
                 self.cut_bytes = length - segment.size
                 segment.cut(segment.size)
                 return
@@ -127,13 +124,18 @@ class MetadataLog:
             self.end_offset = batch.next_offset
             yield batch
 
-    def _whole_batch_follows(self, segment: Segment, length: int) -> bool:
-        """Whether a whole batch stands right behind the damaged one: then the damage was not done by a crash while appending."""
-        head = segment.file.pread(LOG_OVERHEAD, segment.size)
-        if len(head) < LOG_OVERHEAD:
-            return False
-        size = _OVERHEAD.unpack(head)[1] + LOG_OVERHEAD
-        return size >= HEADER_SIZE and segment.size + size < length and read_batch(segment.file, segment.size + size, length) is not None
+    def _refuse_damage(self, segment: Segment, length: int, *, is_last: bool) -> None:
+        """Raises CorruptData unless what is at the end of what was read may have been left there by a crash."""
+        what = "a later segment follows"
+        if is_last:
+            found = damage_before(segment.file, segment.size, length, self.end_offset)
+            if found is None:
+                return
+            what = f"a whole one follows at position {found[0]} (offset {found[1].base_offset})"
+        raise CorruptData(
+            f"{segment.file.path}: the batch at position {segment.size} (offset {self.end_offset}) is damaged and not a torn tail: {what}. Nothing was cut, as "
+            "the quorum may count on these records. Bring the file back from a copy of this disk as it is, or replace the controller as one whose disk is lost"
+        )
 
     def append(self, batches: Sequence[Buffer], end_offset: int) -> None:
         """Write whole batches that continue the log and end at `end_offset`; one writev. Not durable until `sync`.
@@ -198,9 +200,15 @@ class MetadataLog:
         return data[first:last] if first >= 0 and last else b""
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records from `offset` on, which begins a batch. Durable after `sync`."""
+        """Drop the records from `offset` on, which begins a batch. Durable after `sync`, and to be made so before anything is appended.
+
+        Segments are gone for good before the one in front of them is cut, so that a crash in between leaves no gap.
+        """
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._remove_segment(self._segments.pop())
+        if self._directory_dirty:
+            self._files.sync_directory(self.directory)
+            self._directory_dirty = False
         active = self._segments[-1]
         position = active.position_before(offset)
         while position < active.size:
@@ -249,19 +257,3 @@ class MetadataLog:
         segment.file.close()
         self._files.remove(segment.file.path)
         self._directory_dirty = True
-
-
-def read_batch(file: File, position: int, length: int) -> RecordBatch | None:
-    """The batch at `position` of a file of `length` bytes if it is whole and its CRC holds, else None."""
-    head = file.pread(HEADER_SIZE, position)
-    if len(head) < HEADER_SIZE:
-        return None
-    batch = RecordBatch(head)
-    if batch.magic != MAGIC or batch.size < HEADER_SIZE or position + batch.size > length or batch.last_offset_delta < 0:
-        return None
-    batch = RecordBatch(head + file.pread(batch.size - HEADER_SIZE, position + HEADER_SIZE))
-    try:
-        batch.verify_crc()
-    except CorruptBatch:
-        return None
-    return batch

@@ -9,8 +9,8 @@ from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.raft.control_batches import ControlContent, decode_control
 from kraft.raft.core.voter_set import VoterSet
-from kraft.raft.metadata_log import read_batch
 from kraft.raft.ports import CommittedBatch, RecordSerde
+from kraft.raft.stored_batches import read_batch
 from kraft.world.ports import FileSystem
 
 
