@@ -26,7 +26,8 @@ R = TypeVar("R")
 class CoordinatorRuntime(Generic[S]):
     """Hosts the shards of `topic`. Every method but `run` may be called from any task of the loop; refusals are ApiError:
 
-    COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here, COORDINATOR_LOAD_IN_PROGRESS while it is read.
+    COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here, COORDINATOR_LOAD_IN_PROGRESS while it
+    is read, and until all that was read is known to be committed.
     """
 
     def __init__(self, topic: str, shard: CoordinatorShard[S], *, log: CoordinatorLog, world: World, write_timeout_ms: int) -> None:

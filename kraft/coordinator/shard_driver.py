@@ -162,14 +162,19 @@ class ShardDriver(Generic[S]):
             self.submit(operation)
 
     async def _until_known_to_be_committed(self) -> None:
-        """Below the high watermark as a new leader first knows it may lie less than was acknowledged. Wait, but not for ever: reading has to go on."""
+        """Wait, however long, until the high watermark has passed all that was read: where a new leader first knows it to be, it may lie below what was
+        acknowledged, and less than that tells older offsets. Only reads are lost by waiting: no write is answered before it moves either."""
         newest = self._pending.newest
-        if newest is not None:
-            known = Waiter()
-            newest.answers.append((known, None))
-            with self._clock.move_on_after(self._write_timeout_ms / 1000):
-                await known.wait()
-            newest.answers.clear()
+        if newest is None:
+            return
+        known = Waiter()
+        newest.answers.append((known, None))
+        with self._clock.move_on_after(self._write_timeout_ms / 1000):
+            await known.wait()
+        if not known.answered:
+            where = {"partition": str(self.partition), "epoch": self.leader_epoch, "offset": newest.last_offset}
+            self._note({"event": "coordinator_waits_for_replication", **where})
+            await known.wait()
 
     async def _replay_log(self) -> int:
         """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it too."""
@@ -281,15 +286,12 @@ class ShardDriver(Generic[S]):
             draft = self._shard.draft(self.state, 0, self._moment())
             self._shard.expire(draft, key)
             self._adopt(draft, self._next_token)
-            self._reschedule(key)
+            deadline_ms = self._deadline_of(key)
+            if deadline_ms is not None:
+                self._timers.schedule(key, deadline_ms)
 
     def _deadline_of(self, key: TimerKey) -> int | None:
         return self._shard.deadline_of(self.state, key)
-
-    def _reschedule(self, key: TimerKey) -> None:
-        deadline_ms = self._deadline_of(key)
-        if deadline_ms is not None:
-            self._timers.schedule(key, deadline_ms)
 
 
 def _nothing() -> None:
