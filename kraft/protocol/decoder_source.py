@@ -1,20 +1,32 @@
 """Writes decoders. See `kraft.protocol.codec`.
 
 In the text: `buffer` and `limit` (its length), `p` the position, `m`, `o1`, `o2` ... the structs being filled, `n1` ... lengths as they stand on the wire
-(compact ones count from 1, 0 is null).
+(compact ones count from 1, 0 is null), `left` the elements that there may still be.
+
+What others send us has a bound on its elements (ELEMENTS_MAX). An element takes a byte at least, so a buffer of no more bytes cannot break it: only a larger
+one is given to the decoder that counts, and a small request pays for one comparison.
 """
 
 from __future__ import annotations
 
 import struct
 
-from kraft.protocol.primitives import STRING_BYTES_MAX, read_unknown_tags, read_varint_rest
-from kraft.protocol.schema import Field, Struct
+from kraft.protocol.primitives import ELEMENTS_MAX, STRING_BYTES_MAX, read_unknown_tags, read_varint_rest
+from kraft.protocol.schema import Field, Message, Struct
 from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, small_array_unpackers
 
 
+def has_bound(cls: type[Message]) -> bool:
+    """Whether a broker decodes `cls` from what any client sends: requests, and the subscription inside one. Answers and records are as long as they are."""
+    return cls.__name__.endswith("Request") or cls.__name__ == "ConsumerProtocolSubscription"
+
+
 class DecoderSource(Source):
-    """`decode(buffer, position) -> (message, end)` as text."""
+    """`decode(buffer, position) -> (message, end)` as text; with `counting` the one for large buffers, which else goes by `decode_counting`."""
+
+    def __init__(self, cls: type[Message], version: int, *, counting: bool = False) -> None:
+        super().__init__(cls, version)
+        self._counting = counting
 
     def write(self) -> None:
         self.names |= {"new": object.__new__, "varint_rest": read_varint_rest, "unknown_tags": read_unknown_tags, "unpack_from": struct.unpack_from}
@@ -22,6 +34,11 @@ class DecoderSource(Source):
         self.indent += 1
         self.line("p = position")
         self.line("limit = len(buffer)")
+        if self._counting:
+            self.line(f"left = {ELEMENTS_MAX}")
+        elif has_bound(self.cls):
+            with self.block(f"if limit > {ELEMENTS_MAX}:"):
+                self.line("return decode_counting(buffer, position)")
         self.line("view = memoryview(buffer)")
         view_line = len(self.lines) - 1
         with self.block("try:"):
@@ -154,7 +171,15 @@ class DecoderSource(Source):
             nullable = field.null_allowed(self.version)
             self.line(f"{target} = None" if nullable else f'raise bad({field.name!r}, "null is not allowed")')
 
+    def count(self, name: str, count: str) -> None:
+        """Take `count` from what is left."""
+        if self._counting:
+            self.line(f"left -= {count}")
+            with self.block("if left < 0:"):
+                self.line(f'raise bad({name!r}, "more than {ELEMENTS_MAX} elements, with those before")')
+
     def elements(self, owner: type[Struct], field: Field, target: str, count: str) -> None:
+        self.count(field.name, count)
         kind = field.element_type
         layout = fixed_format(kind)
         if layout is not None and kind != "uuid":
@@ -186,16 +211,22 @@ class DecoderSource(Source):
         self.flush()
         if not tagged:
             with self.block(f"if {count}:"):
+                self.tag_count(count)
                 self.line(f"{target}.unknown_tags, p = unknown_tags(buffer, p, {count})")
             with self.block("else:"):
                 self.line(f"{target}.unknown_tags = None")
             return
         self.line(f"{target}.unknown_tags = None")
         with self.block(f"if {count}:"):
-            with self.block(f"if {count} > 127:"):
-                self.line(f"{count}, p = varint_rest(buffer, p, {count})")
+            self.tag_count(count)
             with self.block(f"for _ in range({count}):"):
                 self.one_tag(owner, target, tagged)
+
+    def tag_count(self, count: str) -> None:
+        """The rest of the number of tags."""
+        with self.block(f"if {count} > 127:"):
+            self.line(f"{count}, p = varint_rest(buffer, p, {count})")
+        self.count("tagged fields", count)
 
     def one_tag(self, owner: type[Struct], target: str, tagged: list[Field]) -> None:
         tag, end = self.variable("g"), self.variable("e")

@@ -11,6 +11,9 @@ from kraft.protocol.schema import Bytes, UnknownTags
 
 UVARINT_MAX = 0x7FFFFFFF
 STRING_BYTES_MAX = 0x7FFF
+ELEMENTS_MAX = 1 << 18
+"""Of all arrays and tag sections of one request together. Kafka has no such bound; here an element of one byte costs the loop of its node a microsecond or more
+until it is answered, and a frame may be of a hundred million bytes."""
 
 
 def read_uvarint(buffer: Bytes, position: int) -> tuple[int, int]:
@@ -51,9 +54,7 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[UnknownTags, int]:
-    """The tag section of a struct that knows no tags; `count` is the first byte of the number of tags, already read. Raises ProtocolError."""
-    if count > 127:
-        count, position = read_varint_rest(buffer, position, count)
+    """The `count` tags of a struct that knows none. Raises ProtocolError."""
     tags: UnknownTags = {}
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -67,10 +68,12 @@ def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[Unknown
 
 
 def skip_tagged_fields(buffer: Bytes, position: int) -> int:
-    """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError."""
+    """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError, also for more than ELEMENTS_MAX tags."""
     if position < len(buffer) and not buffer[position]:
         return position + 1
     count, position = read_uvarint(buffer, position)
+    if count > ELEMENTS_MAX:
+        raise ProtocolError(f"a tag section of {count} fields, of which there may be {ELEMENTS_MAX}")
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)

@@ -1,6 +1,7 @@
 import pytest
 
 from kraft.common.errors import ProtocolError
+from kraft.protocol.messages.delete_records_request import DeleteRecordsRequest
 from kraft.protocol.primitives import read_unknown_tags, read_uvarint, skip_tagged_fields, write_tags, write_uvarint
 
 
@@ -53,4 +54,8 @@ def test_many_tags_are_counted_by_a_long_varint() -> None:
     tags = dict.fromkeys(range(130), b"")
     out = bytearray()
     write_tags(out, {}, tags)
-    assert read_unknown_tags(out, 1, out[0]) == (tags, len(out))
+    count, position = read_uvarint(out, 0)
+    assert read_unknown_tags(out, position, count) == (tags, len(out))
+    assert skip_tagged_fields(out, 0) == len(out)
+    request = DeleteRecordsRequest(unknown_tags=tags)
+    assert DeleteRecordsRequest.decode(request.encode(2), 2) == request
