@@ -53,3 +53,31 @@ def test_a_record_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     stream.feed(b'"' + b"x" * 90)
     with pytest.raises(BrokenStream, match="larger than 100"):
         stream.feed(b"x" * 90)
+
+
+def test_a_record_in_many_pieces_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed: list[int] = []
+    parse = json.JSONDecoder.raw_decode
+
+    def counting(self: json.JSONDecoder, text: str, idx: int = 0) -> tuple[Any, int]:
+        parsed.append(len(text) - idx)
+        return parse(self, text, idx)
+
+    monkeypatch.setattr(json.JSONDecoder, "raw_decode", counting)
+    data = json.dumps([{"value": {"data": 'a"\\}' * 500}, "key": [1.5, None]}] * 20).encode()
+    stream = JsonDocuments()
+    found = [document for start in range(0, len(data), 100) for document in stream.feed(data[start : start + 100])]
+    assert found == [json.loads(data)]
+    assert sum(parsed) <= 2 * len(data), "json.loads above parses it once more"
+
+
+def test_what_came_before_a_fault_is_given_out_first() -> None:
+    stream = JsonDocuments()
+    assert stream.feed(b'{"a":1} 2 [}{"b":1}') == [{"a": 1}, 2]
+    with pytest.raises(BrokenStream, match="not JSON"):
+        stream.feed(b" ")
+
+
+def test_a_number_that_is_too_long_for_one_ends_the_stream() -> None:
+    with pytest.raises(BrokenStream, match="not JSON"):
+        JsonDocuments().feed(b"1" * 5000 + b" ")
