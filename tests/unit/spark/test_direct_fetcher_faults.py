@@ -66,7 +66,7 @@ def test_an_end_that_comes_late_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> N
 
     def sleep_and_grow(seconds: float) -> None:
         sleep(seconds)
-        nodes.nodes[1].high = 900 if nodes.now < 1003 else 1000
+        nodes.nodes[1].partition.end = 900 if nodes.now < 1003 else 1000
 
     monkeypatch.setattr("kraft.spark.direct_fetcher.time.sleep", sleep_and_grow)
     assert read(fetcher(900, 1000), nodes) == 100

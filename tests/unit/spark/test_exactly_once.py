@@ -10,19 +10,16 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.spark import exactly_once, written_log
 from kraft.spark.batch_identity import BatchIdentity, counts_by_id
 from kraft.spark.errors import SourceError
+from kraft.spark.leadership import Leader
 from kraft.spark.once_writer import OnceWriter
 from kraft.spark.seen_rows import SeenRows
 from kraft.spark.wire import WireCluster
 from tests.unit.spark.fake_cluster import FakeCluster
+from tests.unit.spark.memory_broker import FakePartition
 
 IDENTITY = BatchIdentity("query", 3, 0)
 BIG = b"x" * (300 << 10)
 SMALL = b"y" * 100
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("time.sleep", lambda _: None)
 
 
 def rows(topic: str, *values: bytes) -> list[tuple[Any, ...]]:
@@ -127,15 +124,86 @@ def test_a_topic_that_is_not_there_is_waited_for_a_little_and_refused(monkeypatc
         attempt().write(rows("a", b"1"))
 
 
-def test_rows_that_retention_has_deleted_are_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+def half_done(monkeypatch: pytest.MonkeyPatch, *values: bytes) -> FakeCluster:
+    """A batch whose rows an attempt wrote, all that it got, before it was killed."""
     cluster = FakeCluster(monkeypatch, a=1)
     half = attempt()
-    half.write(rows("a", b"1"))
+    half.write(rows("a", *values))
     half.finish()
+    return cluster
+
+
+def test_a_batch_whose_first_rows_retention_has_deleted_goes_on_behind_them(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """They were committed, or they would not have been deleted: whoever wanted them could read them, and nobody gets them twice."""
+    cluster = half_done(monkeypatch, *numbers(2))
     cluster.topics["a"][0].delete()
-    monkeypatch.setattr(exactly_once, "DELIVERY_SECONDS_MAX", -1.0)
-    with pytest.raises(TimeoutError, match="or were deleted since"):
-        attempt().write(rows("a", b"1"))
+    again = attempt()
+    again.write(rows("a", *numbers(5)))
+    assert again.finish() == (("a", 0, 5),)
+    assert cluster.topics["a"][0].values() == numbers(5)[2:]
+    assert "rows 0 to 1 of this batch for a-0 were written by an earlier attempt and deleted since (the log starts at 2)" in caplog.text
+
+
+def half_replicated(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, FakePartition]:
+    """The same, and no follower has the rows yet; the log is older than they are, and retention has deleted what was before them."""
+    cluster = FakeCluster(monkeypatch, a=1)
+    partition = cluster.topics["a"][0]
+    for batch in (2, 3):
+        writer = OnceWriter(WireCluster("h:1"), IDENTITY._replace(batch=batch), 0)
+        writer.write(rows("a", *numbers(2)))
+        writer.finish()
+        if batch == 2:
+            partition.delete()
+    partition.uncommitted = 2
+    monkeypatch.setattr(exactly_once, "DELIVERY_SECONDS_MAX", 3.0)
+    return cluster, partition
+
+
+def test_rows_that_are_not_committed_are_not_taken_for_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, partition = half_replicated(monkeypatch)
+    with pytest.raises(TimeoutError, match=r"records of a-0 up to sequence 1 of this batch are not committed.*min\.insync\.replicas"):
+        attempt().write(rows("a", *numbers(5)))
+    assert partition.values() == numbers(2)
+
+
+@pytest.mark.parametrize("looks", [1, 2])
+def test_rows_that_a_new_leader_does_not_know_are_not_taken_for_deleted(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
+    """It is elected after the attempt has heard of the rows, or while it finds out what has become of them. They were never committed."""
+    cluster, partition = half_replicated(monkeypatch)
+    told = []
+
+    def producers(topic: str, index: int) -> Any:
+        try:
+            return FakeCluster.producers(cluster, topic, index)
+        finally:
+            told.append(index)
+            if len(told) == looks:
+                partition.leader, partition.log, partition.end, partition.uncommitted, partition.state = Leader(0, 1), [], partition.high, 0, {}
+
+    monkeypatch.setattr(cluster, "producers", producers)
+    with pytest.raises(TimeoutError, match="are not committed"):
+        attempt().write(rows("a", *numbers(5)))
+    again = attempt()
+    again.write(rows("a", *numbers(5)))
+    again.finish()
+    assert partition.values() == numbers(5)
+
+
+def test_a_log_start_that_overtakes_what_is_read_back_is_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = half_done(monkeypatch, *numbers(2))
+    fetches = []
+
+    def on_fetch(request: Any) -> Any:
+        if not fetches:
+            cluster.topics["a"][0].delete()
+        fetches.append(request)
+        return FakeCluster.on_fetch(cluster, request)
+
+    monkeypatch.setattr(cluster, "on_fetch", on_fetch)
+    again = attempt()
+    again.write(rows("a", *numbers(3)))
+    again.finish()
+    assert cluster.topics["a"][0].values() == [b"2"]
 
 
 def test_a_replay_finds_what_an_attempt_wrote_and_goes_on_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,181 @@
+"""A broker in memory: the logs that it has, who it believes leads them, and how it answers. It numbers producers' records as a leader does, and refuses
+as one does who is asked for what it does not lead, or in another epoch. `fake_cluster.py` leads to it through sockets, `many_nodes.py` through connections.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kraft.protocol import api_keys
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
+from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import Record
+from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch, batches, with_offset_and_epoch
+from kraft.spark.leadership import Leader
+
+SERVED = (0, 1, 2, 3, 18, 61)
+BATCH = 100
+EARLIEST = -2
+DEBUGGING_REPLICA = -2
+LEADER = Leader(0, 0)
+
+
+@dataclass
+class FakePartition:
+    """`state` is by producer id: (epoch, last sequence). `low` is the log start; followers lag behind the end by `uncommitted` records."""
+
+    log: list[bytes] = field(default_factory=list)
+    end: int = 0
+    low: int = 0
+    uncommitted: int = 0
+    leader: Leader = LEADER
+    state: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def high(self) -> int:
+        return self.end - self.uncommitted
+
+    def append(self, batch: RecordBatch) -> int:
+        """An error code."""
+        epoch, last = self.state.get(batch.producer_id, (batch.producer_epoch, -1))
+        if batch.producer_epoch < epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if batch.base_sequence != (last + 1 if batch.producer_epoch == epoch else 0):
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        self.state[batch.producer_id] = (batch.producer_epoch, batch.last_sequence)
+        whole = bytes(batch.buffer[batch.position : batch.position + batch.size])
+        self.log.append(bytes(with_offset_and_epoch(whole, self.end, 0)) + whole[HEADER_SIZE:])
+        self.end += batch.count
+        return ErrorCode.NONE
+
+    def read(self, offset: int) -> bytes:
+        """What is committed, from the batch on that holds `offset`."""
+        return b"".join(chunk for chunk in self.log if offset < next(iter(batches(chunk))).next_offset <= self.high)
+
+    def values(self) -> list[bytes | None]:
+        return [record.value for chunk in self.log for batch in batches(chunk) for record in batch.records()]
+
+    def delete(self) -> None:
+        """As retention does: what producers wrote last stays known."""
+        self.log, self.low = [], self.end
+
+
+class MadeUpPartition(FakePartition):
+    """Its records are made when they are asked for: one batch, up to the log's end."""
+
+    def read(self, offset: int) -> bytes:
+        if offset == self.high:
+            return b""
+        whole = build_batch([Record(delta, 0, None, b"v") for delta in range(min(BATCH, self.high - offset))])
+        return bytes(with_offset_and_epoch(whole, offset, 0) + whole[HEADER_SIZE:])
+
+
+class MemoryBroker:
+    """`topics` are those that it knows, `listed` the nodes (id and host) that it tells of; `asked` is what it was asked, by the requests' names.
+    `refuse[topic, n]` answers the n-th Produce of a topic with that error."""
+
+    def __init__(self, number: int, listed: dict[int, str], topics: dict[str, list[FakePartition]]) -> None:
+        self.number = number
+        self.listed = listed
+        self.topics = topics
+        self.topic_id = bytes(16)
+        self.asked: list[str] = []
+        self.refuse: dict[tuple[str, int], int] = {}
+        self.produced: Counter[str] = Counter()
+
+    def answer(self, request: Any) -> Any:
+        self.asked.append(type(request).__name__)
+        return getattr(self, f"on_{api_keys.name_of(request.API_KEY).lower()}")(request)
+
+    def refusal(self, topic: str, index: int, epoch: int) -> int:
+        """Of a request for one partition that names a leader epoch, or -1."""
+        if topic not in self.topics:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        leader = self.topics[topic][index].leader
+        if leader.node != self.number:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if epoch in (-1, leader.epoch):
+            return ErrorCode.NONE
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < leader.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def on_apiversions(self, _: Any) -> Any:
+        ranges = {key: api_keys.request_class(key).VALID_VERSIONS for key in SERVED}
+        return ApiVersionsResponse(api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()])
+
+    def on_metadata(self, request: Any) -> Any:
+        brokers = [MetadataResponseBroker(node_id=number, host=host, port=1) for number, host in self.listed.items()]
+        return MetadataResponse(brokers=brokers, topics=[self.described(each.name) for each in request.topics])
+
+    def described(self, name: str) -> Any:
+        if name not in self.topics:
+            return MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        leaders = [each.leader for each in self.topics[name]]
+        found = [MetadataResponsePartition(partition_index=index, leader_id=node, leader_epoch=epoch) for index, (node, epoch) in enumerate(leaders)]
+        return MetadataResponseTopic(name=name, topic_id=self.topic_id, partitions=found)
+
+    def on_describeproducers(self, request: Any) -> Any:
+        topic = request.topics[0]
+        return DescribeProducersResponse(topics=[TopicResponse(name=topic.name, partitions=[self.producers(topic.name, p) for p in topic.partition_indexes])])
+
+    def producers(self, topic: str, partition: int) -> Any:
+        known = self.topics[topic][partition].state.items()
+        active = [ProducerState(producer_id=each, producer_epoch=epoch, last_sequence=last) for each, (epoch, last) in known]
+        return PartitionResponse(partition_index=partition, active_producers=active)
+
+    def on_produce(self, request: Any) -> Any:
+        topic = request.topic_data[0]
+        self.produced[topic.name] += 1
+        refused = self.refuse.get((topic.name, self.produced[topic.name]), ErrorCode.NONE)
+        answers = []
+        for each in topic.partition_data:
+            partition = self.topics[topic.name][each.index]
+            base = partition.end
+            codes = [refused or partition.append(batch) for batch in batches(bytes(each.records))]
+            answers.append(PartitionProduceResponse(index=each.index, error_code=max(codes), base_offset=base))
+        return ProduceResponse(responses=[TopicProduceResponse(name=topic.name, partition_responses=answers)])
+
+    def on_listoffsets(self, request: Any) -> Any:
+        name, wanted = request.topics[0].name, request.topics[0].partitions[0]
+        refused = self.refusal(name, wanted.partition_index, wanted.current_leader_epoch)
+        found = ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refused)
+        if not found.error_code:
+            partition = self.topics[name][wanted.partition_index]
+            end = partition.end if request.replica_id == DEBUGGING_REPLICA else partition.high
+            found.offset, found.leader_epoch = partition.low if wanted.timestamp == EARLIEST else end, partition.leader.epoch
+        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])])
+
+    def on_fetch(self, request: Any) -> Any:
+        name, wanted = request.topics[0].topic, request.topics[0].partitions[0]
+        data = PartitionData(partition_index=wanted.partition, error_code=self.refusal(name, wanted.partition, wanted.current_leader_epoch))
+        if not data.error_code:
+            partition = self.topics[name][wanted.partition]
+            data.high_watermark, data.log_start_offset = partition.high, partition.low
+            if partition.low <= wanted.fetch_offset <= partition.end:
+                data.records = partition.read(wanted.fetch_offset)
+            else:
+                data.error_code = ErrorCode.OFFSET_OUT_OF_RANGE
+        return FetchResponse(responses=[FetchableTopicResponse(topic=name, partitions=[data])])
+
+
+class FakeClock:
+    """The time of the modules that are named: it passes only where somebody waits."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *modules: str) -> None:
+        self.now = 1000.0
+        clock = SimpleNamespace(monotonic=lambda: self.now, sleep=self.sleep)
+        for module in modules:
+            monkeypatch.setattr(f"kraft.spark.{module}.time", clock)
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
