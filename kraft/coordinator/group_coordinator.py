@@ -71,7 +71,7 @@ class GroupCoordinator:
         self._partition_count = partition_count
         self._world = world
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
-            OFFSETS_TOPIC, GroupShard(config), log=log, world=world, write_timeout_ms=config.offsets_commit_timeout_ms
+            OFFSETS_TOPIC, GroupShard(config, topics), log=log, world=world, write_timeout_ms=config.offsets_commit_timeout_ms
         )
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -170,9 +170,9 @@ class GroupCoordinator:
         try:
             if require_stable:
                 # Not only what is committed: what is on its way counts, and the answer waits until it has arrived.
-                answer: OffsetFetchResponseGroup = await self.runtime.write(partition, lambda draft: fetch_offsets(_view(draft), known))
+                answer: OffsetFetchResponseGroup = await self.runtime.write(partition, lambda draft: fetch_offsets(_view(draft), known, self._topics.topic_id))
             else:
-                answer = self.runtime.read(partition, lambda state: fetch_offsets(state, known))
+                answer = self.runtime.read(partition, lambda state: fetch_offsets(state, known, self._topics.topic_id))
         except ApiError as refused:
             # Consumers older than 3.9 do not try again on COORDINATOR_NOT_AVAILABLE here, but all look for the coordinator anew on NOT_COORDINATOR.
             code = ErrorCode.NOT_COORDINATOR if refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE and require_stable else refused.code

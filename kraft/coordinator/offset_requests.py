@@ -1,6 +1,6 @@
 """Which partitions of an offset request exist: the part of OffsetCommit, OffsetFetch and OffsetDelete that looks at topics instead of groups.
 
-From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it.
+From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it, which a fetch by name compares as well.
 """
 
 from __future__ import annotations

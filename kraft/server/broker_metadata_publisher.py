@@ -28,6 +28,8 @@ class BrokerMetadataPublisher:
         self._published = published
         self._log = log
         self._first = True
+        self._leadership = GroupLeadership(groups)
+        replicas.add_listener(self._leadership)
 
     def publish(self, update: MetadataUpdate) -> Iterator[None]:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
@@ -36,6 +38,7 @@ class BrokerMetadataPublisher:
             self._set_strays_aside(update.image)
         yield from self._replicas.apply(update.image, update.changes)
         self._metadata.set(update.image, update.offset, update.epoch)
+        self._leadership.tell()
         if update.changes.topics.deleted:
             self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()])
         if update.changes.brokers:
@@ -63,15 +66,26 @@ class BrokerMetadataPublisher:
 
 
 class GroupLeadership:
-    """The group coordinator follows the leadership of `__consumer_offsets`."""
+    """The group coordinator follows the leadership of `__consumer_offsets`.
+
+    It resigns at once, but hears of an election only when handlers see the image that brought it: in an older one, topics that its predecessor knew, and whose
+    offsets it finds, would not be there yet, or still be others of the same name."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups
+        self._elected: dict[int, int] = {}
 
     def became_leader(self, partition: Partition) -> None:
         if partition.topic == OFFSETS_TOPIC:
-            self._groups.on_election(partition.index, partition.leader_epoch)
+            self._elected[partition.index] = partition.leader_epoch
+
+    def tell(self) -> None:
+        """The image is seen: the elections of this update may take effect."""
+        elected, self._elected = self._elected, {}
+        for index, leader_epoch in elected.items():
+            self._groups.on_election(index, leader_epoch)
 
     def resigned(self, topic: str, index: int, leader_epoch: int) -> None:
         if topic == OFFSETS_TOPIC:
+            self._elected.pop(index, None)
             self._groups.on_resignation(index)

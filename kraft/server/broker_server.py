@@ -29,7 +29,7 @@ from kraft.replication.log_tasks import LogTasks
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
-from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher, GroupLeadership
+from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
@@ -105,7 +105,6 @@ class BrokerServer:
             partition_count=self._offsets_partitions,
             world=world,
         )
-        self.replicas.add_listener(GroupLeadership(self.groups))
         self.lifecycle = BrokerLifecycleManager(world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle"))
         self._disk_lost = trio.Event()
         self.replicas.on_directory_failure(self._directory_failed)

@@ -228,7 +228,7 @@ class GroupLife:
         self.committed = {key: offset for key, offset in self.committed.items() if key[1].topic != topic}
 
     def _expire(self) -> None:
-        self.host.run(lambda draft: expire_groups(draft) or "done")
+        self.host.run(lambda draft: expire_groups(draft, None) or "done")
         self.committed = {key: offset for key, offset in self.committed.items() if key[1] in self.host.state.offsets_of(key[0])}
 
     def _reload(self) -> None:

@@ -10,6 +10,7 @@ from kraft.common.ids import TopicPartition as PartitionKey
 from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
+from kraft.coordinator.topic_directory import TopicDirectory
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
@@ -55,37 +56,49 @@ def _delete_group(draft: GroupDraft, group_id: str) -> int:
 
 def forget_topics(draft: GroupDraft, topics: Collection[tuple[str, bytes]]) -> None:
     """Drop every group's offsets of topics (name, id) that were deleted. A topic made since under the same name has another id and keeps its offsets."""
-    deleted = dict(topics)
+    names = {name for name, _ in topics}
+    ids = {ZERO_UUID, *(topic_id for _, topic_id in topics)}
     for group_id in draft.offset_group_ids():
         offsets = draft.offsets(group_id)
         for partition in sorted(offsets):
-            if partition.topic in deleted and offsets[partition].topic_id in (ZERO_UUID, deleted[partition.topic]):
+            if partition.topic in names and offsets[partition].topic_id in ids:
                 draft.delete_offset(group_id, partition)
 
 
-def expire_groups(draft: GroupDraft) -> None:
-    """Drop offsets that nobody has used for the retention time, and groups that are empty and have none left."""
+def expire_groups(draft: GroupDraft, topics: TopicDirectory | None) -> None:
+    """Drop offsets that nobody has used for the retention time, and groups that are empty and have none left.
+
+    Offsets of a topic whose id is gone go as well: their coordinator died, or lost the partition, before it had forgotten them. A coordinator knows every
+    topic that its predecessors knew, because it starts from the metadata that made it coordinator, or later."""
     for group_id in draft.group_ids():
         group = draft.group(group_id)
         assert group is not None
-        if _expire_offsets(draft, group) and group.state is EMPTY:
+        if _expire_offsets(draft, group, topics) and group.state is EMPTY:
             draft.delete_group(group_id)
     draft.schedule_expiration()
 
 
-def _expire_offsets(draft: GroupDraft, group: ClassicGroup) -> bool:
+def _expire_offsets(draft: GroupDraft, group: ClassicGroup, topics: TopicDirectory | None) -> bool:
     """Whether the group has no offset left."""
     offsets = draft.offsets(group.group_id)
     if not offsets:
         return True
     all_expired = True
     for partition in sorted(offsets):
-        since = _unused_since(group, offsets[partition])
-        if since is None or group.is_subscribed_to(partition.topic) or not _is_expired(draft, offsets[partition], since):
-            all_expired = False
-        else:
+        if _is_of_deleted_topic(offsets[partition], topics) or _may_go(draft, group, partition, offsets[partition]):
             draft.delete_offset(group.group_id, partition)
+        else:
+            all_expired = False
     return all_expired
+
+
+def _is_of_deleted_topic(committed: OffsetAndMetadata, topics: TopicDirectory | None) -> bool:
+    return topics is not None and committed.topic_id != ZERO_UUID and topics.topic_name(committed.topic_id) is None
+
+
+def _may_go(draft: GroupDraft, group: ClassicGroup, partition: PartitionKey, committed: OffsetAndMetadata) -> bool:
+    since = _unused_since(group, committed)
+    return since is not None and not group.is_subscribed_to(partition.topic) and _is_expired(draft, committed, since)
 
 
 def _unused_since(group: ClassicGroup, committed: OffsetAndMetadata) -> int | None:

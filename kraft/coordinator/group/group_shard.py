@@ -12,6 +12,7 @@ from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.replay import replay_bytes
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.shard import Moment, TimerKey, Token
+from kraft.coordinator.topic_directory import TopicDirectory
 
 MEMBER, JOIN, SYNC, EXPIRATION = "member", "join", "sync", "expiration"
 
@@ -19,8 +20,10 @@ MEMBER, JOIN, SYNC, EXPIRATION = "member", "join", "sync", "expiration"
 class GroupShard:
     """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join", group), ("sync", group), ("expiration",)."""
 
-    def __init__(self, config: GroupCoordinatorConfig) -> None:
+    def __init__(self, config: GroupCoordinatorConfig, topics: TopicDirectory | None = None) -> None:
+        """`topics` tells which topics there are; without it none is taken to be deleted."""
         self.config = config
+        self._topics = topics
 
     def empty(self) -> GroupShardState:
         return GroupShardState()
@@ -78,7 +81,7 @@ class GroupShard:
 
     def expire(self, draft: GroupDraft, key: TimerKey) -> None:
         if key[0] == EXPIRATION:
-            expire_groups(draft)
+            expire_groups(draft, self._topics)
             return
         group = draft.edit(key[1])
         if key[0] == JOIN:

@@ -1,8 +1,11 @@
 """OffsetFetch (versions 1-10): what a group has committed.
 
-Reads only; `state` is the committed one, or the newest where the client requires stable offsets (then the answer waits)."""
+Reads only; `state` is the committed one, or the newest where the client requires stable offsets (then the answer waits). Who names a topic means the topic that
+has the name now: offsets of one that was deleted may still be here, where its coordinator died before it had forgotten them."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
@@ -32,27 +35,31 @@ def requested_groups(request: OffsetFetchRequest, api_version: int) -> list[Offs
     return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 
-def fetch_offsets(state: GroupShardState, request: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup:
-    """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is null. A group that does not exist has none."""
+def fetch_offsets(state: GroupShardState, request: OffsetFetchRequestGroup, topic_id: Callable[[str], bytes | None]) -> OffsetFetchResponseGroup:
+    """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is null. A group that does not exist has none.
+
+    `topic_id` tells the id of the topic that has a name now; None where no such topic is known."""
     offsets = state.offsets_of(request.group_id)
     response = OffsetFetchResponseGroup(group_id=request.group_id)
     if request.topics is not None:
         for topic in request.topics:
-            partitions = [
-                _partition(index, _of_topic(offsets.get(TopicPartition(topic.name, index)), topic.topic_id)) for index in topic.partition_indexes
-            ]
+            wanted = topic.topic_id if topic.topic_id != ZERO_UUID else topic_id(topic.name)
+            partitions = [_partition(index, _of_topic(offsets.get(TopicPartition(topic.name, index)), wanted)) for index in topic.partition_indexes]
             response.topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         return response
     for key in sorted(offsets):
+        committed = _of_topic(offsets[key], topic_id(key.topic))
+        if committed is None:
+            continue
         if not response.topics or response.topics[-1].name != key.topic:
             response.topics.append(OffsetFetchResponseTopics(name=key.topic))
-        response.topics[-1].partitions.append(_partition(key.partition, offsets[key]))
+        response.topics[-1].partitions.append(_partition(key.partition, committed))
     return response
 
 
-def _of_topic(committed: OffsetAndMetadata | None, topic_id: bytes) -> OffsetAndMetadata | None:
-    """Offsets committed for a deleted topic of the same name are not this topic's."""
-    if committed is None or ZERO_UUID in (committed.topic_id, topic_id) or committed.topic_id == topic_id:
+def _of_topic(committed: OffsetAndMetadata | None, topic_id: bytes | None) -> OffsetAndMetadata | None:
+    """Offsets committed for a deleted topic of the same name are not this topic's. Where either id is not known, the name decides."""
+    if committed is None or topic_id is None or committed.topic_id in (ZERO_UUID, topic_id):
         return committed
     return None
 

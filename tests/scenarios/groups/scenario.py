@@ -117,7 +117,7 @@ class Scenario:
     def _do_fetch(self, words: list[str]) -> str:
         wanted = [partition_of(word) for word in words]
         topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition]) for topic, partition in wanted]
-        answer = fetch_offsets(self.host.state, OffsetFetchRequestGroup(group_id=GROUP, topics=topics))
+        answer = fetch_offsets(self.host.state, OffsetFetchRequestGroup(group_id=GROUP, topics=topics), lambda name: None)
         return " ".join(str(topic.partitions[0].committed_offset) for topic in answer.topics)
 
     def _do_delete(self, words: list[str]) -> str:
@@ -125,7 +125,7 @@ class Scenario:
         return name_of(results[0].error_code)
 
     def _do_expire(self, words: list[str]) -> str:
-        self.host.run(lambda draft: expire_groups(draft) or "done")
+        self.host.run(lambda draft: expire_groups(draft, None) or "done")
         return ""
 
     # Steps of an actor.

@@ -23,10 +23,11 @@ class Service:
     def __init__(self, log: MemoryLog, config: GroupCoordinatorConfig | None = None, seed: int = 1) -> None:
         self.log = log
         self.world = MemoryWorld(seed)
+        self.topics = Topics("t", "u")
         self.coordinator = GroupCoordinator(
             config=config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0),
             log=log,
-            topics=Topics("t", "u"),
+            topics=self.topics,
             partition_count=lambda: PARTITIONS,
             world=self.world,  # type: ignore[arg-type]  # As much of a world as coordinators use.
         )
