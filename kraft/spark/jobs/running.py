@@ -21,6 +21,8 @@ POLL_SECONDS = 1
 WRITTEN = "written"
 """The observation `records` under this name counts what is written, where that is less than what is read."""
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
+RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
+"""The line of a Python traceback that says what was raised: of our own errors without the class."""
 CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
 
 
@@ -89,7 +91,7 @@ class Counted:
 def reason(problem: Exception) -> str:
     """The line of a Spark error that says why: ours if one of our errors is in it, then the file that could not be read, else the first."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
-    ours = [line for line in lines if "KAFKA_" in line or line.startswith(("ValueError:", "RuntimeError:", "TimeoutError:", "ConnectionError:"))]
+    ours = [RAISED.sub("", line) for line in lines if "KAFKA_" in line or RAISED.match(line)]
     if not ours and (file := READING.search(str(problem))):
         from urllib.parse import unquote
 

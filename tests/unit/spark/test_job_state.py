@@ -56,6 +56,30 @@ def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
     assert reason(RuntimeError("first\nlast")) == "first"
 
 
+FAILED_TASK = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
+Traceback (most recent call last):
+  File "kraft/spark/exactly_once.py", line 1, in settle
+    raise problem
+{0}
+\tat org.apache.spark.A.b(A.scala:1)
+Caused by: java.lang.OutOfMemoryError: not this
+"""
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        ("kraft.spark.wire.WireError: batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE", "batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE"),
+        ("kraft.spark.errors.DataLoss: [KAFKA_DATA_LOSS.X] offsets are gone", "[KAFKA_DATA_LOSS.X] offsets are gone"),
+        ("kraft.protocol.records.record.CorruptBatch: CRC of the batch at offset 5 is 0x1", "CRC of the batch at offset 5 is 0x1"),
+        ("ConnectionResetError: [Errno 104] Connection reset by peer", "ConnectionResetError: [Errno 104] Connection reset by peer"),
+        ("cimpl.KafkaException: KafkaError{code=_TRANSPORT}", "cimpl.KafkaException: KafkaError{code=_TRANSPORT}"),
+    ],
+)
+def test_what_ended_a_task_is_told_and_not_that_a_stage_failed(last: str, told: str) -> None:
+    assert reason(RuntimeError(FAILED_TASK.format(last))) == told
+
+
 def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -> None:
     assert literal(Path("/a,b/{c}[d]*?\\")) == "/a,b/\\{c\\}\\[d\\]\\*\\?\\\\"
     for name in ("_a", ".a", "a._COPYING_"):
