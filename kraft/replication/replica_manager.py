@@ -12,6 +12,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
+from kraft.replication.log_ownership import settle_owner
 from kraft.replication.log_writer import LogWriter
 from kraft.replication.partition import Partition
 from kraft.replication.replica_directories import ReplicaDirectories
@@ -232,9 +233,9 @@ class ReplicaManager:
             self.offline.add((name, index))
             return None
         try:
+            settle_owner(self.logs, topic_partition, topic_id, self.world.clock.wall_ms(), self._log)
             directory_id = self.directories.for_new(topic_partition, assigned)
             log = self.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=self.world.clock.wall_ms(), directory_id=directory_id)
-            log.assign_topic_id(Uuid(topic_id))
         except (OSError, StorageError) as problem:
             self.offline.add((name, index))
             self._log.error("replica cannot be made", topic=name, partition=index, reason=str(problem))

@@ -64,7 +64,7 @@ class LogState:
         return self.local.topic_id
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Give an id to a log whose partition.metadata was lost. A log keeps the id it has. Raises OSError."""
+        """Give an id to a log whose partition.metadata was lost, and which has no records: nobody knows whose they would be. Raises OSError."""
         if self.local.topic_id is None:
             self.local.topic_id = topic_id
             if self.local.files_exist:

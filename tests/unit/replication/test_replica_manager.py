@@ -10,6 +10,7 @@ import trio
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.storage.checkpoints import read_partition_metadata
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
@@ -131,3 +132,60 @@ def test_a_partition_led_elsewhere_names_its_leader() -> None:
             assert (caught.value.leader_id, caught.value.leader_epoch) == (2, 1)
 
     simulate(play)
+
+
+def test_the_log_of_a_topic_that_nobody_knows_any_more_is_set_aside_and_not_given_to_a_later_one() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("unrelated")  # Takes the id that the later topic gets.
+            made.topic("t")
+            append(made)
+            universe.world_of("broker").files.open("/data/t-0/partition.metadata").truncate(0)
+        async with broker(universe, knows_itself=False) as made:
+            second = made.topic("t")
+            assert (made.partition("t").log.log_end_offset, made.partition("t").log.topic_id) == (0, second)
+            (aside,) = [name for name in names(universe, "/data") if name.endswith("-stray")]
+            assert universe.world_of("broker").files.status(f"/data/{aside}/{0:020d}.log").size
+            assert any("unknown topic" in str(event) for event in made.events)
+
+    simulate(play)
+
+
+def test_a_log_without_records_gets_the_id_of_its_topic_anew() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.world.files.make_directories("/data/t-0")
+            made.world.files.open("/data/t-0/partition.metadata", create=True)
+        async with broker(universe, knows_itself=False) as made:
+            topic = made.topic("t")
+            append(made)
+            assert made.partition("t").log.topic_id == topic
+            assert names(universe, "/data") == ["t-0"]
+            assert topic_of(universe, "/data/t-0") == topic
+
+    simulate(play)
+
+
+def test_records_without_a_topic_after_a_clean_end_take_the_directory_offline() -> None:
+    """The replica may be in the in-sync set: it must not come up empty."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic("t")
+            append(made)
+            for _ in made.logs.close_logs():
+                pass
+            made.logs.finish_shutdown(broker_epoch=7)
+            universe.world_of("broker").files.remove("/data/t-0/partition.metadata")
+        async with broker(universe, ["/data", "/b"], knows_itself=False) as made:
+            made.topic("t")
+            with pytest.raises(StorageError):
+                made.partition("t")
+            assert [directory.path for directory in made.logs.online()] == ["/b"]
+            assert names(universe, "/data") == ["t-0"]
+
+    simulate(play)
+
+
+def topic_of(universe: Universe, directory: str) -> bytes | None:
+    return read_partition_metadata(universe.world_of("broker").files, f"{directory}/partition.metadata")

@@ -152,12 +152,15 @@ def simulate(play: Callable[[Universe], Awaitable[None]], seed: int = 1, seconds
 
 
 @asynccontextmanager
-async def broker(universe: Universe, directories: Sequence[str] = ("/data",), sets: Sequence[str] = (), *, node: str = "broker") -> AsyncIterator[Broker]:
-    """A broker that knows itself, with its flusher and its writer at work."""
+async def broker(
+    universe: Universe, directories: Sequence[str] = ("/data",), sets: Sequence[str] = (), *, node: str = "broker", knows_itself: bool = True
+) -> AsyncIterator[Broker]:
+    """A broker with its flusher and its writer at work. With `knows_itself` it has had its first metadata: without any topic."""
     async with trio.open_nursery() as nursery:
         made = Broker(universe.world_for(node), nursery, directories, sets)
         made.start()
-        made.publish(made.register())
+        if knows_itself:
+            made.publish(made.register())
         nursery.start_soon(made.replicas.flusher.run)
         nursery.start_soon(made.replicas.writer.run)
         try:
