@@ -39,6 +39,9 @@ class CoordinatorLog(Protocol):
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
         """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at the end."""
 
+    def max_batch_bytes(self, partition: TopicPartition) -> int:
+        """How large a batch the log takes now: max.message.bytes. Raises KraftError where this node does not lead the partition."""
+
     def log_start_offset(self, partition: TopicPartition) -> int: ...
     def high_watermark(self, partition: TopicPartition) -> int:
         """One past the last offset that every in-sync replica has."""

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import trio
 
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.errors import append_error
 from kraft.coordinator.shard import LogRecord, Token
+from kraft.protocol.error_codes import ErrorCode
 
 S = TypeVar("S")
 
 APPEND_BYTES_MAX = 512 * 1024
-"""How much goes into one batch: well below max.message.bytes, whatever the framing adds."""
+"""How much goes into one batch, where max.message.bytes allows it."""
+
+BATCH_HEADER_BYTES = 61
 
 
 class Waiter:
@@ -113,17 +119,29 @@ class PendingBatches(Generic[S]):
         return min((batch.deadline_ms for batch in self.appended if batch.answers), default=math.inf)
 
 
-def chunks(operations: list[list[LogRecord]]) -> Iterator[list[LogRecord]]:
+def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: TopicPartition) -> None:
+    """Refuse an operation with a record that no batch of the log has room for, before it shares one with others. Raises the ApiError for its client."""
+    try:
+        room = log.max_batch_bytes(partition) - BATCH_HEADER_BYTES
+    except KraftError as problem:
+        raise append_error(problem) from problem
+    largest = max(map(_size, records))
+    if largest > room:
+        raise append_error(ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a record of {largest} bytes is too large for a batch of {partition}"))
+
+
+def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
     """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too large is split."""
+    room = min(APPEND_BYTES_MAX, batch_bytes_max - BATCH_HEADER_BYTES)
     chunk: list[LogRecord] = []
     size = 0
     for records in operations:
         needed = sum(_size(record) for record in records)
-        if chunk and size + needed > APPEND_BYTES_MAX:
+        if chunk and size + needed > room:
             yield chunk
             chunk, size = [], 0
         for record in records:
-            if chunk and size + _size(record) > APPEND_BYTES_MAX:
+            if chunk and size + _size(record) > room:
                 yield chunk
                 chunk, size = [], 0
             chunk.append(record)

@@ -18,7 +18,7 @@ from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import ReloadNeeded, append_error
-from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks
+from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks, require_room
 from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, TimerKey, Token
 from kraft.coordinator.shard_loader import load
 from kraft.coordinator.timers import TimerIndex
@@ -82,6 +82,8 @@ class ShardDriver(Generic[S]):
         self._next_token += 1
         draft = self._shard.draft(self.state, token, self._moment())
         response = operation(draft)
+        if draft.records:
+            require_room(draft.records, self._log, self.partition)
         if response is PARKED:
             self._parked[token] = waiter
         self._adopt(draft, token)
@@ -237,7 +239,7 @@ class ShardDriver(Generic[S]):
         self._pending.collecting, self._pending.appending = None, batch
         appended = False
         try:
-            for chunk in chunks(batch.operations):
+            for chunk in chunks(batch.operations, self._log.max_batch_bytes(self.partition)):
                 batch.last_offset = await self._log.append(self.partition, self.leader_epoch, chunk, self._clock.wall_ms())
                 appended = True
         except (KraftError, OSError) as problem:

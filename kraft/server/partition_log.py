@@ -49,6 +49,9 @@ class PartitionLog:
         data = log.read(from_offset, READ_BYTES, min_one_message=True)
         return list(batches(await self._replicas.world.threads.run(data.read), partial_tail=True))
 
+    def max_batch_bytes(self, partition: TopicPartition) -> int:
+        return self._led(partition).log.config.max_message_bytes
+
     def log_start_offset(self, partition: TopicPartition) -> int:
         return self._led(partition).log.log_start_offset
 

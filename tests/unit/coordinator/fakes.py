@@ -11,9 +11,10 @@ from typing import Any
 
 import trio
 
-from kraft.common.errors import KraftError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.shard import LogRecord
+from kraft.protocol.error_codes import ErrorCode
 
 
 class TrioClock:
@@ -97,6 +98,7 @@ class MemoryLog:
         self.held = False
         self.gate: trio.Event | None = None
         self.read_gate: trio.Event | None = None
+        self.batch_bytes_max = 1_048_588
         self.appends = 0
         self.epochs: list[int] = []
 
@@ -109,6 +111,8 @@ class MemoryLog:
             await self.gate.wait()
         if self.fail_next:
             raise self.fail_next.pop(0)
+        if 61 + sum(len(key) + len(value or b"") for key, value in records) > self.batch_bytes_max:
+            raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
         self.appends += 1
         self.epochs.append(leader_epoch)
         batch = MemoryBatch(self.end_offset(partition), tuple(MemoryRecord(key, value) for key, value in records))
@@ -122,6 +126,9 @@ class MemoryLog:
             await self.read_gate.wait()
         await trio.lowlevel.checkpoint()
         return [batch for batch in self.batches.get(partition, []) if batch.next_offset > from_offset][:2]
+
+    def max_batch_bytes(self, partition: TopicPartition) -> int:
+        return self.batch_bytes_max
 
     def log_start_offset(self, partition: TopicPartition) -> int:
         return 0

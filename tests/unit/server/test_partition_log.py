@@ -6,9 +6,11 @@ import errno
 
 import pytest
 
-from kraft.common.errors import NotLeader, StorageError
+from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
+from kraft.coordinator.pending_batch import BATCH_HEADER_BYTES, require_room
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.server.partition_log import PartitionLog
 from kraft.world.simulated import Universe
@@ -103,5 +105,22 @@ def test_a_lost_directory_is_a_storage_error() -> None:
             made.replicas.directory_failed(made.partition(OFFSETS.topic).log.directory.rpartition("/")[0], "test")
             with pytest.raises(StorageError):
                 await PartitionLog(made.replicas).append(OFFSETS, 0, [(b"k", b"v")], made.world.clock.wall_ms())
+
+    simulate(play)
+
+
+def test_how_large_a_batch_may_be_is_the_topics_setting() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact", max_message_bytes="1000")
+            log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
+            assert log.max_batch_bytes(OFFSETS) == 1000
+            room = 1000 - BATCH_HEADER_BYTES
+            await log.append(OFFSETS, 0, [(b"k", bytes(room - 33))], now)
+            with pytest.raises(ApiError) as refused:
+                require_room([(b"k", bytes(room - 32))], log, OFFSETS)
+            assert refused.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
+            with pytest.raises(ApiError):
+                await log.append(OFFSETS, 0, [(b"k", bytes(room))], now)
 
     simulate(play)
