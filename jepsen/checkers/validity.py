@@ -5,19 +5,37 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jepsen.history import RunHistory
-from kraft.testing.checker.operations import OK, FaultInjected, Phase, Send
+from kraft.testing.checker.operations import (
+    OK,
+    Commit,
+    Committed,
+    FaultInjected,
+    FinalRead,
+    ListOffset,
+    Operation,
+    Phase,
+    ReplicaContent,
+    Send,
+    TopicChange,
+    TopicSeen,
+)
 
 ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
 LEADER_CHANGES_LEAST = 2
 CALM = "calm"
 OVERTAKEN = "overtaken-leader"
+NEEDS: dict[str, tuple[type[Operation], ...]] = {"groups": (Commit, Committed), "topics": (TopicChange,), "offsets": (ListOffset,)}
+"""What a workload is there for: of each kind something has to have succeeded."""
 
 
 def leader_changes(run: RunHistory) -> int:
-    """How often a partition or the quorum was seen to be under a new leader epoch."""
+    """How often a partition or the quorum was seen to be under a new leader epoch since the faults began."""
+    chaos = max((phase.began for phase in run.operations.of(Phase) if phase.name == "chaos"), default=0.0)
+    first = max((number for number, sample in enumerate(run.samples) if sample.at < chaos), default=0)
     epochs: dict[str, set[int]] = {}
-    for sample in run.samples:
-        epochs.setdefault("quorum", set()).add(sample.controller_epoch)
+    for sample in run.samples[first:]:
+        if sample.controller_epoch >= 0:
+            epochs.setdefault("quorum", set()).add(sample.controller_epoch)
         for name, (_, epoch, _, _) in sample.partitions.items():
             epochs.setdefault(name, set()).add(epoch)
     return sum(len(seen) - 1 for seen in epochs.values())
@@ -36,10 +54,29 @@ def invalid(run: RunHistory, lost: int) -> Iterator[str]:
         yield f"{len(chaos)} records were acknowledged under faults, {wanted:.0f} are wanted"
     if not any(began < phases["chaos"] for began in acknowledged) or not any(began >= phases["healed"] for began in acknowledged):
         yield "nothing was acknowledged before the first fault, or nothing after the last"
+    yield from _unlooked(run)
     if run.facts.plan != CALM:
         yield from _faults(run)
     if run.facts.plan == OVERTAKEN and run.facts.tells_losses and (not lost or not any(report.lost for report in run.loss_reports)):
         yield f"{lost} acknowledged records were lost by unclean elections, with {len(run.loss_reports)} reports: there was nothing to tell the truth about"
+
+
+def _unlooked(run: RunHistory) -> Iterator[str]:
+    """What was acknowledged and nobody looked at in the end: no rule says anything of it."""
+    history = run.operations
+    read = {each.place for each in history.of(FinalRead)}
+    compared = {each.place for each in history.of(ReplicaContent)}
+    for place in sorted({send.place for send in history.of(Send) if send.outcome == OK}):
+        if place not in read:
+            yield f"{place[0]}-{place[1]} was not read in the end"
+        if place not in compared:
+            yield f"the replicas of {place[0]}-{place[1]} were not compared"
+    topics = {change.topic for change in history.of(TopicChange) if change.outcome == OK} - {each.topic for each in history.of(TopicSeen)}
+    if topics:
+        yield f"{len(topics)} topics were changed and not looked at in the end, among them {min(topics)}"
+    for kind in NEEDS.get(run.facts.workload, ()):
+        if not any(each.outcome == OK for each in history.of(kind)):
+            yield f"the workload {run.facts.workload} had no {kind.OP} that succeeded"
 
 
 def _faults(run: RunHistory) -> Iterator[str]:

@@ -29,8 +29,8 @@ def ask(context: Context, request: object) -> object:
 
 def transfer(context: Context) -> Injection:
     """Every partition goes to its preferred leader."""
-    ask(context, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
-    return Injection(kind="preferred-leaders", role="", busy=frozenset(), end=lambda: True)
+    answer = ask(context, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
+    return Injection(kind="preferred-leaders", role="", busy=frozenset(), end=lambda: answer.error_code == 0)  # type: ignore[attr-defined]
 
 
 def reassign(context: Context) -> Injection:

@@ -87,19 +87,20 @@ def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[tuple[int, int, int, str]]:
-    """(node, start, end, digest) of each replica, over the offsets that all of them have."""
+    """(node, start, end, digest) of each replica. Only the metadata log, whose head and tail are each node's own affair, is compared where all have it."""
     held = {node: list(batches(cluster.nodes[node].data / f"{place[0]}-{place[1]}")) for node in nodes}
     if not all(held.values()):
         return [(node, 0, len(found), "nothing" if not found else "something") for node, found in held.items()]
-    start = max(found[0][0] for found in held.values())
-    end = min(found[-1][1] for found in held.values()) if place == METADATA else max(found[-1][1] for found in held.values())
+    is_metadata = place == METADATA
+    start = max(found[0][0] for found in held.values()) if is_metadata else 0
+    end = (min if is_metadata else max)(found[-1][1] for found in held.values())
     result = []
     for node, found in held.items():
         digest = hashlib.sha256()
         for base, after, content in found:
             if base >= start and after <= end:
                 digest.update(content)
-        result.append((node, start, end if place == METADATA else found[-1][1], digest.hexdigest()[:16]))
+        result.append((node, start if is_metadata else found[0][0], end if is_metadata else found[-1][1], digest.hexdigest()[:16]))
     return result
 
 

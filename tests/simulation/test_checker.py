@@ -88,7 +88,7 @@ def replica(node: str, *, leads: bool = False, began: float = 1.0, **more: Any) 
 
 
 def content(node: str, **more: Any) -> ReplicaContent:
-    return ReplicaContent(process=node, topic="t", partition=0, began=90, **{"start": 0, "end": 3, "batches": "b", "epochs": "e", "producers": "p", **more})
+    return ReplicaContent(process=node, topic="t", partition=0, began=90, **{"start": 0, "end": 6, "batches": "b", "epochs": "e", "producers": "p", **more})
 
 
 def keyed(*pairs: tuple[str, str]) -> FinalRead:
@@ -101,6 +101,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
     "3 lost write": [[send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), Poll(process="r", position=0, records=records(1, "b:0"), **at(2))]],
     "3b vanished": [[lost_answer("a", 0, 1, 1), poll(2, 0, "a:0"), final()]],
     "4 unseen write": [[send("a", 0, 2, 0, 1), final("a:0")], [send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), final("b:0", "a:0")]],
+    "4b hole": [[FinalRead(process="f", end=2, **at(1))]],
     "6 phantom": [[final("z:9")], [poll(1, 0, "z:9")]],
     "6b torn batch": [[lost_answer("a", 0, 2, 1), final("a:0")], [lost_answer("a", 0, 2, 1), lost_answer("b", 0, 1, 1), final("a:0", "b:0", "a:1")]],
     "11 poll inside": [

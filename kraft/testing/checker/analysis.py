@@ -6,11 +6,12 @@ Offsets without a value (control records, compaction) leave no hole: order and s
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from functools import cached_property
 
 from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import OK, DeleteRecords, FinalRead, Keyed, Partition, Phase, Poll, Send
+from kraft.testing.checker.operations import FAIL, OK, DeleteRecords, FinalRead, Keyed, ListOffset, Partition, Phase, Poll, ReplicaState, Send
 
 HEALED = "healed"
 
@@ -24,6 +25,8 @@ class PartitionHistory:
         self.sends: list[Send] = []
         self.polls: list[Poll] = []
         self.deletes: list[DeleteRecords] = []
+        self.asked: list[ListOffset] = []
+        self.states: list[ReplicaState] = []
         self.final: FinalRead | None = None
 
     @property
@@ -42,16 +45,18 @@ class PartitionHistory:
         return {value: send for send in self.sends for value in send.values}
 
     @cached_property
+    def reads(self) -> list[Poll | FinalRead]:
+        """All polls, and the final read last."""
+        return [*self.polls] if self.final is None else [*self.polls, self.final]
+
+    @cached_property
     def final_log(self) -> dict[int, str]:
         return {} if self.final is None else {offset: value for offset, value, _ in self.final.records}
 
     @cached_property
     def epochs(self) -> dict[str, int]:
         """The leader epoch under which each value that was ever read had been appended."""
-        found = {value: epoch for poll in self.polls for _, value, epoch in poll.records}
-        if self.final is not None:
-            found.update({value: epoch for _, value, epoch in self.final.records})
-        return found
+        return {value: epoch for read in self.reads for _, value, epoch in read.records if epoch >= 0}
 
     @cached_property
     def versions(self) -> dict[int, dict[str, str]]:
@@ -82,10 +87,17 @@ class PartitionHistory:
 
     @cached_property
     def deleted_before(self) -> int:
-        """The offset below which somebody asked that records be deleted. Up to the end counts as everything that was sent by then."""
-        if any(delete.before < 0 for delete in self.deletes):
-            return max((offset + 1 for offset in self.versions), default=0)
-        return max((delete.before for delete in self.deletes), default=0)
+        """The offset below which somebody ever asked that records be deleted, and was not refused for certain."""
+        return self.deleted_by(math.inf)
+
+    def deleted_by(self, moment: float) -> int:
+        """The same of what was asked for up to `moment`. Up to the end counts as everything that is known to have been there."""
+        asked = [delete.before for delete in self.deletes if delete.outcome != FAIL and delete.began <= moment]
+        return max(((self._end if before < 0 else before) for before in asked), default=0)
+
+    @cached_property
+    def _end(self) -> int:
+        return max((offset + 1 for offset in self.versions), default=0)
 
 
 class Analysis:
@@ -100,6 +112,10 @@ class Analysis:
             self._at(poll).polls.append(poll)
         for delete in history.of(DeleteRecords):
             self._at(delete).deletes.append(delete)
+        for asked in history.of(ListOffset):
+            self._at(asked).asked.append(asked)
+        for state in history.of(ReplicaState):
+            self._at(state).states.append(state)
         for final in history.of(FinalRead):
             self._at(final).final = final
         self.partitions = dict(sorted(self.partitions.items()))

@@ -18,6 +18,7 @@ RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
     "3 lost write": content.lost_writes,
     "3b vanished": content.vanished,
     "4 unseen write": content.unseen_writes,
+    "4b hole": content.holes,
     "6 phantom": content.phantoms,
     "6b torn batch": content.torn_batches,
     "11 poll inside": order.polls_inside,

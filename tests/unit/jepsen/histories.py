@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jepsen.history import PowerLoss, RunFacts, RunHistory, Sample
 from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import OK, FaultInjected, FinalRead, Operation, Phase, Poll, Send
+from kraft.testing.checker.operations import OK, FaultInjected, FinalRead, Operation, Phase, Poll, ReplicaContent, Send
 
 PLACE = {"topic": "events", "partition": 0}
 REPLICAS = [1, 2, 3]
@@ -46,4 +46,5 @@ def load(count: int = 100) -> list[Operation]:
     """Enough acknowledged records, before, during and after the faults, all of them read in the end."""
     sends = [send(f"v{number}", number, began=3.0 + 0.2 * number) for number in range(count)]
     records = [(number, f"v{number}") for number in range(count)]
-    return [*phases(), *sends, poll(0, *records, began=25.0), final(*records)]
+    content = ReplicaContent(process="1", began=92.0, start=0, end=count, batches="b", **PLACE)  # type: ignore[arg-type]
+    return [*phases(), *sends, poll(0, *records, began=25.0), final(*records), content]

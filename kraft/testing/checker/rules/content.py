@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from kraft.testing.checker.analysis import Analysis, PartitionHistory
-from kraft.testing.checker.operations import FAIL, Send
+from kraft.testing.checker.operations import FAIL, OK, ListOffset, Poll, Send
 
 
 def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
@@ -35,8 +36,9 @@ def lost_writes(analysis: Analysis) -> Iterator[str]:
             if not poll.records:
                 continue
             seen = {offset: value for offset, value, _ in poll.records}
+            deleted = partition.deleted_by(math.inf if poll.ended is None else poll.ended)
             for offset in range(poll.position, max(seen) + 1):
-                if offset in owed and offset not in seen and offset >= partition.deleted_before:
+                if offset in owed and offset not in seen and offset >= deleted:
                     yield f"{owed[offset][0]} was acknowledged at {partition.name} offset {offset}; {poll.process} read past it at {poll.began:.3f}"
 
 
@@ -51,6 +53,17 @@ def unseen_writes(analysis: Analysis) -> Iterator[str]:
                 found = partition.final_log.get(offset)
                 if found != value and not offset < min(partition.final.start, partition.deleted_before):
                     yield f"{value} was acknowledged at {partition.name} offset {offset} at {send.ended}, where {found} is in the end"
+
+
+def holes(analysis: Analysis) -> Iterator[str]:
+    """4b: after healing, every offset from the start to the end holds a record. (There are no control records: nobody sends transactions.)"""
+    for partition in analysis.plain():
+        final = partition.final
+        if final is None:
+            continue
+        missing = [offset for offset in range(max(final.start, partition.deleted_before), final.end) if offset not in partition.final_log]
+        if missing:
+            yield f"{partition.name} ends at {final.end}, and there is nothing at {len(missing)} offsets, the first of them {missing[0]}"
 
 
 def vanished(analysis: Analysis) -> Iterator[str]:
@@ -106,6 +119,9 @@ def definite_errors_that_were_not(analysis: Analysis) -> Iterator[str]:
 def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
     """21b: no two acknowledgements name one offset (a spurious 0, say), and none is without an offset."""
     for partition in analysis.partitions.values():
+        for send in partition.sends:
+            if send.outcome == OK and send.acks != 0 and send.offset < 0:
+                yield f"{send.values[0]} was acknowledged to {send.process} in {partition.name} without an offset"
         holder: dict[int, str] = {}
         for send in partition.acknowledged:
             for index, value in enumerate(send.values):
@@ -115,7 +131,21 @@ def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
 
 
 def log_start_too_far(analysis: Analysis) -> Iterator[str]:
-    """16b: the log begins no later than somebody asked it to."""
+    """16b: the log begins no later than somebody had asked it to, in the end, as clients are told, and on each replica."""
     for partition in analysis.plain():
-        if partition.final is not None and partition.final.start > partition.deleted_before:
-            yield f"{partition.name} begins at {partition.final.start}; deletion was asked for up to {partition.deleted_before}"
+        for start, moment, who in _told_starts(partition):
+            if start > partition.deleted_by(moment):
+                yield f"{partition.name} begins at {start} ({who}); deletion was asked for up to {partition.deleted_by(moment)}"
+
+
+def _told_starts(partition: PartitionHistory) -> Iterator[tuple[int, float, str]]:
+    """Log start, until when it may have been told, by or to whom."""
+    if partition.final is not None:
+        yield partition.final.start, math.inf, "in the end"
+    told: list[tuple[int, Poll | ListOffset]] = [(poll.log_start, poll) for poll in partition.polls]
+    told += [(asked.offset, asked) for asked in partition.asked if asked.kind == "earliest"]
+    for start, operation in told:
+        if operation.outcome == OK:
+            yield start, math.inf if operation.ended is None else operation.ended, f"told to {operation.process}"
+    for state in partition.states:
+        yield state.log_start, state.began, f"on {state.process}"

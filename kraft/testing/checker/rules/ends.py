@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple
 
 from kraft.testing.checker.analysis import Analysis
@@ -22,11 +25,32 @@ def stale_tails(analysis: Analysis) -> Iterator[str]:
             epoch = partition.epochs.get(send.values[0], -1)
             if send.ended is not None and send.attempts == 1 and send.acks == -1 and epoch >= 0:
                 tails.setdefault((place, epoch), []).append((send.ended, _end(send)))
+    yield from _stale_after_attempts(analysis)
     for place, epochs, began, end, who in _told_ends(analysis):
         epoch = epochs[-1]
         owed = max((least for each in epochs for ended, least in tails.get((place, each), ()) if ended < began), default=-1)
         if end < owed:
             yield f"{who} is told at {began:.3f} that {place[0]}-{place[1]} ends at {end}, in leader epoch {epoch}; acknowledged was up to {owed}"
+
+
+def _stale_after_attempts(analysis: Analysis) -> Iterator[str]:
+    """15 for ListOffsets and sends of several attempts, whose last may have been answered by a later leader than the one that appended the first.
+
+    By which at the latest, what was sent afterwards tells: the leader epochs of those records are none before that of the acknowledgement.
+    """
+    for partition in analysis.partitions.values():
+        known = sorted((send.began, partition.epochs[send.values[0]]) for send in partition.sends if send.values[0] in partition.epochs)
+        least = list(accumulate((epoch for _, epoch in reversed(known)), min))[::-1]
+        owed: list[tuple[float, int, int]] = []
+        for send in partition.acknowledged:
+            if send.ended is not None and send.acks == -1 and send.attempts > 1:
+                later = bisect_right(known, (send.ended, math.inf))
+                owed += [(send.ended, least[later], _end(send))] if later < len(known) else []
+        for asked in partition.asked:
+            if asked.outcome == OK and asked.kind == LATEST and asked.epoch >= 0:
+                due = max((end for ended, epoch, end in owed if ended < asked.began and epoch <= asked.epoch), default=-1)
+                if asked.offset < due:
+                    yield f"{asked.process} is told at {asked.began:.3f} that {partition.name} ends at {asked.offset}; acknowledged was up to {due}"
 
 
 def _end(send: Send) -> int:

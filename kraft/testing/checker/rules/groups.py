@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from kraft.testing.checker.analysis import Analysis
-from kraft.testing.checker.operations import OK, Assigned, Commit, Committed, Partition
+from kraft.testing.checker.operations import FAIL, OK, Assigned, Commit, Committed, Partition
 
 Register = tuple[str, Partition]
 NONE = -1
@@ -17,10 +17,10 @@ def committed_offsets(analysis: Analysis) -> Iterator[str]:
 
     A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then. A deposed coordinator may tell what is old.
     """
-    writes: dict[Register, dict[int, Commit]] = {}
+    writes: dict[Register, dict[int, list[Commit]]] = {}
     reads: dict[Register, list[Committed]] = {}
     for commit in analysis.history.of(Commit):
-        writes.setdefault((commit.group, commit.place), {})[commit.offset] = commit
+        writes.setdefault((commit.group, commit.place), {}).setdefault(commit.offset, []).append(commit)
     for read in analysis.history.of(Committed):
         if read.outcome == OK:
             reads.setdefault((read.group, read.place), []).append(read)
@@ -28,32 +28,30 @@ def committed_offsets(analysis: Analysis) -> Iterator[str]:
         yield from _judge(register, found, writes.get(register, {}))
 
 
-def _judge(register: Register, reads: list[Committed], writes: dict[int, Commit]) -> Iterator[str]:
+def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Commit]]) -> Iterator[str]:
     group, (topic, partition) = register
     # Known to be effective by the first time; begun at the second.
-    effective = [(write.ended, write.began, write.offset) for write in writes.values() if write.outcome == OK and write.ended is not None]
-    effective += [(read.ended, writes[read.offset].began, read.offset) for read in reads if read.offset in writes and read.ended is not None]
+    effective = [(write.ended, write.began, write.offset) for each in writes.values() for write in each if write.outcome == OK and write.ended is not None]
+    effective += [(read.ended, writes[read.offset][0].began, read.offset) for read in reads if read.offset in writes and read.ended is not None]
     effective.sort()
     latest, due = (-math.inf, NONE), 0
     for read in sorted(reads, key=lambda each: each.began):
         while due < len(effective) and effective[due][0] < read.began:
             latest = max(latest, (effective[due][1], effective[due][2]))
             due += 1
-        ended = _ended(writes, read.offset)
+        ended = _ended(writes.get(read.offset, []), read)
         if ended is None:
             yield f"{group} is told at {read.began:.3f} that it committed {read.offset} of {topic}-{partition}, which nobody did"
         elif ended < latest[0] and not read.deposed:
             yield f"{group} committed {latest[1]} of {topic}-{partition} and is told {read.offset} at {read.began:.3f}"
 
 
-def _ended(writes: dict[int, Commit], offset: int) -> float | None:
-    """When the write of `offset` was certainly over; None if there is none, or if it failed for certain."""
-    if offset == NONE:
+def _ended(writes: list[Commit], read: Committed) -> float | None:
+    """When all writes of the offset that `read` can have found were certainly over; None if there are none: not begun yet, or failed for certain."""
+    if read.offset == NONE:
         return -math.inf
-    write = writes.get(offset)
-    if write is None or write.outcome == "fail":
-        return None
-    return write.ended if write.outcome == OK and write.ended is not None else math.inf
+    able = [write for write in writes if write.outcome != FAIL and (read.ended is None or write.began <= read.ended)]
+    return max((write.ended if write.outcome == OK and write.ended is not None else math.inf for write in able), default=None)
 
 
 def one_decision_a_generation(analysis: Analysis) -> Iterator[str]:

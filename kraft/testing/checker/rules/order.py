@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from kraft.testing.checker.analysis import Analysis, PartitionHistory
-from kraft.testing.checker.operations import OK, Send
+from kraft.testing.checker.operations import OK, FinalRead, Poll, Send
 
 
 def polls_inside(analysis: Analysis) -> Iterator[str]:
-    """11: within one poll offsets grow, and none that is known is left out."""
+    """11: within one poll, and in the final read, offsets grow, and none that is known is left out."""
     for partition in analysis.partitions.values():
-        for poll in partition.polls:
+        for poll in partition.reads:
             for (before, _, _), (after, value, _) in zip(poll.records, poll.records[1:], strict=False):
                 if after <= before:
                     yield f"{poll.process} reads {partition.name} offset {after} ({value}) after {before} in one poll"
-                elif _skips(analysis, partition, before, after):
+                elif _skips(partition, before, after, poll):
                     yield f"{poll.process} reads {partition.name} offset {after} ({value}) right after {before} in one poll, past known records"
 
 
@@ -33,16 +34,16 @@ def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
             first, before = poll.records[0][0], latest.get(poll.process)
             if before is not None and first <= before:
                 yield f"{poll.process} reads {partition.name} offset {first} at {poll.began:.3f}, after it had read {before}"
-            elif before is not None and _skips(analysis, partition, before, first):
+            elif before is not None and _skips(partition, before, first, poll):
                 yield f"{poll.process} goes on with {partition.name} offset {first} at {poll.began:.3f}, right after {before}, past known records"
             latest[poll.process] = poll.records[-1][0]
 
 
-def _skips(analysis: Analysis, partition: PartitionHistory, before: int, after: int) -> bool:
-    """Whether a record that nobody asked to delete lies between the two."""
+def _skips(partition: PartitionHistory, before: int, after: int, read: Poll | FinalRead) -> bool:
+    """Whether a record that nobody had asked to delete when `read` ended lies between the two."""
     if partition.is_compacted:
         return False
-    before = max(before, partition.deleted_before - 1)
+    before = max(before, partition.deleted_by(math.inf if read.ended is None else read.ended) - 1)
     return before < after and partition.rank(after) - partition.rank(before + 1) > 0
 
 
@@ -71,20 +72,18 @@ def _offset_of(partition: PartitionHistory, send: Send) -> int | None:
 
 
 def real_time_inversions(analysis: Analysis) -> Iterator[str]:
-    """14: what was acknowledged before another send began has the smaller offset."""
+    """14: what was acknowledged before another send began has the smaller offset. Where the other's fate is unknown, the log tells where it is."""
     for partition in analysis.partitions.values():
         events: list[tuple[float, int, int, Send]] = []
-        for number, send in enumerate(partition.acknowledged):
-            if send.ended is not None:
-                events += [(send.began, 1, number, send), (send.ended, 0, number, send)]
+        for number, send in enumerate(partition.sends):
+            events.append((send.began, 1, number, send))
+            if send.outcome == OK and send.acks != 0 and send.offset >= 0 and send.ended is not None:
+                events.append((send.ended, 0, number, send))
         highest, holder = -1, ""
-        floor: dict[int, tuple[int, str]] = {}
-        for _, kind, number, send in sorted(events, key=lambda event: event[:3]):
-            if kind == 1:
-                floor[number] = (highest, holder)
+        for _, kind, _, send in sorted(events, key=lambda event: event[:3]):
+            if kind == 0:
+                highest, holder = max((highest, holder), (send.offset, send.values[0]))
                 continue
-            below, first = floor[number]
-            if send.offset <= below:
-                yield f"{send.values[0]} is in {partition.name} at {send.offset}, and {first}, acknowledged before it was sent, at {below}"
-            if send.offset > highest:
-                highest, holder = send.offset, send.values[0]
+            offset = _offset_of(partition, send)
+            if offset is not None and offset <= highest:
+                yield f"{send.values[0]} is in {partition.name} at {offset}, and {holder}, acknowledged before it was sent, at {highest}"

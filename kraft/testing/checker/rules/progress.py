@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kraft.testing.checker.analysis import Analysis
-from kraft.testing.checker.operations import INFO, OK, Stuck, TopicChange, TopicSeen, Unexpected
+from kraft.testing.checker.operations import FAIL, INFO, OK, Stuck, TopicChange, TopicSeen, Unexpected
 
 PROGRESS_SECONDS_MAX = 30.0
 HANDED_ON_ONCE_SECONDS = 1.0
@@ -54,6 +54,9 @@ def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[
         if seen.partitions and not may_return:
             yield f"topic {topic} was deleted and is there"
         return
+    counts = [change for change in changes if change.partitions]
+    if seen.partitions and counts and seen.partitions not in [change.partitions for change in counts if change.outcome != FAIL]:
+        yield f"topic {topic} has {seen.partitions} partitions, and nobody made it so"
     least = max((change.partitions for change in changes if change.outcome == OK), default=0)
     if seen.partitions < least and not deletions:
         yield f"topic {topic} was given {least} partitions and has {seen.partitions}"
@@ -72,15 +75,18 @@ def _was_asked_twice(change: TopicChange) -> bool:
 
 
 def compaction(analysis: Analysis) -> Iterator[str]:
-    """25: a compacted log has, of each key, the last acknowledged value or one of a later send, and the offsets that acknowledgements named."""
+    """25: a compacted log has, of each key, the last value that was acknowledged or read or a later one, at its offset, and no value under another key."""
     for partition in analysis.compacted():
         final = partition.final
         assert final is not None
+        sent = {value: key for send in partition.sends for key, value in zip(send.keys or [], send.values, strict=False)}
         last: dict[str, tuple[int, str]] = {}
         for (offset, value, _), key in zip(final.records, final.keys or [], strict=False):
             last[key] = (offset, value)
-        for send in partition.acknowledged:
-            for index, (key, value) in enumerate(zip(send.keys or [], send.values, strict=False)):
-                found = last.get(key)
-                if found is None or found[0] < send.offset + index:
-                    yield f"{key}={value} was acknowledged at {partition.name} offset {send.offset + index}; the log has {found}"
+            if sent.get(value, key) != key:
+                yield f"{value} is in {partition.name} at {offset} under {key}, and was sent under {sent[value]}"
+        for offset, values in partition.versions.items():
+            for value, who in values.items():
+                found = last.get(sent[value]) if value in sent else (offset, value)
+                if found is None or found[0] < offset:
+                    yield f"{sent[value]}={value} was at {partition.name} offset {offset} ({who}); the log has {found}"

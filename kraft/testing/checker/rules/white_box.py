@@ -22,9 +22,10 @@ def one_leader_an_epoch(analysis: Analysis) -> Iterator[str]:
                 yield f"{known} and {state.process} lead {state.topic}-{state.partition} in epoch {state.leader_epoch}"
     for quorum in analysis.history.of(QuorumState):
         if quorum.is_leader:
-            known = leaders.setdefault(("quorum", quorum.epoch), quorum.process)
-            if known != quorum.process:
-                yield f"{known} and {quorum.process} lead the quorum in epoch {quorum.epoch}"
+            who = f"{quorum.process} in life {quorum.life}"  # What it had not synced, its next life does not have, and may not lead by.
+            known = leaders.setdefault(("quorum", quorum.epoch), who)
+            if known != who:
+                yield f"{known} and {who} lead the quorum in epoch {quorum.epoch}"
 
 
 def nothing_falls(analysis: Analysis) -> Iterator[str]:
@@ -112,9 +113,12 @@ def images_agree(analysis: Analysis) -> Iterator[str]:
 
 
 def replicas_agree(analysis: Analysis) -> Iterator[str]:
-    """W6: at quiescence replicas hold the same batches, epochs and producers."""
+    """W6: at quiescence replicas hold the same batches, epochs and producers, and all that the final read was told to be there."""
     known: dict[Partition, ReplicaContent] = {}
+    ends = {place: partition.final.end for place, partition in analysis.partitions.items() if partition.final is not None}
     for content in analysis.history.of(ReplicaContent):
+        if content.end < ends.get(content.place, 0):
+            yield f"{content.topic}-{content.partition} on {content.process} ends at {content.end}, and was read up to {ends[content.place]}"
         first = known.setdefault(content.place, content)
         for name in ("start", "end", "batches", "epochs", "producers"):
             if getattr(first, name) != getattr(content, name):

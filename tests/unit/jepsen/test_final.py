@@ -1,0 +1,65 @@
+"""Comparing replicas' files: whatever one of them lacks shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from jepsen.workloads.final import METADATA, contents
+from kraft.protocol.records.builder import Record, build_batch
+from kraft.testing.checker.operations import Partition
+
+EVENTS: Partition = ("events", 0)
+
+
+def batch(base: int) -> bytes:
+    return base.to_bytes(8, "big") + build_batch([Record(0, 0, b"k", b"v%d" % base, ())])[8:]
+
+
+def held(tmp_path: Path, *logs: list[bytes], place: Partition = EVENTS) -> list[tuple[int, int, str]]:
+    """(start, end, digest) of each replica."""
+    nodes: dict[int, Any] = {}
+    for number, batches in enumerate(logs):
+        directory = tmp_path / str(number) / f"{place[0]}-{place[1]}"
+        directory.mkdir(parents=True)
+        (directory / f"{0:020}.log").write_bytes(b"".join(batches))
+        nodes[number] = SimpleNamespace(data=tmp_path / str(number))
+    cluster: Any = SimpleNamespace(nodes=nodes)
+    return [each[1:] for each in contents(cluster, place, sorted(nodes))]
+
+
+def test_equal_replicas_are_equal(tmp_path: Path) -> None:
+    whole = [batch(0), batch(1)]
+    first, second = held(tmp_path, whole, whole)
+    assert first == second
+    assert first[:2] == (0, 2)
+
+
+def test_a_replica_without_the_head_of_its_log_differs(tmp_path: Path) -> None:
+    whole, beheaded = held(tmp_path, [batch(0), batch(1)], [batch(1)])
+    assert whole != beheaded
+    assert (whole[0], beheaded[0]) == (0, 1)
+
+
+def test_a_replica_without_the_tail_differs(tmp_path: Path) -> None:
+    whole, short = held(tmp_path, [batch(0), batch(1)], [batch(0)])
+    assert (whole[1], short[1]) == (2, 1)
+
+
+def test_a_replica_with_nothing_differs_and_says_so(tmp_path: Path) -> None:
+    assert held(tmp_path, [batch(0)], []) == [(0, 1, "something"), (0, 0, "nothing")]
+
+
+def test_a_damaged_batch_differs(tmp_path: Path) -> None:
+    damaged = bytearray(batch(1))
+    damaged[-1] ^= 1
+    first, second = held(tmp_path, [batch(0), batch(1)], [batch(0), bytes(damaged)])
+    assert first[:2] == second[:2]
+    assert first != second
+
+
+def test_metadata_logs_are_compared_where_all_have_them(tmp_path: Path) -> None:
+    first, second = held(tmp_path, [batch(0), batch(1)], [batch(1), batch(2)], place=METADATA)
+    assert first == second
+    assert first[:2] == (1, 2)

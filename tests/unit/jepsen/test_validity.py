@@ -1,0 +1,111 @@
+"""A run that looked at nothing of importance is not ok, whatever it did besides."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jepsen.checkers.validity import invalid, leader_changes
+from jepsen.checkers.verdict import judge
+from jepsen.history import RunHistory
+from jepsen.nemesis.injection import Injection, NotNow
+from jepsen.nemesis.membership import transfer
+from jepsen.nemesis.plans import FAULTS, Step
+from jepsen.nemesis.runner import Nemesis
+from kraft.testing.checker.operations import OK, Commit, Committed, FaultInjected, FinalRead, ListOffset, Operation, ReplicaContent, TopicChange, TopicSeen
+from tests.unit.jepsen.histories import PLACE, load, run, sample
+
+SUCCEEDED: dict[str, Any] = {"process": "c", "began": 6.0, "ended": 6.1, "outcome": OK}
+
+
+def reasons(operations: list[Operation], workload: str = "queue") -> list[str]:
+    judged = run(*operations)
+    judged.facts.workload = workload
+    assert judge(judged).findings == ()
+    return list(invalid(judged, 0))
+
+
+def without(kind: type[Operation]) -> list[Operation]:
+    return [each for each in load() if not isinstance(each, kind)]
+
+
+def test_a_partition_that_nobody_read_in_the_end_makes_a_run_invalid() -> None:
+    assert reasons(without(FinalRead)) == ["events-0 was not read in the end"]
+
+
+def test_replicas_that_nobody_compared_make_a_run_invalid() -> None:
+    assert reasons(without(ReplicaContent)) == ["the replicas of events-0 were not compared"]
+
+
+def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
+    made = TopicChange(topic="x", partitions=1, **SUCCEEDED)
+    assert reasons([*load(), made]) == ["1 topics were changed and not looked at in the end, among them x"]
+    assert reasons([*load(), made, TopicSeen(topic="x", partitions=1, **SUCCEEDED)]) == []
+
+
+@pytest.mark.parametrize(
+    ("workload", "operations"),
+    [
+        ("groups", [Commit(group="g", offset=1, **PLACE, **SUCCEEDED), Committed(group="g", offset=1, **PLACE, **{**SUCCEEDED, "began": 7.0, "ended": 7.1})]),
+        ("topics", [TopicChange(topic="x", partitions=1, **SUCCEEDED), TopicSeen(topic="x", partitions=1, **SUCCEEDED)]),
+        ("offsets", [ListOffset(offset=99, epoch=1, **PLACE, **SUCCEEDED)]),
+    ],
+)
+def test_a_workload_whose_own_business_never_succeeded_is_invalid(workload: str, operations: list[Operation]) -> None:
+    assert len(reasons(load(), workload)) == (2 if workload == "groups" else 1)
+    assert reasons([*load(), *operations], workload) == []
+
+
+def test_leaders_that_changed_before_the_faults_do_not_count() -> None:
+    early: RunHistory = run(*load(), samples=[sample(1.0), sample(2.0, 1), sample(3.0, 2), sample(30.0, 2)])
+    assert leader_changes(early) == 0
+    assert leader_changes(run(*load(), samples=[sample(1.0), sample(3.0, 1), sample(30.0, 2)])) == 1
+
+
+def test_a_quorum_that_told_nothing_at_first_has_not_changed_its_leader() -> None:
+    silent = sample(5.0)
+    silent.controller, silent.controller_epoch = -1, -1
+    assert leader_changes(run(*load(), samples=[silent, sample(6.0)])) == 0
+
+
+class Notes:
+    """What a nemesis needs of a recorder."""
+
+    def __init__(self) -> None:
+        self.faults: list[FaultInjected] = []
+
+    def now(self) -> float:
+        return 1.0
+
+    def begin(self, operation: FaultInjected) -> FaultInjected:
+        return operation
+
+    def done(self, operation: FaultInjected) -> None:
+        self.faults.append(operation)
+
+
+@pytest.mark.parametrize(("plan", "told"), [("power-all", ["not done: nobody is free"]), ("swarm", [])])
+def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(monkeypatch: pytest.MonkeyPatch, plan: str, told: list[str]) -> None:
+    """A swarm draws many, of which some have nobody to be done to."""
+
+    def nobody(context: object) -> Injection:
+        raise NotNow("nobody is free")
+
+    monkeypatch.setitem(FAULTS, "power-all", nobody)
+    notes = Notes()
+    context: Any = SimpleNamespace(cluster=SimpleNamespace(network=None), recorder=notes, chance=random.Random(1), busy=set())
+    nemesis = Nemesis(context, plan, flush=True)
+    nemesis._stopped.set()
+    nemesis._begin(Step(fault="power-all", hold=1.0, rest=1.0))
+    assert [fault.role for fault in notes.faults] == told
+    assert not any(fault.bit for fault in notes.faults)
+
+
+@pytest.mark.parametrize("code", [0, 41])
+def test_leaders_were_asked_to_move_only_if_the_cluster_said_yes(code: int) -> None:
+    cluster = SimpleNamespace(ask=lambda node, request, seconds: SimpleNamespace(error_code=code))
+    context: Any = SimpleNamespace(cluster=cluster, pick=lambda role: 1)
+    assert transfer(context).end() == (code == 0)
