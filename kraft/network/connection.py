@@ -16,14 +16,13 @@ import trio
 from kraft.common.errors import ProtocolError
 from kraft.network.connection_protocol import FrameAssembler
 from kraft.network.reply import FileRange, FirstStage, Peer, Reply, Staged
-from kraft.world.ports import Buffer, File, Stream
+from kraft.world.ports import Buffer, Stream
 
 if TYPE_CHECKING:
     from kraft.network.socket_server import SocketServer
 
 PIPELINE_REQUESTS_MAX = 64
 SENT_AT_ONCE_BYTES = 1 << 20
-WARMED_AT_ONCE_BYTES = 1 << 17
 REQUESTS_PER_TURN = 16
 SPIN_GAP_SECONDS = 0.0002
 SPIN_SECONDS = 0.0001
@@ -260,21 +259,13 @@ class Connection:
             await stream.send_all(buffers)
 
     async def _send_file(self, part: FileRange) -> None:
-        """A piece at a time. What is not in memory is read in a thread first: a slow disk holds up this connection and no other."""
+        """A piece at a time. A slow disk holds up this connection and no other."""
         server, end = self._server, part.position + part.size
         for position in range(part.position, end, SENT_AT_ONCE_BYTES):
             count = min(SENT_AT_ONCE_BYTES, end - position)
-            if not part.file.resident(position, count):
-                async with server.cold_reads:
-                    await server.threads.run(_warm, part.file, position, count)
+            await server.cold_reads.until_resident(part.file, position, count)
             await self._stream.send_file(part.file, position, count)
             self.last_active = server.clock.now()
-
-
-def _warm(file: File, position: int, count: int) -> None:
-    """Have the kernel keep a range in memory."""
-    for start in range(position, position + count, WARMED_AT_ONCE_BYTES):
-        file.pread(min(WARMED_AT_ONCE_BYTES, position + count - start), start)
 
 
 async def _ready(reply: Reply) -> Reply:

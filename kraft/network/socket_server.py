@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.common.errors import ProtocolError
+from kraft.network.cold_reads import ColdReads
 from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import SCRATCH_BYTES, Dispatcher, Peer
-from kraft.world.ports import Clock, Listener, Stream, Threads, World
+from kraft.world.ports import Clock, Listener, Stream, World
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 ACCEPT_RETRY_SECONDS = 0.05
-COLD_READS_MAX = 2
-"""Reads from a slow disk under way at once; the other worker threads are left to syncs."""
 
 
 class SocketServer:
@@ -34,8 +33,7 @@ class SocketServer:
         self.limits = limits
         self.dispatcher = dispatcher
         self.clock: Clock = world.clock
-        self.threads: Threads = world.threads
-        self.cold_reads = trio.Semaphore(COLD_READS_MAX)
+        self.cold_reads = ColdReads(world.threads)
         self.pool = FramePool()
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.spinning: Connection | None = None

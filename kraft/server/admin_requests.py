@@ -11,11 +11,13 @@ from kraft.common.config.endpoints import Endpoint
 from kraft.common.errors import ApiError
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.registry import Registry
+from kraft.network.cold_reads import ColdReads
 from kraft.network.reply import FileRange, Peer, Reply
 from kraft.protocol.api_keys import name_of
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
 from kraft.protocol.schema import Message
+from kraft.world.ports import Threads
 
 if TYPE_CHECKING:
     from kraft.server.node import Node
@@ -23,16 +25,18 @@ if TYPE_CHECKING:
 CLIENT_ID: Final = "http-admin"
 TIMEOUT_SECONDS: Final = 35.0
 """Longer than any wait that a request of the HTTP admin asks for."""
+READ_AT_ONCE_BYTES: Final = 1 << 20
 
 
 class LocalRequests:
     """Requests to this node's own broker, without a socket."""
 
-    def __init__(self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint) -> None:
+    def __init__(self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint, threads: Threads) -> None:
         """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`."""
         self._dispatcher = dispatcher
         self._registry = registry
         self._peer = Peer("127.0.0.1", listener.name, (listener.host, listener.port))
+        self._cold_reads = ColdReads(threads)
         self._correlation_id = 0
 
     async def call(self, api_key: int, version: int, request: Message) -> Message:
@@ -44,22 +48,33 @@ class LocalRequests:
         frame = encode_request(api_key, version, self._correlation_id, CLIENT_ID, request)
         pending = self._dispatcher.dispatch(self._peer, memoryview(frame)[SIZE_BYTES:])
         reply = pending if isinstance(pending, Reply) else await pending
-        _, response = decode_response(api_key, version, memoryview(_bytes_of(reply))[SIZE_BYTES:])
+        _, response = decode_response(api_key, version, memoryview(await self._bytes_of(reply))[SIZE_BYTES:])
         return response
 
 
-def _bytes_of(reply: Reply) -> bytes:
-    """A whole reply frame; what would go from a file to the socket is read."""
-    return b"".join(part.file.pread(part.size, part.position) if isinstance(part, FileRange) else part for part in reply.parts)
+    async def _bytes_of(self, reply: Reply) -> bytearray:
+        """A whole reply frame. What would go from a file to the socket is read, by pieces, between which others have their turn."""
+        whole = bytearray()
+        for part in reply.parts:
+            if not isinstance(part, FileRange):
+                whole += part
+                continue
+            end = part.position + part.size
+            for position in range(part.position, end, READ_AT_ONCE_BYTES):
+                count = min(READ_AT_ONCE_BYTES, end - position)
+                await self._cold_reads.until_resident(part.file, position, count)
+                whole += part.file.pread(count, position)
+                await trio.lowlevel.checkpoint()
+        return whole
 
 
 class RemoteRequests:
-    """Requests to other brokers, over one connection each."""
+    """Requests to other brokers, over one connection each. While that to one is opened, the others are asked."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._connections: dict[int, ClientConnection] = {}
-        self._opening = trio.Lock()
+        self._opening: dict[int, trio.Lock] = {}
 
     async def call(self, version: int, request: Any, node_id: int | None) -> Any:
         """To broker `node_id`, or to any live one. Raises ConnectionError, TimeoutError, ApiError UNSUPPORTED_VERSION."""
@@ -79,10 +94,10 @@ class RemoteRequests:
         raise ConnectionError("no live broker is known")
 
     async def _connection(self, node_id: int) -> ClientConnection:
-        async with self._opening:
+        host, port = self._address(node_id)  # First: only brokers that there are have a lock.
+        async with self._opening.setdefault(node_id, trio.Lock()):
             connection = self._connections.get(node_id)
             if connection is None or not connection.is_open:
-                host, port = self._address(node_id)
                 connection = await open_connection(self._node.world, host, port, client_id=CLIENT_ID)
                 self._connections[node_id] = connection
             return connection

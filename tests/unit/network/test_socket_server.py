@@ -10,6 +10,7 @@ from typing import Any
 import trio
 
 from kraft.common.logging import Loggers
+from kraft.network.cold_reads import ColdReads
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import FileRange, Peer, Reply
 from kraft.network.socket_server import SocketServer
@@ -157,14 +158,13 @@ def test_what_is_not_in_memory_is_read_in_a_thread_before_it_is_sent() -> None:
         log = Loggers(world.log_sink, world.clock).get("network")
         server = SocketServer(world, "PLAINTEXT", ConnectionLimits(), ConnectionCounts(), FileServer(), log)
         ran: list[object] = []
-        original = server.threads.run
 
         class Threads:
             async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
                 ran.append(arguments[1:])
-                return await original(function, *arguments)
+                return await world.threads.run(function, *arguments)
 
-        server.threads = Threads()  # type: ignore[assignment]  # Runs what it is given, and tells.
+        server.cold_reads = ColdReads(Threads())  # type: ignore[arg-type]  # Runs what it is given, and tells.
         async with trio.open_nursery() as nursery:
             listener = await world.network.listen("0.0.0.0", 9092)
             await nursery.start(lambda task_status: server.run(listener, task_status=task_status))

@@ -1,0 +1,127 @@
+"""Kafka requests of the HTTP admin: none holds up the node's loop, nor those to other brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import trio
+import trio.testing
+
+from kraft.client.connection import Disconnected
+from kraft.common.config.endpoints import Endpoint
+from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.registry import BROKER, Handler, Registry
+from kraft.network.reply import FileRange, Peer, Reply
+from kraft.protocol.framing import encode_response
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
+from kraft.server import admin_requests
+from kraft.server.admin_requests import LocalRequests, RemoteRequests
+from kraft.world.ports import Threads as ThreadsPort
+from kraft.world.simulated import Universe
+from tests.unit.server.brokers import simulate
+
+RECORDS = bytes(range(256)) * 12_000
+MEGABYTE = 1 << 20
+
+
+def test_what_is_not_in_memory_is_read_in_a_thread_and_not_on_the_loop() -> None:
+    async def play(universe: Universe) -> None:
+        world = universe.world_for("a")
+        file = world.files.open("/file", create=True)
+        file.append((RECORDS,))
+        universe.disk("a").cold_rate = 1.0
+        ran: list[object] = []
+
+        class Threads:
+            async def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+                ran.append(arguments[1:])
+                return await world.threads.run(function, *arguments)
+
+        class Dispatcher:
+            def dispatch(self, peer: Peer, frame: memoryview) -> Reply:
+                topics = [FetchableTopicResponse(topic="t", partitions=[PartitionData(records=memoryview(RECORDS))])]
+                whole = bytes(encode_response(1, 12, 1, FetchResponse(responses=topics)))
+                head, tail = whole.split(RECORDS)
+                return Reply((head, FileRange(file, 0, len(RECORDS), None), tail))
+
+        dispatcher, threads = cast("RequestDispatcher", Dispatcher()), cast("ThreadsPort", Threads())
+        local = LocalRequests(dispatcher, Registry(BROKER, [Handler(1, (4, 12))]), Endpoint("PLAINTEXT", "localhost", 9092), threads)
+        response: Any = await local.call(1, 12, FetchRequest())
+        assert response.responses[0].partitions[0].records == RECORDS
+        assert ran == [(0, MEGABYTE), (MEGABYTE, MEGABYTE), (2 * MEGABYTE, len(RECORDS) - 2 * MEGABYTE)]
+
+    simulate(play)
+
+
+class Opening:
+    """In place of `open_connection`: broker 2 never accepts, each of the others in its time."""
+
+    def __init__(self) -> None:
+        self.opened: list[str] = []
+        self.accepting = trio.Event()
+
+    async def __call__(self, world: object, host: str, port: int, *, client_id: str) -> Any:
+        self.opened.append(host)
+        if host == "b2":
+            await self.accepting.wait()
+            raise Disconnected("refused")
+        await trio.lowlevel.checkpoint()
+        return SimpleNamespace(is_open=True, call=self.call)
+
+    async def call(self, request: object, *, version: int, timeout: float) -> object:
+        await trio.lowlevel.checkpoint()
+        return request
+
+
+def remote() -> RemoteRequests:
+    brokers = {number: SimpleNamespace(id=number, fenced=False, endpoint=lambda name, n=number: SimpleNamespace(host=f"b{n}", port=9092)) for number in (2, 3)}
+    image = SimpleNamespace(cluster=SimpleNamespace(brokers=brokers))
+    node: Any = SimpleNamespace(
+        world=None, shared=SimpleNamespace(loader=SimpleNamespace(image=image)), config=SimpleNamespace(inter_broker_listener_name="PLAINTEXT")
+    )
+    return RemoteRequests(node)
+
+
+def test_a_broker_that_does_not_accept_holds_up_nobody_elses_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        opening = Opening()
+        monkeypatch.setattr(admin_requests, "open_connection", opening)
+        requests, failed = remote(), []
+
+        async def ask_the_silent() -> None:
+            try:
+                await requests.call(1, "a", 2)
+            except ConnectionError as problem:
+                failed.append(str(problem))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_the_silent)
+            await trio.testing.wait_all_tasks_blocked()
+            with trio.fail_after(5):
+                assert await requests.call(1, "b", 3) == "b"
+            opening.accepting.set()
+        assert failed == ["broker 2: refused"]
+
+    trio.run(main)
+
+
+def test_requests_to_one_broker_share_a_connection_from_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        opening = Opening()
+        monkeypatch.setattr(admin_requests, "open_connection", opening)
+        requests, answers = remote(), []
+
+        async def ask(question: str) -> None:
+            answers.append(await requests.call(1, question, 3))
+
+        async with trio.open_nursery() as nursery:
+            for question in "abc":
+                nursery.start_soon(ask, question)
+        assert sorted(answers) == ["a", "b", "c"]
+        assert opening.opened == ["b3"]
+
+    trio.run(main)
