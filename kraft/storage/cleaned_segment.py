@@ -32,7 +32,7 @@ class CleanedSegmentWriter:
     def flush(self) -> None:
         if self._batches:
             buffers: list[Buffer] = [batch.view for batch in self._batches]
-            write_at_end(self._segment.open_log(), self._segment.size, buffers)
+            write_at_end(self._segment.make_log(), self._segment.size, buffers)
             for batch in self._batches:
                 self._segment.appended(batch.size, batch.last_offset, batch.max_timestamp, self._interval)
             self._batches, self._bytes = [], 0

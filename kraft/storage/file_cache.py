@@ -1,8 +1,8 @@
 """Open files under a bound: one least-recently-used cache for all logs of a node.
 
-A partition holds names, not descriptors, so that thousands of idle ones cost none. `get` opens on demand; what has not been used for longest is dropped when
-the bound is passed. A dropped file closes when nobody refers to its `OpenFile` any more: a Fetch that is still being sent, or a write that is still in a
-thread, keeps its own reference and is never cut off.
+A partition holds names, not descriptors, so that thousands of idle ones cost none. `get` and `make` open on demand; what has not been used for longest is
+dropped when the bound is passed. A dropped file closes when nobody refers to its `OpenFile` any more: a Fetch that is still being sent, or a write that is
+still in a thread, keeps its own reference and is never cut off.
 """
 
 from __future__ import annotations
@@ -40,12 +40,19 @@ class FileCache:
         self._open: OrderedDict[str, OpenFile] = OrderedDict()
 
     def get(self, path: str) -> OpenFile:
-        """The open file at `path`, made if it is missing. Raises OSError."""
+        """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk may be gone from its place."""
+        return self._opened(path, create=False)
+
+    def make(self, path: str) -> OpenFile:
+        """The open file at `path`, for what writes there: made if it is missing. Raises OSError."""
+        return self._opened(path, create=True)
+
+    def _opened(self, path: str, *, create: bool) -> OpenFile:
         found = self._open.get(path)
         if found is not None:
             self._open.move_to_end(path)
             return found
-        opened = OpenFile(self.files.open(path, create=True))
+        opened = OpenFile(self.files.open(path, create=create))
         self._open[path] = opened
         if len(self._open) > self.open_files_max:
             self._open.popitem(last=False)

@@ -77,7 +77,7 @@ class IndexFile:
         """Write what is pending to the file. Raises OSError; nothing is lost then."""
         if not self._pending:
             return
-        file = self._cache.get(self.path).file
+        file = self._cache.make(self.path).file
         size = self._stored * self.ENTRY.size
         try:
             file.append((bytes(self._pending),))
@@ -110,7 +110,7 @@ class IndexFile:
     def open_for_sync(self) -> OpenFile:
         """The file with everything spilled, for a flush. Also makes an empty index exist, as Kafka's do."""
         self.spill()
-        return self._cache.get(self.path)
+        return self._cache.make(self.path)
 
     def _partition_point(self, low: int, high: int, field: int, bound: int) -> int:
         """The first entry in [low, high) whose `field` is greater than `bound`; `high` if none is."""

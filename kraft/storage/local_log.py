@@ -62,7 +62,7 @@ class LocalLog:
         if active.size or self.files_exist:
             active.close_for_appends()
         segment = LogSegment(self.cache, self.directory, base_offset, size=0, created_ms=now_ms, fresh=True)
-        segment.open_log()  # An empty segment's name is what remembers its offset.
+        segment.make_log()  # An empty segment's name is what remembers its offset.
         self.segments.append(segment)
         self.unsynced_names = True
         return segment
@@ -104,7 +104,7 @@ class LocalLog:
         self.segments.append(LogSegment(self.cache, self.directory, offset, size=0, created_ms=now_ms, fresh=True))
         if not self.files_exist:
             self.make_files()
-        self.segments[-1].open_log()
+        self.segments[-1].make_log()
         self.cache.files.sync_directory(self.directory)
         self.unsynced_names = True
 

@@ -98,7 +98,7 @@ class LogAppender(LogState):
         segment = self.active_segment
         try:
             segment.make_ready(sum(map(len, buffers)), self.config.index_interval_bytes)
-            pending = PendingAppend(info, segment, segment.open_log(), buffers, appended)
+            pending = PendingAppend(info, segment, segment.make_log(), buffers, appended)
         except OSError as problem:
             raise storage_failure(problem, str(self.topic_partition)) from problem
         self._pending = pending

@@ -175,7 +175,7 @@ class Cleaning:
             for transaction in self._transactions.kept_aborts:
                 copy.transaction_index.append(transaction)
             self._transactions.kept_aborts.clear()
-            copy.open_log()
+            copy.make_log()
             copy.close_for_appends()
             self._files.set_modified_ms(copy.path(LOG_SUFFIX), modified_ms)
             yield partial(_sync, tuple(copy.files_to_sync(with_indexes=True)), self._sync_names)

@@ -298,7 +298,7 @@ class LogLoader:
             self._report.events.append(f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied")
         yield from self._drop_from(0)
         self._segments.append(LogSegment(self._cache, self._directory, self._log_start_offset, size=0, created_ms=self._now_ms, fresh=True))
-        self._segments[0].open_log()
+        self._segments[0].make_log()
         yield self._sync_names
         self._recovery_point = self._log_start_offset
         return self._log_start_offset

@@ -88,7 +88,12 @@ class LogSegment:
         return self._rolling_timestamp
 
     def open_log(self) -> OpenFile:
+        """For reading what is there. Raises OSError."""
         return self._cache.get(self._log_path)
+
+    def make_log(self) -> OpenFile:
+        """For writing: the file of a segment that has none yet is made. Raises OSError."""
+        return self._cache.make(self._log_path)
 
     def make_ready(self, size: int, index_interval_bytes: int) -> None:
         """For `appended`, which comes when `size` bytes are written and must not fail: what it needs of the indexes' files. Raises OSError, CorruptData."""
@@ -183,7 +188,7 @@ class LogSegment:
 
     def files_to_sync(self, *, with_indexes: bool) -> list[OpenFile]:
         """What a flush of this segment must sync. The indexes matter once the segment will not be recovered any more, that is when it is closed."""
-        opened = [self.open_log()]
+        opened = [self.make_log()]
         if with_indexes:
             opened += [self.offset_index.open_for_sync(), self.time_index.open_for_sync()]
             if self._transaction_index is not None and self._transaction_index.count:
@@ -192,17 +197,18 @@ class LogSegment:
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that ends at or beyond `offset` (whole batches: one that spans it goes too)."""
+        opened = self.make_log()
         span = self.find(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.transaction_index.truncate_to(offset)
         if span is not None:
-            self.open_log().file.truncate(span.position)
+            opened.file.truncate(span.position)
             self.size = span.position
         self._bytes_since_index = 0
         self._rolling_timestamp = UNKNOWN if self.size else NO_TIMESTAMP
         self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
-        for _, batch in walk_headers(self.open_log().file, self.offset_index.lookup(self._largest_timestamp_offset)[1], self.size):
+        for _, batch in walk_headers(opened.file, self.offset_index.lookup(self._largest_timestamp_offset)[1], self.size):
             if batch.max_timestamp > self._largest_timestamp:
                 self._largest_timestamp, self._largest_timestamp_offset = batch.max_timestamp, batch.last_offset
 

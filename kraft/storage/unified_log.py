@@ -273,7 +273,7 @@ class UnifiedLog(LogAppender):
         assert self._pending is None, "a close in the middle of an append"
         if not self.local.files_exist or self._index_synced_at == self.log_end_offset:
             return None
-        self.active_segment.open_log()
+        self.active_segment.make_log()
         if not self._is_small:
             self.active_segment.close_for_appends()
         if self._producers is not None:

@@ -1,0 +1,71 @@
+"""Who reads makes no files: what is gone, with its disk perhaps, must not come back as something empty."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+import pytest
+
+from kraft.common.errors import ApiError, StorageError
+from kraft.storage.file_cache import FileCache
+from kraft.storage.unified_log import UnifiedLog
+from kraft.world.simulated.disk import Fault
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
+
+READS: list[Callable[[UnifiedLog], object]] = [
+    lambda log: log.read(0, 1000),
+    lambda log: log.find_offset_by_timestamp(NOW_MS),
+    lambda log: log.active_segment.next_offset(),
+    lambda log: log.active_segment.find(0),
+]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_read_makes_nothing_where_a_disk_is_gone_from_its_place(read: Callable[[UnifiedLog], object]) -> None:
+    machine = Machine()
+    log = machine.log()
+    log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS)
+    log.local.forget_files()
+    machine.files.remove_tree(DIRECTORY)
+    machine.files.make_directories(DIRECTORY)
+    with pytest.raises((StorageError, OSError)):
+        read(log)
+    assert machine.files.list_directory(DIRECTORY) == []
+
+
+def test_an_index_entry_is_not_looked_for_in_a_file_made_for_it() -> None:
+    machine = Machine()
+    log = machine.log()
+    index = log.active_segment.offset_index
+    log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS)
+    index.append(0, 0)
+    index.append(1, 100)
+    index.spill()
+    log.local.forget_files()
+    machine.files.remove(index.path)
+    with pytest.raises(FileNotFoundError):
+        index.lookup(0)
+    assert not machine.files.exists(index.path)
+
+
+@pytest.mark.parametrize("then", [lambda log: log.flush(), lambda log: log.truncate_to(0, NOW_MS), lambda log: log.close()])
+def test_a_log_whose_first_append_found_no_descriptor_goes_on(then: Callable[[UnifiedLog], object]) -> None:
+    machine = Machine()
+    log = machine.log()
+    machine.disk.faults.append(Fault("open", errno.EMFILE, ".log"))
+    with pytest.raises(ApiError, match="out of resources"):
+        log.append_as_leader(batch_of(b"v"), 0, now_ms=NOW_MS)
+    then(log)
+    log.append_as_leader(batch_of(b"w"), 0, now_ms=NOW_MS)
+    assert content(log) == [(0, None, b"w")]
+
+
+def test_a_file_is_made_for_a_writer_and_shared_with_readers() -> None:
+    machine = Machine()
+    cache = FileCache(machine.files)
+    with pytest.raises(FileNotFoundError):
+        cache.get("/data/f")
+    made = cache.make("/data/f")
+    assert cache.get("/data/f") is made
+    assert cache.make("/data/f") is made
