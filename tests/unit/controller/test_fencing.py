@@ -5,7 +5,25 @@ from __future__ import annotations
 import pytest
 
 from kraft.world.simulated import Universe
-from tests.unit.controller.harness import keep_beating, running, simulate
+from tests.unit.controller.harness import Rig, keep_beating, running, simulate
+
+
+async def gone(rig: Rig, universe: Universe, broker_id: int, *, seconds: float = 0.01) -> None:
+    """Its connection closes and its port refuses: the process is proven gone."""
+    rig.refusing.add(9000 + broker_id)
+    rig.controller.broker_connection_lost(broker_id)
+    await universe.sleep(seconds)
+
+
+async def led_beside_one_that_lacks_records(rig: Rig, *broker_ids: int) -> tuple[int, int]:
+    """Topic t, which may elect uncleanly, of two brokers: its leader, and the other one, which fell out of the in-sync set."""
+    for broker_id in broker_ids:
+        await rig.broker(broker_id)
+    await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
+    leader = rig.partition("t").leader
+    other = sum(broker_ids) - leader
+    await rig.beat(other, want_fence=True)
+    return leader, other
 
 
 def test_a_silent_broker_is_fenced_when_its_session_ends_and_its_partitions_move() -> None:
@@ -35,9 +53,7 @@ def test_a_broker_whose_process_is_proven_gone_is_fenced_at_once() -> None:
             for broker_id in (1, 2, 3):
                 await rig.broker(broker_id)
             await rig.create("t", partitions=3, replicas=3)
-            rig.refusing.add(9003)
-            rig.controller.broker_connection_lost(3)
-            await universe.sleep(0.01)
+            await gone(rig, universe, 3)
             assert rig.image.cluster.brokers[3].fenced
             assert all(rig.partition("t", index).leader in (1, 2) for index in range(3))
 
@@ -78,17 +94,10 @@ def test_a_lost_connection_alone_proves_nothing() -> None:
 def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_session_ends() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
-            for broker_id in (1, 2):
-                await rig.broker(broker_id)
-            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
-            leader = rig.partition("t").leader
-            other = 3 - leader
-            await rig.beat(other, want_fence=True)  # The follower falls out of the ISR ...
-            await rig.beat(other)  # ... and returns without having caught up.
+            leader, other = await led_beside_one_that_lacks_records(rig, 1, 2)
+            await rig.beat(other)  # It returns without having caught up.
             assert rig.partition("t").isr == (leader,)
-            rig.refusing.add(9000 + leader)
-            rig.controller.broker_connection_lost(leader)
-            await universe.sleep(0.01)
+            await gone(rig, universe, leader)
             assert rig.image.cluster.brokers[leader].fenced
             assert (rig.partition("t").leader, rig.partition("t").isr) == (-1, (leader,))
             await rig.beat(other, want_fence=True)
@@ -105,15 +114,8 @@ def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_ses
 def test_a_new_controller_holds_every_fenced_broker_since_it_cannot_know_why_it_is() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
-            for broker_id in (2, 3):
-                await rig.broker(broker_id)
-            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
-            leader = rig.partition("t").leader
-            other = 5 - leader
-            await rig.beat(other, want_fence=True)
-            rig.refusing.add(9000 + leader)
-            rig.controller.broker_connection_lost(leader)
-            await universe.sleep(0.1)
+            leader, other = await led_beside_one_that_lacks_records(rig, 2, 3)
+            await gone(rig, universe, leader, seconds=0.1)
             rig.log.lose(7, 2)
             await rig.log.lead(3)
             await rig.beat(other)
@@ -148,9 +150,7 @@ def test_a_held_leader_that_returns_leads_again_at_once() -> None:
         async with running(universe) as rig:
             await rig.broker(2)
             await rig.create("t")
-            rig.refusing.add(9002)
-            rig.controller.broker_connection_lost(2)
-            await universe.sleep(0.01)
+            await gone(rig, universe, 2)
             assert rig.partition("t").leader == -1
             await rig.broker(2, incarnation=2)
             assert rig.partition("t").leader == 2
@@ -184,16 +184,9 @@ def test_a_dead_broker_that_could_not_be_fenced_while_the_disk_was_full_is_fence
 def test_an_election_that_waited_for_a_hold_waits_for_room_as_well() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
-            for broker_id in (1, 2):
-                await rig.broker(broker_id)
-            await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
-            leader = rig.partition("t").leader
-            other = 3 - leader
-            await rig.beat(other, want_fence=True)
+            leader, other = await led_beside_one_that_lacks_records(rig, 1, 2)
             await rig.beat(other)
-            rig.refusing.add(9000 + leader)
-            rig.controller.broker_connection_lost(leader)
-            await universe.sleep(0.01)
+            await gone(rig, universe, leader)
             rig.log.is_full = True
             await keep_beating(rig, universe, other, seconds=15)
             assert rig.partition("t").leader == -1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -66,139 +66,137 @@ def all_online(it: Mover) -> bool:
     return len(it.made.logs.online()) == 2
 
 
-def test_a_move_that_is_given_up_while_another_waits_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def with_mover(scene: Callable[[Universe, Mover], Awaitable[None]]) -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
-            for name in ("t", "x", "u"):
-                it.made.topic(name)
-            it.write(b"a" * 100)
-            it.write(b"a" * 100, topic="u")
-            synced: list[bool] = []
-            held = Held(monkeypatch, lambda job: flushes(job, f"{SECOND}/t-0") and bool(synced), grow_at_syncs(it, synced, "u", ["t"]))
-            await it.move(SECOND, "t")
-            await it.move(SECOND, "u")
-            await held.waits.wait()
-            assert await it.move(FIRST, "u") == ErrorCode.NONE
-            it.write(b"b" * 100, topic="u")
-            await settle(universe, it)
-            held.released.set()
-            await universe.sleep(2.0)
-            assert all_online(it)
-            assert it.at == f"{SECOND}/t-0"
-            assert it.made.partition("u").log.directory == f"{FIRST}/u-0"
+            await scene(universe, it)
 
     simulate(play)
+
+
+async def given_up_while_held(it: Mover, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Any, int], bool], growing: list[str]) -> Held:
+    """Topics t and u move. While what `wanted` names waits, which is told how often the copy of u was synced, u is wanted where it was; `growing` logs grow."""
+    for name in ("t", "x", "u"):
+        it.made.topic(name)
+    it.write(b"a" * 100)
+    it.write(b"a" * 100, topic="u")
+    synced: list[bool] = []
+    held = Held(monkeypatch, lambda job: wanted(job, len(synced)), grow_at_syncs(it, synced, "u", growing))
+    await it.move(SECOND, "t")
+    await it.move(SECOND, "u")
+    await held.waits.wait()
+    assert await it.move(FIRST, "u") == ErrorCode.NONE
+    return held
+
+
+def test_a_move_that_is_given_up_while_another_waits_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene(universe: Universe, it: Mover) -> None:
+        held = await given_up_while_held(it, monkeypatch, lambda job, synced: flushes(job, f"{SECOND}/t-0") and synced > 0, ["t"])
+        it.write(b"b" * 100, topic="u")
+        await settle(universe, it)
+        held.released.set()
+        await universe.sleep(2.0)
+        assert all_online(it)
+        assert it.at == f"{SECOND}/t-0"
+        assert it.made.partition("u").log.directory == f"{FIRST}/u-0"
+
+    with_mover(scene)
 
 
 def test_a_move_that_is_given_up_when_it_was_about_to_end_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(universe: Universe) -> None:
-        async with mover(universe) as it:
-            for name in ("t", "x", "u"):
-                it.made.topic(name)
-            it.write(b"a" * 100)
-            it.write(b"a" * 100, topic="u")
-            synced: list[bool] = []
-            held = Held(monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "u", ["u", "t"]))
-            await it.move(SECOND, "t")
-            await it.move(SECOND, "u")
-            await held.waits.wait()
-            assert await it.move(FIRST, "u") == ErrorCode.NONE
-            held.released.set()
-            await universe.sleep(2.0)
-            assert it.made.partition("u").log.directory == f"{FIRST}/u-0"
-            assert it.at == f"{SECOND}/t-0", "the mover goes on"
-            assert it.told[-1] in [(it.ids[SECOND], 0), (it.ids[FIRST], 0)]
+    async def scene(universe: Universe, it: Mover) -> None:
+        held = await given_up_while_held(it, monkeypatch, lambda job, synced: reads(job) and synced == 2, ["u", "t"])
+        held.released.set()
+        await universe.sleep(2.0)
+        assert it.made.partition("u").log.directory == f"{FIRST}/u-0"
+        assert it.at == f"{SECOND}/t-0", "the mover goes on"
+        assert it.told[-1] in [(it.ids[SECOND], 0), (it.ids[FIRST], 0)]
 
-    simulate(play)
+    with_mover(scene)
 
 
 def test_what_is_read_for_a_copy_that_was_given_up_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(universe: Universe) -> None:
-        async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            await universe.sleep(0.1)
-            it.silent = True
-            await it.move()
-            await universe.sleep(0.5)
-            held = Held(monkeypatch, reads)
-            it.write(b"c" * 100_000)
-            await held.waits.wait()
-            assert await it.move(FIRST) == ErrorCode.NONE
-            await settle(universe, it)
-            held.released.set()
-            await universe.sleep(1.0)
-            assert all_online(it)
-            assert await it.described() == [(FIRST, False, 0)]
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t")
+        it.write(b"a")
+        await universe.sleep(0.1)
+        it.silent = True
+        await it.move()
+        await universe.sleep(0.5)
+        held = Held(monkeypatch, reads)
+        it.write(b"c" * 100_000)
+        await held.waits.wait()
+        assert await it.move(FIRST) == ErrorCode.NONE
+        await settle(universe, it)
+        held.released.set()
+        await universe.sleep(1.0)
+        assert all_online(it)
+        assert await it.described() == [(FIRST, False, 0)]
 
-    simulate(play)
+    with_mover(scene)
 
 
 def test_a_sync_that_fails_for_a_copy_that_was_given_up_stops_no_other_move(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(universe: Universe) -> None:
-        async with mover(universe) as it:
-            it.made.topic("t")
-            it.write(b"a")
-            held = Held(monkeypatch, lambda job: flushes(job, f"{SECOND}/t-0"))
-            await it.move()
-            await held.waits.wait()
-            copy = it.made.replicas.directories.mover.moves()[0].future.directory
-            assert await it.move(FIRST) == ErrorCode.NONE
-            assert await it.move(SECOND) == ErrorCode.NONE
-            universe.disk("broker").faults = [Fault("sync", errno.EIO, copy)]
-            held.released.set()
-            await universe.sleep(1.0)
-            assert all_online(it)
-            assert it.at == f"{SECOND}/t-0", "the move that came after it"
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t")
+        it.write(b"a")
+        held = Held(monkeypatch, lambda job: flushes(job, f"{SECOND}/t-0"))
+        await it.move()
+        await held.waits.wait()
+        copy = it.made.replicas.directories.mover.moves()[0].future.directory
+        assert await it.move(FIRST) == ErrorCode.NONE
+        assert await it.move(SECOND) == ErrorCode.NONE
+        universe.disk("broker").faults = [Fault("sync", errno.EIO, copy)]
+        held.released.set()
+        await universe.sleep(1.0)
+        assert all_online(it)
+        assert it.at == f"{SECOND}/t-0", "the move that came after it"
 
-    simulate(play)
+    with_mover(scene)
 
 
 def test_a_replica_that_leaves_while_the_last_of_it_is_copied_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(universe: Universe) -> None:
-        async with mover(universe) as it:
-            topic_id = it.made.topic("t")
-            it.write(b"a")
-            synced: list[bool] = []
-            held = Held(monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "t", ["t", "t"]))
-            await it.move()
-            await held.waits.wait()
-            log = it.made.partition("t").log
-            it.made.delete_topic(topic_id)
-            held.released.set()
-            await universe.sleep(1.0)
-            assert it.made.logs.get(log.topic_partition) is None
-            assert all_online(it)
-            assert not it.made.replicas.directories.mover.moves()
+    async def scene(universe: Universe, it: Mover) -> None:
+        topic_id = it.made.topic("t")
+        it.write(b"a")
+        synced: list[bool] = []
+        held = Held(monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "t", ["t", "t"]))
+        await it.move()
+        await held.waits.wait()
+        log = it.made.partition("t").log
+        it.made.delete_topic(topic_id)
+        held.released.set()
+        await universe.sleep(1.0)
+        assert it.made.logs.get(log.topic_partition) is None
+        assert all_online(it)
+        assert not it.made.replicas.directories.mover.moves()
 
-    simulate(play)
+    with_mover(scene)
 
 
 def test_a_copy_that_cannot_be_cut_condemns_its_disk() -> None:
-    async def play(universe: Universe) -> None:
-        async with mover(universe) as it:
-            await it.copied(universe, b"a", b"b", b"c")
-            universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, SECOND)]
-            it.made.logs.truncate_to(it.made.partition("t").log, 1, now_ms=it.made.world.clock.wall_ms())
-            await universe.sleep(0.5)
-            assert [directory.is_online for directory in it.made.logs.directories] == [True, False]
-            assert it.at == f"{FIRST}/t-0"
+    async def scene(universe: Universe, it: Mover) -> None:
+        await it.copied(universe, b"a", b"b", b"c")
+        universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, SECOND)]
+        it.made.logs.truncate_to(it.made.partition("t").log, 1, now_ms=it.made.world.clock.wall_ms())
+        await universe.sleep(0.5)
+        assert [directory.is_online for directory in it.made.logs.directories] == [True, False]
+        assert it.at == f"{FIRST}/t-0"
 
-    simulate(play)
+    with_mover(scene)
 
 
 def test_a_copy_that_cannot_start_where_the_first_batch_does_condemns_its_disk() -> None:
-    async def play(universe: Universe) -> None:
-        async with mover(universe) as it:
-            it.made.topic("t")
-            log = it.made.partition("t").log
-            it.made.partition("t").append(memoryview(batch(b"a", b"b", b"c")), 1, it.made.world.clock.wall_ms(), 0)
-            log.delete_records_before(2)
-            await universe.sleep(0.1)
-            universe.disk("broker").faults = [Fault("open", errno.EIO, "-future/00000000000000000000.log")]
-            await it.move()
-            await universe.sleep(0.5)
-            assert [directory.is_online for directory in it.made.logs.directories] == [True, False]
-            assert it.at == f"{FIRST}/t-0"
+    async def scene(universe: Universe, it: Mover) -> None:
+        it.made.topic("t")
+        log = it.made.partition("t").log
+        it.made.partition("t").append(memoryview(batch(b"a", b"b", b"c")), 1, it.made.world.clock.wall_ms(), 0)
+        log.delete_records_before(2)
+        await universe.sleep(0.1)
+        universe.disk("broker").faults = [Fault("open", errno.EIO, "-future/00000000000000000000.log")]
+        await it.move()
+        await universe.sleep(0.5)
+        assert [directory.is_online for directory in it.made.logs.directories] == [True, False]
+        assert it.at == f"{FIRST}/t-0"
 
-    simulate(play)
+    with_mover(scene)
