@@ -228,10 +228,10 @@ class LogDirectory:
                     starts[topic_partition] = log.log_start_offset
         return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})
 
-    def no_recovery_point_beyond(self, topic_partition: TopicPartition, offset: int) -> None:
+    def no_recovery_point_beyond(self, topic_partition: TopicPartition, offset: int, *, start_falls: bool = False) -> None:
         """See to it that the disk has none for this log, now or later, while the log's own is not beyond; likewise of how far it is clean. Blocks for some
-        syncs where it may have. Raises StorageError."""
-        if self._points.get(topic_partition, offset + 1) > offset:
+        syncs where it may have. With `start_falls` the disk is told of the log's start, too. Raises StorageError."""
+        if start_falls or self._points.get(topic_partition, offset + 1) > offset:
             self.checkpoint_missed()  # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
             self.recovery_checkpoints().run()
             logs = (*self.futures.items(), *self.logs.items())

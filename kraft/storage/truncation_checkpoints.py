@@ -15,10 +15,7 @@ def checkpoint_before_truncation(directory: LogDirectory, log: UnifiedLog, offse
     log.log_start_offset = min(start, offset)
     try:
         if log.local.files_exist:
-            if offset < start:
-                directory.checkpoint_missed()
-                directory.recovery_checkpoints().run()
-            directory.no_recovery_point_beyond(log.topic_partition, offset)
+            directory.no_recovery_point_beyond(log.topic_partition, offset, start_falls=offset < start)
     except StorageError:
         log.log_start_offset = start
         raise
