@@ -4,6 +4,8 @@
     SHUTDOWN_NOW
        ^------------------------- wants to be fenced, or session over -------'------------------------------------------'
 
+What a heartbeat tells of lost directories comes first: what the broker is to become is decided of a cluster in which they are gone. (Apache Kafka decides both
+of the same moment, so a broker that is unfenced may come to lead on a disk that it has just reported lost.)
 One that an operator wants fenced (`kraft.common.broker_state`) is fenced with its next heartbeat, if it was not before, and stays so. A broker in controlled
 shutdown may only go when it leads nothing and every active broker's metadata has reached the offset at which its shutdown was decided: else somebody would
 still send to it, or fetch from it.
@@ -40,14 +42,17 @@ def process_heartbeat(
 ) -> ControllerResult[HeartbeatReply]:
     """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the log. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
+    records = leader_and_isr.directories_offline(view, request.broker_id, request.broker_epoch, request.offline_log_dirs)
+    if records:
+        view = view.after(records)
     current = current_state(view, heartbeats, request.broker_id)
     following = next_state(view, heartbeats, request, current, registration_offset)
-    records: list[Any] = [] if following == current else _transition(view, request, following)
+    if following != current:
+        records += _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
     heartbeats.touch(request.broker_id, fenced=fenced, metadata_offset=request.current_metadata_offset)
     if following == BrokerControlState.SHUTDOWN_NOW:
         heartbeats.left(request.broker_id, request.broker_epoch)
-    records += leader_and_isr.directories_offline(view, request.broker_id, request.broker_epoch, request.offline_log_dirs)
     records += leader_and_isr.directories_cordoned(view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registration_offset,
@@ -70,7 +75,8 @@ def next_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, request
         if request.want_shut_down:
             return BrokerControlState.SHUTDOWN_NOW
         caught_up = request.current_metadata_offset >= registration_offset
-        return BrokerControlState.UNFENCED if not want_fence and caught_up else BrokerControlState.FENCED
+        may_run = caught_up and not _has_no_disk(view, request)
+        return BrokerControlState.UNFENCED if not want_fence and may_run else BrokerControlState.FENCED
     if current == BrokerControlState.UNFENCED:
         if want_fence:
             return BrokerControlState.SHUTDOWN_NOW if request.want_shut_down else BrokerControlState.FENCED
@@ -82,6 +88,12 @@ def next_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, request
     if leader_and_isr.has_leaderships(view, broker_id) or decided > heartbeats.lowest_active_offset(_active_brokers(view)):
         return BrokerControlState.CONTROLLED_SHUTDOWN
     return BrokerControlState.SHUTDOWN_NOW
+
+
+def _has_no_disk(view: ControllerView, request: BrokerHeartbeatRequest) -> bool:
+    """Whether all its directories are lost. They stay in its registration, where no directories would mean that it tells of none."""
+    directories = view.image.cluster.brokers[request.broker_id].directories
+    return bool(directories) and set(directories) <= set(request.offline_log_dirs)
 
 
 def _active_brokers(view: ControllerView) -> list[int]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from kraft.common.broker_state import ACTIVE, FENCED
 from kraft.common.features import SUPPORTED_FEATURES
@@ -62,6 +62,10 @@ class ControllerView:
     def holding(self, held_brokers: frozenset[int]) -> ControllerView:
         """The same moment, with these brokers held."""
         return ControllerView(self.image, self.settings, self.schema, held_brokers)
+
+    def after(self, records: Iterable[Any]) -> ControllerView:
+        """The next moment: these records are replayed."""
+        return ControllerView(self.image.replay_batch(records)[0], self.settings, self.schema, self._early)
 
     @property
     def held_brokers(self) -> frozenset[int]:

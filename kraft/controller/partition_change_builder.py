@@ -6,7 +6,7 @@ leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr, 
 that is alive; else nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose
 records that were acknowledged if the old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
 
-With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again.
+With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again, unless it has lost its records.
 With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
 """
 
@@ -102,13 +102,17 @@ class PartitionChangeBuilder:
         self._elect(record)
         self._bump_leader_epoch_if_a_replica_leaves(record)
         self._record_elr(record)
-        if record.isr is None and (self.target_isr or self._elr_enabled) and self.target_isr != self._partition.isr:
+        if record.isr is None and (self.target_isr or self._may_be_empty) and self.target_isr != self._partition.isr:
             record.isr = list(self.target_isr)
         self._record_last_known_leader(record)
         self._record_assignment(record)
         if self.target_recovery_state != self._partition.leader_recovery_state:
             record.leader_recovery_state = self.target_recovery_state
         return None if _changes_nothing(record) else record
+
+    @property
+    def _may_be_empty(self) -> bool:
+        return self._elr_enabled or self.lost_replica in self._partition.isr
 
     def _complete_reassignment(self) -> None:
         done = Reassignment(self.target_replicas, self.target_adding, self.target_removing).completed(self.target_isr)

@@ -90,6 +90,8 @@ def _problem(view: ControllerView, broker_id: int, partition: PartitionRegistrat
         return ErrorCode.INVALID_REQUEST
     if any(not _eligible(view, member) for member in members):
         return ErrorCode.INELIGIBLE_REPLICA
+    if any(member not in partition.isr and not view.replica_is_usable(partition, member) for member in isr):
+        return ErrorCode.INELIGIBLE_REPLICA  # Not before it is known to be in the directory where it began anew (`assign_directories`).
     return ErrorCode.NONE
 
 

@@ -1,8 +1,10 @@
 """AssignReplicasToDirs: a broker tells in which of its log directories each replica lives (KIP-858).
 
 A replica that is moved leaves a directory that is there until the move is done. One that is put elsewhere although its directory is not there any more begins
-anew, without its records: that it was the last to lead gives it no claim any more. (Apache Kafka elects it, and the others cut their logs to nothing.) A sole
-replica keeps its claim: there is nobody to wait for.
+anew, without its records: that it was the last to lead, or the last in sync, gives it no claim any more. (Apache Kafka elects it, and the others cut their logs
+to nothing.) So it leaves the in-sync set, also as its only member; with ELR off, an unclean election is then what brings the partition back. A sole replica
+keeps its claim: there is nobody to wait for. Nobody joins an in-sync set before his directory is known (`alter_partition`), so a member who begins anew has not
+caught up since.
 """
 
 from __future__ import annotations
@@ -57,6 +59,7 @@ def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, inde
     builder.set_directory(broker_id, directory)
     if len(partition.replicas) > 1 and _begins_anew(view, broker_id, partition.directory(broker_id), directory):
         builder.lost_replica = builder.unclean_shutdown_replica = broker_id
+        builder.target_isr = tuple(replica for replica in partition.isr if replica != broker_id)
     record = builder.build()
     if record is not None:
         records.append(record)
