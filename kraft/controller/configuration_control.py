@@ -120,7 +120,9 @@ def _each_resource(
         records += made
         check_operation_size(records)
         outcomes.append(ResourceOutcome(resource, ErrorCode.NONE, None))
-    return records + _clear_elr_records(view, records), outcomes
+    records += _clear_elr_records(view, records)
+    check_operation_size(records)
+    return records, outcomes
 
 
 def _current(view: ControllerView, resource: ConfigResource) -> dict[str, str]:
@@ -184,10 +186,9 @@ def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
     if resource.type == ResourceType.TOPIC and resource.name not in view.image.topics.id_by_name:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == ResourceType.BROKER and resource.name:
-        try:
-            node_id = int(resource.name)
-        except ValueError:
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}") from None
+        node_id = int(resource.name)  # Checked by the schema.
+        if str(node_id) != resource.name:  # Nobody would look for it there: Kafka takes such a name, and the texts never apply.
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}")
         cluster = view.image.cluster
         if node_id not in cluster.brokers and node_id not in cluster.controllers and node_id != view.settings.node_id:
             raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kraft.common.errors import ApiError
 from kraft.controller.configuration_control import alter_configs, incremental_alter_configs
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
@@ -81,6 +82,8 @@ def test_validate_only_writes_nothing() -> None:
             "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
         ),
         (BROKER, "x", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."),
+        (BROKER, "01", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Invalid broker name 01"),
+        (BROKER, " 1", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Invalid broker name  1"),
         (BROKER, "9", ("log.retention.ms", SET, "5"), ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 9 found."),
         (GROUP, "", ("consumer.session.timeout.ms", SET, "46000"), ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
         (77, "x", ("a", SET, "5"), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 77."),
@@ -140,6 +143,19 @@ def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_wa
     assert result.records[-1].topic_name == cleared
     cluster.apply(result)
     assert cluster.partition("t").elr == ()
+
+
+def test_what_clears_too_many_elrs_for_one_batch_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of it goes into one batch: a request that passed with more than fit would end the controller."""
+    cluster = PureCluster(1, elr=True)
+    monkeypatch.setattr("kraft.controller.controller_result.MAX_RECORDS_PER_USER_OPERATION", 3)
+    configs = [single.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")]
+    for name in ("a", "b"):
+        cluster.topic(name, [1])
+    resources = [single.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs) for name in ("a", "b")]
+    with pytest.raises(ApiError) as refused:
+        incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=resources), CONTEXT)
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION
 
 
 def test_without_elr_a_changed_min_isr_writes_nothing_else() -> None:
