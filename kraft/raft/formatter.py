@@ -13,6 +13,7 @@ A member of a quorum of several is never formatted by accident: nothing here run
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +26,7 @@ from kraft.raft.ports import RecordSerde
 from kraft.raft.quorum_storage import METADATA_DIRECTORY
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_FILE, BOOTSTRAP_ID, snapshot_name
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
+from kraft.storage.log_directory import make_name_durable
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from kraft.world.ports import FileSystem, Randomness
 
@@ -33,6 +35,7 @@ METADATA_VERSION_NAMES: Mapping[int, str] = {30: "4.3-IV0"}
 OTHER_FEATURES = frozenset(("group.version", "share.version", "streams.version", "transaction.version"))
 """Apache Kafka 4.3 has them too. Level 0 of one, which is the same as not finalized, may be asked for."""
 UUID_PURPOSE = "directory-id"
+_LEVEL = re.compile("-?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +109,7 @@ def parse_features(entries: Sequence[str]) -> dict[str, int]:
     features, problems = dict[str, int](), []
     for entry in entries:
         name, equals, level = entry.partition("=")
-        if not equals or not level.lstrip("-").isdigit():
+        if not equals or _LEVEL.fullmatch(level) is None:
             problems.append(f"--feature: {entry!r} is not name=level")
         elif name in features:
             problems.append(f"--feature: {name} is given twice")
@@ -168,6 +171,8 @@ def flag_problems(request: FormatRequest) -> list[str]:
     problems = []
     if not request.cluster_id.strip():
         problems.append("--cluster-id: must not be empty; `kraft storage random-uuid` makes one")
+    elif request.cluster_id.split() != [request.cluster_id]:  # meta.properties would give back another.
+        problems.append(f"--cluster-id: {request.cluster_id!r} has white space in it")
     if sum((request.standalone, request.no_initial_controllers, request.initial_controllers is not None)) > 1:
         problems.append("--standalone, --initial-controllers and --no-initial-controllers exclude one another")
     if request.standalone and not request.is_controller:
@@ -250,9 +255,8 @@ def carry_out(
     """
     records = [*(feature_record(name, level) for name, level in plan.features), *credentials]
     for directory, directory_id in plan.directory_ids:
-        if not files.exists(directory):
-            files.make_directories(directory)
-            files.sync_directory(directory.rpartition("/")[0] or "/")
+        files.make_directories(directory)
+        make_name_durable(files, directory)
         write_checkpoint(files, directory, BOOTSTRAP_FILE, serde, records, None, 0, 0, now_ms)
         if directory == plan.metadata_directory and plan.voters is not None:
             metadata = f"{directory}/{METADATA_DIRECTORY}"

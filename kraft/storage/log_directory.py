@@ -97,6 +97,16 @@ class CheckpointJob:
             raise upkeep_failure(problem, "checkpoint") from problem
 
 
+def make_name_durable(files: FileSystem, path: str) -> None:
+    """Before the directory is formatted: a power loss that took its name, or one above it, would leave none, and another node's might be made in its place."""
+    while path not in ("/", ""):
+        path = posixpath.dirname(path)
+        try:
+            files.sync_directory(path)
+        except PermissionError:
+            return  # Not ours to open, so made by somebody else, long ago.
+
+
 class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
@@ -135,21 +145,11 @@ class LogDirectory:
         """Make the directory if it is missing and hold `.lock` until `stack` closes. Raises ConfigurationError when another process holds it."""
         self._files.make_directories(self.path)
         if not self._files.exists(meta_properties_path(self.path)):
-            self._make_name_durable()
+            make_name_durable(self._files, self.path)
         try:
             stack.enter_context(self._files.lock(self.file(LOCK)))
         except BlockingIOError:
             raise ConfigurationError([f"{self.path}: in use by another process, which holds {LOCK}"]) from None
-
-    def _make_name_durable(self) -> None:
-        """Before the directory is formatted: a power loss that took its name would leave an empty one, to be formatted again as another node's."""
-        path = self.path
-        while path not in ("/", ""):
-            path = posixpath.dirname(path)
-            try:
-                self._files.sync_directory(path)
-            except PermissionError:
-                return  # Not ours to open, so made by somebody else, long ago.
 
     # Logs come and go
 

@@ -27,6 +27,7 @@ from kraft.raft.storage_info import storage_info
 from kraft.storage.meta_properties import read_meta_properties
 from kraft.world.randomness import SeededRandomness
 from kraft.world.real.files import RealFileSystem
+from kraft.world.simulated import Universe
 from tests.unit.raft.builders import TextSerde, voters_of
 
 FILES = RealFileSystem()
@@ -162,9 +163,27 @@ def test_malformed_controllers_are_named(text: str) -> None:
         parse_initial_controllers(text)
 
 
+@pytest.mark.parametrize("cluster_id", ["", " ", " abc", "abc\n", "a b\nnode.id=7"])
+def test_a_cluster_id_that_would_not_be_read_back_as_it_was_given_is_refused(tmp_path: Path, cluster_id: str) -> None:
+    with pytest.raises(ConfigurationError, match="--cluster-id"):
+        do(request(tmp_path, cluster_id=cluster_id))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_formatted_outlives_a_power_loss_together_with_every_directory_above_it(tmp_path: Path, seed: int) -> None:
+    universe = Universe(seed)
+    files = universe.world_for(1).files
+    asked = request(tmp_path, directories=("/some/where/deep/a", "/some/b"), metadata_directory="/some/where/deep/a")
+    plan = plan_format(asked, find_formatted(files, asked.directories), RANDOM)
+    carry_out(files, plan, TextSerde(), lambda name, level: f"{name}={level}", 1_000)
+    universe.power_off(1)
+    found = find_formatted(universe.world_for(1).files, asked.directories)
+    assert [directory for directory, properties in found.items() if properties is None] == []
+
+
 def test_features_are_parsed() -> None:
     assert parse_features(["kraft.version=1", "metadata.version=30"]) == {"kraft.version": 1, "metadata.version": 30}
-    for wrong in (["a"], ["a=b"], ["a=1", "a=2"]):
+    for wrong in (["a"], ["a=b"], ["a=--1"], ["a=\N{SUPERSCRIPT TWO}"], ["a=1", "a=2"]):
         with pytest.raises(ConfigurationError, match="--feature"):
             parse_features(wrong)
 
