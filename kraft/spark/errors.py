@@ -12,6 +12,10 @@ RELIEF = (
     "before all the data in the topic was processed."
 )
 CONTINUE = "If you don't want your streaming query to fail on such cases, set the source option failOnDataLoss to false."
+REMEDY = (
+    "The rows of a micro-batch must come out the same, in the same order, when a task is tried again; after a shuffle, sort them within partitions "
+    "(sortWithinPartitions on all columns), or set the sink option exactlyOnce to false."
+)
 
 
 class SourceError(KraftError):
@@ -32,6 +36,11 @@ class DataLoss(SourceError):
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"KAFKA_DATA_LOSS.{reason}", f"{RELIEF} {CONTINUE} Reason: {detail}")
         self.detail = detail
+
+
+def not_read(partition: TopicPartition, start: int, end: int, why: str) -> DataLoss:
+    """Offsets `[start, end)` of one partition cannot be read."""
+    return DataLoss("COULD_NOT_READ_OFFSET_RANGE", f"Could not read records in offset [{start}, {end}) for topic partition {partition}: {why}.")
 
 
 def show_partitions(partitions: Iterable[TopicPartition]) -> str:
@@ -65,3 +74,7 @@ def null_topic() -> SourceError:
         "KAFKA_NULL_TOPIC_IN_DATA",
         "The Kafka message data sent to the producer contains a null topic. Use the `topic` option for setting a default topic.",
     )
+
+
+def not_repeatable(what: str) -> SourceError:
+    return SourceError("KAFKA_SINK_BATCH_NOT_REPEATABLE", f"{what}. {REMEDY}")

@@ -8,14 +8,14 @@ Nothing is kept anywhere but in the log. What it asks of a query: a task of a ba
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.spark.batch_encoder import Row, encode_batch
 from kraft.spark.batch_identity import BatchIdentity, counts_by_id
-from kraft.spark.errors import SourceError
+from kraft.spark.errors import SourceError, not_repeatable
+from kraft.spark.pending_rows import Batch, PartitionRows, first_of_each
 from kraft.spark.seen_rows import SeenRows
 from kraft.spark.wire import RETRY_SECONDS, WireCluster, WireConnection, WireError
 from kraft.spark.written_log import ProducerState, producer_states, read_back
@@ -27,55 +27,8 @@ DELIVERY_SECONDS_MAX = 120.0
 UNKNOWN_TOPIC_SECONDS = 5.0
 """So long a topic may be unknown before it is not there: brokers hear of a new one one after the other."""
 RESYNC = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.DUPLICATE_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID))
+TOO_LARGE = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))
 ACKS_ALL = -1
-REMEDY = (
-    "The rows of a micro-batch must come out the same, in the same order, when a task is tried again; after a shuffle, sort them within partitions "
-    "(sortWithinPartitions on all columns), or set the sink option exactlyOnce to false."
-)
-
-
-class Batch:
-    """Consecutive rows on their way to one partition. `sequence` numbers the first."""
-
-    __slots__ = ("encoded", "partition", "rows", "sequence")
-
-    def __init__(self, partition: int, sequence: int, rows: Sequence[Row]) -> None:
-        self.partition = partition
-        self.sequence = sequence
-        self.rows = rows
-        self.encoded: bytes | None = None  # made once: a retry sends the same bytes
-
-    @property
-    def end(self) -> int:
-        return self.sequence + len(self.rows)
-
-
-class PartitionRows:
-    """The rows of this attempt for one partition, numbered from 0. The first `written` are in the log already, as `seen` says where it still can."""
-
-    def __init__(self, written: int, seen: SeenRows) -> None:
-        self.count = 0
-        self.written = written
-        self.seen = seen
-        self.pending: list[Row] = []
-        self.pending_bytes = 0
-
-    def add(self, row: Row) -> bool:
-        """Whether the row is to be written. Raises SourceError when the log holds another in its place."""
-        number = self.count
-        self.count += 1
-        if number >= self.written:
-            self.pending.append(row)
-            self.pending_bytes += row.size
-            return True
-        if self.seen.differs(number, row.content):
-            raise not_repeatable(f"row {number} differs from what an earlier attempt wrote")
-        return False
-
-    def take(self, partition: int) -> Batch:
-        batch = Batch(partition, self.count - len(self.pending), self.pending)
-        self.pending, self.pending_bytes = [], 0
-        return batch
 
 
 class TopicWriter:
@@ -93,6 +46,7 @@ class TopicWriter:
         self.parts: dict[int, PartitionRows] = {}
         self.round: list[tuple[WireConnection | None, int, list[Batch]]] = []  # sent (under which number) and not answered yet; None: could not be sent
         self.round_bytes = 0
+        self.batch_bytes = BATCH_BYTES  # smaller, where the topic takes less
         self.end_offset_max: dict[int, int] = {}
 
     def open(self) -> None:
@@ -164,9 +118,11 @@ class TopicWriter:
         part = self.parts.get(partition)
         if part is None:
             raise ValueError(f"Invalid partition given with record: {partition} is not in the range [0...{len(self.parts)}).")
+        if part.pending and part.pending_bytes + row.size > self.batch_bytes:
+            self.push()
         if part.add(row):
             self.round_bytes += row.size
-            if part.pending_bytes >= BATCH_BYTES or self.round_bytes >= ROUND_BYTES:
+            if part.pending_bytes >= self.batch_bytes or self.round_bytes >= ROUND_BYTES:
                 self.push()
 
     def push(self) -> None:
@@ -221,15 +177,16 @@ class TopicWriter:
     def settle(self) -> None:
         """Wait for the answers of the round; send again what must be, until all is acknowledged or DELIVERY_SECONDS_MAX have passed."""
         deadline = time.monotonic() + DELIVERY_SECONDS_MAX
+        behind: list[Batch] = []  # to be sent again, and what comes behind it in its partition
         while self.round:
-            again: list[Batch] = []
             answered = [(group, self.answers(connection, number)) for connection, number, group in self.round]
             self.round = []
             for group, answers in answered:
-                again += group if answers is None else [left for batch in group for left in self.settle_batch(batch, answers[batch.partition], deadline)]
+                behind += group if answers is None else [left for batch in group for left in self.settle_batch(batch, answers[batch.partition], deadline)]
+            again, behind = first_of_each(behind)
             if again:
                 if time.monotonic() > deadline:
-                    raise TimeoutError(f"{len(again)} batches for {self.topic} were not acknowledged within {DELIVERY_SECONDS_MAX:g} s")
+                    raise TimeoutError(f"{len(again) + len(behind)} batches for {self.topic} were not acknowledged within {DELIVERY_SECONDS_MAX:g} s")
                 time.sleep(RETRY_SECONDS)
                 for batch in again:
                     self.encode(batch)
@@ -252,6 +209,8 @@ class TopicWriter:
             return []
         if code in RESYNC:
             return self.resume(batch, deadline)
+        if code in TOO_LARGE:
+            return self.smaller(batch, code)
         problem = WireError(code, f"{self.identity} at {self.topic}-{batch.partition}" + (f" ({answer.error_message})" if answer.error_message else ""))
         if code == ErrorCode.INVALID_PRODUCER_EPOCH:
             self.check_epoch(self.identity.epoch + 1)
@@ -259,6 +218,15 @@ class TopicWriter:
             raise problem
         self.cluster.stale(self.topic)
         return [batch]
+
+    def smaller(self, batch: Batch, code: int) -> list[Batch]:
+        """Instead of what the topic does not take at once; batches to come are made as small. Raises WireError for a single row."""
+        size = len(batch.encoded or b"")
+        if len(batch.rows) == 1:
+            what = f"row {batch.sequence} of {self.identity} at {self.topic}-{batch.partition} has {size} bytes"
+            raise WireError(code, f"{what}, and the topic takes less (max.message.bytes; segment.bytes)")
+        self.batch_bytes = max(1, min(self.batch_bytes, size // 2))
+        return batch.halves()
 
     def resume(self, batch: Batch, deadline: float) -> list[Batch]:
         """Another attempt has written rows of `batch`, or all: go on behind them, if they are the same."""
@@ -280,7 +248,3 @@ class TopicWriter:
 
 def spread_twice(topic: str, counts: set[int]) -> SourceError:
     return not_repeatable(f"attempts have spread the rows over {sorted(counts)} partitions of {topic}, which has grown meanwhile")
-
-
-def not_repeatable(what: str) -> SourceError:
-    return SourceError("KAFKA_SINK_BATCH_NOT_REPEATABLE", f"{what}. {REMEDY}")

@@ -83,7 +83,7 @@ class MadeUpPartition(FakePartition):
 
 class MemoryBroker:
     """`topics` are those that it knows, `listed` the nodes (id and host) that it tells of; `asked` is what it was asked, by the requests' names.
-    `refuse[topic, n]` answers the n-th Produce of a topic with that error."""
+    `refuse[topic, n]` answers the n-th Produce of a topic with that error; a batch of more than `message_bytes_max` is refused."""
 
     def __init__(self, number: int, listed: dict[int, str], topics: dict[str, list[FakePartition]]) -> None:
         self.number = number
@@ -92,6 +92,7 @@ class MemoryBroker:
         self.topic_id = bytes(16)
         self.asked: list[str] = []
         self.refuse: dict[tuple[str, int], int] = {}
+        self.message_bytes_max = 1 << 20
         self.produced: Counter[str] = Counter()
 
     def answer(self, request: Any) -> Any:
@@ -141,9 +142,13 @@ class MemoryBroker:
         for each in topic.partition_data:
             partition = self.topics[topic.name][each.index]
             base = partition.end
-            codes = [refused or partition.append(batch) for batch in batches(bytes(each.records))]
+            assert [one.index for one in topic.partition_data].count(each.index) == 1, "one batch a partition and request"
+            codes = [refused or self.appended(partition, batch) for batch in batches(bytes(each.records))]
             answers.append(PartitionProduceResponse(index=each.index, error_code=max(codes), base_offset=base))
         return ProduceResponse(responses=[TopicProduceResponse(name=topic.name, partition_responses=answers)])
+
+    def appended(self, partition: FakePartition, batch: RecordBatch) -> int:
+        return ErrorCode.MESSAGE_TOO_LARGE if batch.size > self.message_bytes_max else partition.append(batch)
 
     def on_listoffsets(self, request: Any) -> Any:
         name, wanted = request.topics[0].name, request.topics[0].partitions[0]

@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.record_batch import batches
 from kraft.spark import exactly_once, written_log
 from kraft.spark.batch_identity import BatchIdentity, counts_by_id
 from kraft.spark.errors import SourceError
 from kraft.spark.leadership import Leader
 from kraft.spark.once_writer import OnceWriter
 from kraft.spark.seen_rows import SeenRows
-from kraft.spark.wire import WireCluster
+from kraft.spark.wire import WireCluster, WireError
 from tests.unit.spark.fake_cluster import FakeCluster
 from tests.unit.spark.memory_broker import FakePartition
 
@@ -43,6 +44,43 @@ def test_a_refusal_of_one_topic_is_not_taken_for_anothers_answer(monkeypatch: py
     assert writer.finish() == (("a", 0, 5), ("b", 0, 3))
     assert cluster.topics["a"][0].values() == numbers(5)
     assert cluster.topics["b"][0].values() == [SMALL, BIG, BIG]
+
+
+def test_records_that_a_topic_takes_one_by_one_are_not_sent_in_a_batch_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A topic takes 1 MiB by default."""
+    cluster = FakeCluster(monkeypatch, a=1)
+    values = [b"s" * (500 << 10), b"l" * (1000 << 10), b"s"]
+    writer = attempt()
+    writer.write(rows("a", *values))
+    writer.finish()
+    assert cluster.topics["a"][0].values() == values
+    assert [len(list(batches(chunk))) for chunk in cluster.topics["a"][0].log] == [1, 1, 1]
+    assert cluster.produced["a"] == 3, "none was refused"
+
+
+def test_a_topic_that_takes_only_small_batches_gets_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=2)
+    cluster.message_bytes_max = 5_000
+    values = [b"%03d" % number * 30 for number in range(2000)]
+    writer = attempt()
+    writer.write(rows("a", *values))
+    assert writer.finish() == tuple(("a", index, partition.end) for index, partition in enumerate(cluster.topics["a"]))
+    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(values)  # type: ignore[type-var]
+    assert max(len(chunk) for each in cluster.topics["a"] for chunk in each.log) <= 5_000
+    before = cluster.produced["a"]
+    later = OnceWriter(writer.cluster, IDENTITY._replace(batch=4), 0)
+    later.write(rows("a", *values))
+    later.finish()
+    assert cluster.produced["a"] - before <= before
+
+
+def test_a_record_that_the_topic_does_not_take_is_told_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster(monkeypatch, a=1)
+    writer = attempt()
+    writer.write(rows("a", SMALL, b"x" * (2 << 20), SMALL))
+    with pytest.raises(WireError, match=r"row 1 of batch 3 of query query, task 0 at a-0 has \d+ bytes.*max\.message\.bytes.*MESSAGE_TOO_LARGE"):
+        writer.finish()
+    assert cluster.topics["a"][0].values() == [SMALL]
 
 
 def test_a_topic_that_comes_while_another_is_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
