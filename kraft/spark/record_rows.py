@@ -63,7 +63,8 @@ class RecordRows:
             try:
                 rows[index] = headers_at(found.data, int(found.header_starts[index]), int(found.header_counts[index]), self.errors)
             except UnicodeDecodeError as problem:
-                raise malformed_header_name(self.offsets.topic, self.offsets.partition, int(found.offsets[index]), f": {problem.object!r}") from problem
+                detail = f": {problem.object!r}; headerNames=replace (--replace-header-names of `kraft spark`) replaces such bytes, as Java does"
+                raise malformed_header_name(self.offsets.topic, self.offsets.partition, int(found.offsets[index]), detail) from problem
         return pa.array(rows, self.schema.field("headers").type)
 
 

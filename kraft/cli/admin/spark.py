@@ -38,6 +38,9 @@ Checkpoint = Annotated[
     typer.Option("--checkpoint", metavar="DIR", help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark)."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
+Committed = Annotated[bool, typer.Option("--read-committed", help="Leave out records of transactions that are aborted or still open.")]
+SkipLost = Annotated[bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")]
+ReplaceNames = Annotated[bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")]
 LOCAL = "local[*]"
 
 
@@ -80,6 +83,9 @@ def archive(
     topic: Topic,
     directory: Annotated[str, typer.Argument(metavar="DIRECTORY", show_default=False)],
     records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 1_000_000,
+    committed: Committed = False,
+    skip_lost: SkipLost = False,
+    replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -89,9 +95,11 @@ def archive(
     """Write a topic to partitioned Parquet files, each record once. Run it again to add what has come since; stopped at any point, it goes on."""
     from kraft.spark.jobs.archive import Archive
     from kraft.spark.jobs.archive import archive as job
+    from kraft.spark.jobs.reading import Reading
 
     parse_bootstrap(bootstrap)
-    wanted = Archive(topic=topic, directory=directory, bootstrap=bootstrap, records_per_batch=records)
+    reading = Reading(committed=committed, skip_lost=skip_lost, replace_names=replace_names)
+    wanted = Archive(topic=topic, directory=directory, bootstrap=bootstrap, records_per_batch=records, reading=reading)
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
 
 
@@ -103,6 +111,9 @@ def mirror(
     codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed there.")] = Codec.NONE,
     records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 500_000,
     checkpoint: Checkpoint = None,
+    committed: Committed = False,
+    skip_lost: SkipLost = False,
+    replace_names: ReplaceNames = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -112,10 +123,18 @@ def mirror(
     """Copy a topic to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again to copy what has come since."""
     from kraft.spark.jobs.mirror import Mirror
     from kraft.spark.jobs.mirror import mirror as job
+    from kraft.spark.jobs.reading import Reading
 
     parse_bootstrap(bootstrap), parse_bootstrap(target)
     wanted = Mirror(
-        topic=topic, source=bootstrap, target=target, target_topic=target_topic or topic, records_per_batch=records, codec=codec.value, checkpoint=checkpoint
+        topic=topic,
+        source=bootstrap,
+        target=target,
+        target_topic=target_topic or topic,
+        records_per_batch=records,
+        codec=codec.value,
+        checkpoint=checkpoint,
+        reading=Reading(committed=committed, skip_lost=skip_lost, replace_names=replace_names),
     )
     show_summary(run(master, conf, quiet, lambda session, say: job(session, wanted, say)), output)
 
@@ -127,6 +146,7 @@ def verify(
     other_bootstrap: Annotated[str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Nodes of the cluster of the other topic.")] = None,
     directory: Annotated[str | None, typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote.")] = None,
     ignore_timestamps: Annotated[bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")] = False,
+    committed: Committed = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
     conf: Conf = [],  # noqa: B006
@@ -141,7 +161,13 @@ def verify(
     if (directory is None) == (other is None and other_bootstrap is None):
         raise typer.BadParameter("give --with-topic or --at for a topic, or --with-archive", param_hint="--with-topic / --with-archive")
     wanted = Verify(
-        topic=topic, bootstrap=bootstrap, other_topic=other, other_bootstrap=other_bootstrap, archive=directory, ignore_timestamps=ignore_timestamps
+        topic=topic,
+        bootstrap=bootstrap,
+        other_topic=other,
+        other_bootstrap=other_bootstrap,
+        archive=directory,
+        ignore_timestamps=ignore_timestamps,
+        committed=committed,
     )
     summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
     rows = [(each["partition"], each["count"], each["offset"], each["other_offset"]) for each in summary["differences"]]

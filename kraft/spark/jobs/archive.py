@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import Memory, check_same
+from kraft.spark.jobs.reading import AS_IT_IS, Reading
 from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end
 from kraft.spark.jobs.topics import identity_of, require_topic
 
@@ -30,11 +31,12 @@ class Archive:
     directory: str
     bootstrap: str
     records_per_batch: int = 1_000_000
+    reading: Reading = AS_IT_IS
 
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    wish = {"job": "archive", **identity_of(wanted.topic, require_topic(wanted.bootstrap, wanted.topic))}
+    wish = {"job": "archive", **wanted.reading.remembered, **identity_of(wanted.topic, require_topic(wanted.bootstrap, wanted.topic))}
     place = Path(wanted.directory).absolute()
     memory = Memory(session, str(place / CHECKPOINT))
     known = memory.recall()
@@ -44,8 +46,7 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
         raise JobFailed(f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give another directory")
     else:
         memory.remember(wish)
-    reader = session.readStream.format("kraft").option("kafka.bootstrap.servers", wanted.bootstrap).option("subscribe", wanted.topic)
-    reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").option("maxOffsetsPerTrigger", wanted.records_per_batch)
+    reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.bootstrap, wanted.topic, wanted.records_per_batch))
     writer = reader.load().writeStream.foreachBatch(BatchFiles(place))
     progress = run_to_the_end(writer, str(place / CHECKPOINT), say)
     return {"job": "archive", "topic": wanted.topic, "directory": str(place), "records": progress.rows, "batches": progress.batches}

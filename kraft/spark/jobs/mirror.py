@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.memory import Memory, check_same
+from kraft.spark.jobs.reading import AS_IT_IS, Reading
 from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end, state_directory
 from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up, require_topic
 
@@ -24,6 +25,7 @@ class Mirror:
     records_per_batch: int = 500_000
     codec: str = "none"
     checkpoint: str | None = None
+    reading: Reading = AS_IT_IS
 
 
 def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
@@ -31,8 +33,7 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     source = require_topic(wanted.source, wanted.topic)
     partitions = source.partitions or 0
     checkpoint = prepared(session, wanted, source)
-    reader = session.readStream.format("kraft").option("kafka.bootstrap.servers", wanted.source).option("subscribe", wanted.topic)
-    reader = reader.option("startingOffsets", "earliest").option("includeHeaders", "true").option("maxOffsetsPerTrigger", wanted.records_per_batch)
+    reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch))
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
     writer = frame.writeStream.format("kraft").option("kafka.bootstrap.servers", wanted.target).option("topic", wanted.target_topic)
     writer = writer.option("keepTimestamp", "true").option("kafka.compression.type", wanted.codec)
@@ -67,4 +68,5 @@ def prepared(session: SparkSession, wanted: Mirror, source: SeenTopic) -> str:
 
 def wish_of(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> dict[str, str | None]:
     """What must stay the same from run to run."""
-    return {"job": "mirror", **identity_of(wanted.topic, source, "source "), **identity_of(wanted.target_topic, target, "target ")}
+    sides = {**identity_of(wanted.topic, source, "source "), **identity_of(wanted.target_topic, target, "target ")}
+    return {"job": "mirror", **wanted.reading.remembered, **sides}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kraft.common.errors import KraftError
+from kraft.spark.errors import CONTINUE
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -21,6 +22,8 @@ POLL_SECONDS = 1
 WRITTEN = "written"
 """The observation `records` under this name counts what is written, where that is less than what is read."""
 READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
+SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
+"""What users of a job can do, who set no options of its source."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
 """The line of a Python traceback that says what was raised: of our own errors without the class."""
 CAUSE = re.compile(r"^Caused by: [\w.$]+: ")
@@ -96,7 +99,7 @@ def reason(problem: Exception) -> str:
         from urllib.parse import unquote
 
         return f"{unquote(file.group(1))} does not fit: {'; '.join(causes(lines)) or 'it cannot be read'}"
-    return (ours or lines or [type(problem).__name__])[-1 if ours else 0]
+    return (ours or lines or [type(problem).__name__])[-1 if ours else 0].replace(CONTINUE, SKIP)
 
 
 def causes(lines: Sequence[str]) -> list[str]:

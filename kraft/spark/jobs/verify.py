@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.archive import read_archive
+from kraft.spark.jobs.reading import Reading
 from kraft.spark.jobs.running import JobNotFound, spark_errors
 from kraft.spark.jobs.topics import require_topic
 
@@ -30,13 +31,14 @@ class Verify:
     other_bootstrap: str | None = None
     archive: str | None = None
     ignore_timestamps: bool = False
+    committed: bool = False
 
 
 def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
     """`agree`, how many records each side has, and the first difference of each partition. Raises JobNotFound, JobFailed."""
     require_topic(wanted.bootstrap, wanted.topic)
     with spark_errors():
-        left = numbered(topic_rows(session, wanted.bootstrap, wanted.topic), wanted)
+        left = numbered(topic_rows(session, wanted.bootstrap, wanted.topic, wanted.committed), wanted)
         right = numbered(other_rows(session, wanted), wanted)
         return compared(left, right, wanted)
 
@@ -49,12 +51,11 @@ def other_rows(session: SparkSession, wanted: Verify) -> DataFrame:
         return read_archive(session, place)
     bootstrap, topic = wanted.other_bootstrap or wanted.bootstrap, wanted.other_topic or wanted.topic
     require_topic(bootstrap, topic)
-    return topic_rows(session, bootstrap, topic)
+    return topic_rows(session, bootstrap, topic, wanted.committed)
 
 
-def topic_rows(session: SparkSession, bootstrap: str, topic: str) -> DataFrame:
-    reader = session.read.format("kraft").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
-    return reader.option("includeHeaders", "true").load()
+def topic_rows(session: SparkSession, bootstrap: str, topic: str, committed: bool) -> DataFrame:
+    return session.read.format("kraft").options(**Reading(committed=committed, replace_names=True).options(bootstrap, topic)).load()
 
 
 def numbered(rows: DataFrame, wanted: Verify) -> DataFrame:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kraft.spark.errors import DataLoss
 from kraft.spark.jobs.files import literal, source_files
 from kraft.spark.jobs.memory import check_same
 from kraft.spark.jobs.running import JobFailed, digest, reason, state_directory
@@ -78,6 +79,13 @@ Caused by: java.lang.OutOfMemoryError: not this
 )
 def test_what_ended_a_task_is_told_and_not_that_a_stage_failed(last: str, told: str) -> None:
     assert reason(RuntimeError(FAILED_TASK.format(last))) == told
+
+
+def test_a_loss_says_what_of_the_command_goes_on_behind_it() -> None:
+    loss = DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Could not read records in offset [3, 5).")
+    told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {loss}")))
+    assert "set the source option" not in told
+    assert told.endswith("`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost. Reason: Could not read records in offset [3, 5).")
 
 
 def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -> None:

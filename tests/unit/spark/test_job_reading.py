@@ -1,0 +1,36 @@
+"""What a job asks of its source, without Spark."""
+
+from __future__ import annotations
+
+import pytest
+
+from kraft.spark.jobs.memory import check_same
+from kraft.spark.jobs.reading import AS_IT_IS, Reading
+from kraft.spark.jobs.running import JobFailed
+from kraft.spark.options import Everywhere, batch_options, stream_options
+
+
+def test_a_job_keeps_all_that_a_record_has_or_ends() -> None:
+    asked = stream_options(AS_IT_IS.stream_options("h:1", "t", 7))
+    assert (asked.starting, asked.offsets_per_trigger_max, asked.include_headers) == (Everywhere(-2), 7, True)
+    assert (asked.fail_on_data_loss, asked.refuse_names, asked.direct) == (True, True, True)
+
+
+def test_what_was_lost_and_what_cannot_be_carried_over_is_passed_when_it_is_asked_for() -> None:
+    asked = stream_options(Reading(skip_lost=True, replace_names=True).stream_options("h:1", "t", 7))
+    assert (asked.fail_on_data_loss, asked.refuse_names) == (False, False)
+
+
+def test_committed_records_alone_are_read_by_the_client_that_can() -> None:
+    asked = batch_options(Reading(committed=True).options("h:1", "t"))
+    assert asked.kafka["isolation.level"] == "read_committed"
+    assert not asked.direct
+
+
+def test_which_records_are_read_stays_the_same_from_run_to_run() -> None:
+    check_same(AS_IT_IS.remembered, AS_IT_IS.remembered, "here")
+    check_same({}, AS_IT_IS.remembered, "here")
+    with pytest.raises(JobFailed, match="here belongs to a run with reads all records, and here it is committed records"):
+        check_same(AS_IT_IS.remembered, Reading(committed=True).remembered, "here")
+    with pytest.raises(JobFailed, match="reads all records"):
+        check_same({"job": "mirror"}, Reading(committed=True).remembered, "here")
