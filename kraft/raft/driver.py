@@ -39,7 +39,7 @@ from kraft.raft.raft_config import RaftConfig
 from kraft.raft.raft_metrics import RaftMetrics
 from kraft.raft.request_entries import LATEST, RequestEntries, Waiter
 from kraft.raft.room import Room
-from kraft.raft.snapshot.snapshot_answer import with_bytes
+from kraft.raft.snapshot.snapshot_answer import with_bytes, with_records
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
 from kraft.world.ports import World
@@ -98,7 +98,7 @@ class RaftDriver(QuorumView, RequestEntries):
         clock = self._world.clock
         while not self._node.is_shut_down:
             if self._clean_wanted:
-                with contextlib.suppress(OutOfResources):  # A new segment can wait.
+                with contextlib.suppress(OutOfResources):  # A new segment, or what may go, can wait.
                     await self._clean()
             if not self._queued:
                 self._work = trio.Event()
@@ -138,7 +138,7 @@ class RaftDriver(QuorumView, RequestEntries):
 
     def register(self, listener: RaftListener) -> None:
         """From now on `listener` is given the latest snapshot and everything committed, from the start."""
-        feed = ListenerFeed(listener, self, self._serde, self._recent)
+        feed = ListenerFeed(listener, self, self._serde, self._recent, self._world.clock)
         self._feeds.append(feed)
         if self._nursery is not None:
             self._nursery.start_soon(feed.run, self._forget_delivered)
@@ -252,8 +252,8 @@ class RaftDriver(QuorumView, RequestEntries):
     async def _finish_download(self, snapshot: OffsetAndEpoch) -> events.Event:
         try:
             voters, kraft_version = await self._world.threads.run(self._storage.finish_download, snapshot)
-        except CorruptData as problem:
-            self._logger.error("downloaded snapshot is damaged", end_offset=snapshot.offset, epoch=snapshot.epoch, problem=str(problem))
+        except (CorruptData, OutOfResources) as problem:
+            self._logger.error("downloaded snapshot cannot be used", end_offset=snapshot.offset, epoch=snapshot.epoch, problem=str(problem))
             return events.SnapshotDownloadFailed(snapshot)
         return events.SnapshotDownloaded(snapshot, voters, kraft_version)
 
@@ -276,7 +276,7 @@ class RaftDriver(QuorumView, RequestEntries):
         if reply.epoch >= 0 and (self._node.epoch != reply.epoch or not self._node.is_leader):
             response = response._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)  # What would be read now is no longer that leader's log.
         elif isinstance(response, core.FetchResponse) and response.offset >= 0:
-            waiter.records = self._storage.log.read(response.offset, response.end_offset, response.max_bytes)
+            response, waiter.records = with_records(response, self._storage.log)
         elif isinstance(response, core.FetchSnapshotResponse):
             response = with_bytes(response, self._storage, self._node.log.snapshots)
         waiter.response = response

@@ -1,19 +1,28 @@
-"""Giving the committed log to a state machine: snapshot first where the log no longer has its past, then batches in order, then news of the leader."""
+"""Giving the committed log to a state machine: snapshot first where the log no longer has its past, then batches in order, then news of the leader.
+
+What cannot be read for now, since no descriptor or memory is left, is read again soon: until then the state machine is behind, and nothing else.
+"""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import trio
 
+from kraft.common.errors import OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.records.record_batch import batches
 from kraft.raft.ports import CommittedBatch, LeaderAndEpoch, RaftListener, RecordSerde
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
+from kraft.world.ports import Clock
+
+T = TypeVar("T")
 
 READ_BYTES = 1 << 20
+RETRY_SECONDS = 0.2
 
 
 class CommittedLog(Protocol):
@@ -38,12 +47,13 @@ class CommittedLog(Protocol):
 class ListenerFeed:
     """One listener, and how far it is. `run` is its only task; `wake` tells it that there is news."""
 
-    def __init__(self, listener: RaftListener, source: CommittedLog, serde: RecordSerde, recent: dict[int, CommittedBatch]) -> None:
+    def __init__(self, listener: RaftListener, source: CommittedLog, serde: RecordSerde, recent: dict[int, CommittedBatch], clock: Clock) -> None:
         self.next_offset = -1  # -1: has seen nothing yet.
         self._listener = listener
         self._source = source
         self._serde = serde
         self._recent = recent  # Batches that this node has appended, by base offset: they need not be read back.
+        self._clock = clock
         self._told: LeaderAndEpoch | None = None
         self._news = trio.Event()
 
@@ -59,26 +69,36 @@ class ListenerFeed:
             self._news = trio.Event()
 
     async def _deliver(self) -> bool:
-        """Give the listener one thing; False if there was none."""
+        """Give the listener one thing, or wait for what it takes to read it; False if there was none."""
         source = self._source
         snapshot = source.latest_snapshot
         if snapshot is not None and (self.next_offset < 0 or self.next_offset < source.log_start_offset):
-            return await self._load(snapshot)
+            reader = await self._read(partial(source.open_snapshot, snapshot))
+            return reader is None or await self._load(reader)
         if self.next_offset < 0:
             self.next_offset = source.log_start_offset
         if self.next_offset < source.applied_offset:
-            await self._commit(self._next_batches())
-            return True
+            found = await self._read(self._next_batches)
+            return found is None or await self._commit(found)
         return await self._tell_leader()
 
-    async def _load(self, snapshot: OffsetAndEpoch) -> bool:
-        await finished(self._listener.handle_load_snapshot(self._source.open_snapshot(snapshot)))
-        self.next_offset = snapshot.offset
+    async def _read(self, read: Callable[[], T]) -> T | None:
+        """What `read` finds; None, after a while, where it cannot be read for now."""
+        try:
+            return read()
+        except OutOfResources:
+            await self._clock.sleep(RETRY_SECONDS)
+            return None
+
+    async def _load(self, reader: SnapshotReader) -> bool:
+        await finished(self._listener.handle_load_snapshot(reader))
+        self.next_offset = reader.snapshot.offset
         return True
 
-    async def _commit(self, found: list[CommittedBatch]) -> None:
+    async def _commit(self, found: list[CommittedBatch]) -> bool:
         await finished(self._listener.handle_commit(found))
         self.next_offset = found[-1].end_offset
+        return True
 
     def _next_batches(self) -> list[CommittedBatch]:
         """What follows `next_offset`, as far as one read goes."""

@@ -14,6 +14,7 @@ from struct import Struct
 from kraft.common.errors import CorruptData
 from kraft.common.ids import METADATA_TOPIC_ID, uuid_to_text
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, Buffer, RecordBatch
+from kraft.raft.durable_names import sync_names
 from kraft.raft.stored_batches import damage_before, read_batch
 from kraft.storage.checkpoints import replace_file
 from kraft.storage.storage_failure import refuse_if_passing
@@ -172,16 +173,26 @@ class MetadataLog:
             self._begin_segment(self.end_offset)
 
     def sync(self) -> None:
-        """All that was appended or truncated is durable when this returns. Never retried after an error."""
+        """All that was appended or truncated is durable when this returns. Never retried after an error, but for OutOfResources: that is of the names alone."""
         self._segments[-1].file.sync()
         if self._directory_dirty:
-            self._files.sync_directory(self.directory)
+            sync_names(self._files, self.directory)
             self._directory_dirty = False
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`, none reaching past `end_offset`; at least one if there is one, then at most `max_bytes`."""
+        """Whole batches from the one that holds `offset`, none reaching past `end_offset`; at least one if there is one, then at most `max_bytes`.
+
+        Raises OSError, and OutOfResources where there is no memory for it, say.
+        """
         if offset >= min(end_offset, self.end_offset):
             return b""
+        try:
+            return self._read(offset, end_offset, max_bytes)
+        except OSError as problem:
+            refuse_if_passing(problem, self.directory)
+            raise
+
+    def _read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         segment = self._segments[bisect_right([s.base_offset for s in self._segments], offset) - 1]
         position = segment.position_before(offset)
         data = segment.file.pread(min(max_bytes + INDEX_INTERVAL_BYTES, segment.size - position), position)
@@ -207,7 +218,7 @@ class MetadataLog:
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._remove_segment(self._segments.pop())
         if self._directory_dirty:
-            self._files.sync_directory(self.directory)
+            sync_names(self._files, self.directory)
             self._directory_dirty = False
         active = self._segments[-1]
         position = active.position_before(offset)

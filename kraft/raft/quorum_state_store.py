@@ -11,7 +11,7 @@ from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.voter_set import ReplicaKey, VoterSet
 from kraft.storage.checkpoints import put_in_place, read_text, write_file
-from kraft.storage.storage_failure import refuse_if_passing
+from kraft.storage.storage_failure import refuse_if_passing, refuse_without_descriptor
 from kraft.world.ports import FileSystem
 
 FILE_NAME = "quorum-state"
@@ -46,7 +46,11 @@ class QuorumStateStore:
         except OSError as problem:
             refuse_if_passing(problem, self._path)
             raise
-        put_in_place(self._files, beside, self._path)
+        try:
+            put_in_place(self._files, beside, self._path)
+        except OSError as problem:
+            refuse_without_descriptor(problem, self._path)
+            raise
 
 
 def decode(fields: dict[str, object]) -> ElectionState:

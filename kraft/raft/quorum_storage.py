@@ -16,6 +16,7 @@ from kraft.raft.control_batches import decode_control
 from kraft.raft.core.effects import SnapshotChunk
 from kraft.raft.core.log_state import Batch, LogState
 from kraft.raft.core.voter_set import VoterSet, VoterSetHistory
+from kraft.raft.durable_names import sync_names
 from kraft.raft.metadata_log import MetadataLog
 from kraft.raft.ports import RecordSerde
 from kraft.raft.quorum_state_store import QuorumStateStore
@@ -136,10 +137,13 @@ class QuorumStorage:
         )
 
     def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
-        """Bytes from `position` of a snapshot, and its size."""
+        """Bytes from `position` of a snapshot, and its size. Raises OSError, and OutOfResources where it cannot be read for now."""
         reader = self.open_snapshot(snapshot)
         try:
             return reader.read(position, max_bytes), reader.size
+        except OSError as problem:
+            refuse_if_passing(problem, reader.path)
+            raise
         finally:
             reader.close()
 
@@ -147,7 +151,7 @@ class QuorumStorage:
         """A downloaded piece; the first one begins the file."""
         if chunk.position == 0:
             self.drop_download()
-            self._download = self.files.open(self._download_path(chunk.snapshot), create=True, truncate=True)
+            self._begin_download(chunk.snapshot)
         assert self._download is not None, "pieces come in order"
         assert self._download.size() == chunk.position, "pieces come in order"
         try:
@@ -157,8 +161,17 @@ class QuorumStorage:
             refuse_if_passing(problem, self._download.path)
             raise
 
+    def _begin_download(self, snapshot: OffsetAndEpoch) -> None:
+        path = self._download_path(snapshot)
+        try:
+            self._download = self.files.open(path, create=True, truncate=True)
+        except OSError as problem:
+            refuse_if_passing(problem, path)
+            raise
+
     def finish_download(self, snapshot: OffsetAndEpoch) -> tuple[VoterSet | None, int]:
-        """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises CorruptData; the file is then gone."""
+        """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises CorruptData, the file is
+        then gone; OutOfResources without a descriptor."""
         assert self._download is not None, "finished after the last piece"
         part = self._download_path(snapshot)
         self._download.sync()
@@ -174,7 +187,7 @@ class QuorumStorage:
             raise
         self.files.set_read_only(part)
         self.files.rename(part, self.path(snapshot))
-        self.files.sync_directory(self.directory)
+        sync_names(self.files, self.directory)
         return reader.voters, reader.kraft_version
 
     def drop_download(self) -> None:

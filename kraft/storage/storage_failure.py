@@ -9,6 +9,7 @@ from kraft.protocol.error_codes import ErrorCode
 
 PASSING_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 """What says nothing about the disk: there may be room, descriptors and memory again later."""
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 def storage_failure(problem: OSError, what: str) -> ApiError | StorageError:
@@ -22,6 +23,12 @@ def refuse_if_passing(problem: OSError, what: str) -> None:
     """Raises OutOfResources for an error that passes; returns for any other. Not for syncs: a sync that failed is never tried again."""
     if problem.errno in PASSING_ERRORS:
         raise OutOfResources(f"{what}: out of resources: {problem}") from problem
+
+
+def refuse_without_descriptor(problem: OSError, what: str) -> None:
+    """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and closes in one."""
+    if problem.errno in NO_DESCRIPTOR:
+        refuse_if_passing(problem, what)
 
 
 def upkeep_failure(problem: OSError, what: str) -> StorageError:

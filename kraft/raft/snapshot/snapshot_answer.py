@@ -1,14 +1,26 @@
-"""The bytes of a FetchSnapshot answer, read when the answer leaves: later than it was decided, so the snapshot may be gone by then."""
+"""The bytes of Fetch and FetchSnapshot answers, read when the answer leaves: later than it was decided, so a snapshot may be gone by then.
+
+What cannot be read for now, since no descriptor or memory is left, is an error of that one answer: the follower asks again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from kraft.common.errors import OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
-from kraft.raft.core.messages import FetchSnapshotResponse
+from kraft.raft.core.messages import FetchResponse, FetchSnapshotResponse
+from kraft.raft.metadata_log import MetadataLog
 from kraft.raft.quorum_storage import QuorumStorage
-from kraft.storage.storage_failure import PASSING_ERRORS
+
+
+def with_records(response: FetchResponse, log: MetadataLog) -> tuple[FetchResponse, bytes]:
+    """`response` and the records that it is to hand out; one that says only that they cannot be read for now. Raises OSError."""
+    try:
+        return response, log.read(response.offset, response.end_offset, response.max_bytes)
+    except OutOfResources:
+        return FetchResponse(response.hint, ErrorCode.KAFKA_STORAGE_ERROR), b""
 
 
 def with_bytes(response: FetchSnapshotResponse, storage: QuorumStorage, kept: Collection[OffsetAndEpoch]) -> FetchSnapshotResponse:
@@ -20,9 +32,7 @@ def with_bytes(response: FetchSnapshotResponse, storage: QuorumStorage, kept: Co
         return response._replace(error=ErrorCode.SNAPSHOT_NOT_FOUND)
     try:
         data, size = storage.read_snapshot(snapshot, response.position, response.max_bytes)
-    except OSError as problem:
-        if problem.errno not in PASSING_ERRORS:
-            raise
-        return response._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)  # No descriptor was left, say: the follower asks again.
+    except OutOfResources:
+        return response._replace(error=ErrorCode.KAFKA_STORAGE_ERROR)
     error = ErrorCode.NONE if response.position < size else ErrorCode.POSITION_OUT_OF_RANGE
     return response._replace(error=error, data=data, size=size)

@@ -11,17 +11,22 @@ from kraft.raft.control_batches import ControlContent, decode_control
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.ports import CommittedBatch, RecordSerde
 from kraft.raft.stored_batches import read_batch
+from kraft.storage.storage_failure import refuse_without_descriptor
 from kraft.world.ports import FileSystem
 
 
 class SnapshotReader:
-    """One finished snapshot. Raises CorruptData where it is damaged or has no footer."""
+    """One finished snapshot. Raises OSError, OutOfResources without a descriptor, and CorruptData where it is damaged or has no footer."""
 
     def __init__(self, files: FileSystem, path: str, snapshot: OffsetAndEpoch, serde: RecordSerde | None = None) -> None:
         self.snapshot = snapshot
         self.path = path
         self._serde = serde
-        self._file = files.open(path, writable=False)
+        try:
+            self._file = files.open(path, writable=False)
+        except OSError as problem:
+            refuse_without_descriptor(problem, path)
+            raise
         self.size = self._file.size()
         self._header = self._read_header()
 

@@ -10,6 +10,7 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.raft.control_batches import snapshot_footer, snapshot_header
 from kraft.raft.core.voter_set import VoterSet
+from kraft.raft.durable_names import sync_names
 from kraft.raft.ports import RecordSerde
 from kraft.raft.snapshot.snapshot_path import part_of
 from kraft.storage.storage_failure import refuse_if_passing
@@ -80,7 +81,7 @@ class SnapshotWriter:
         if self._read_only:
             self._files.set_read_only(self._part)
         self._files.rename(self._part, f"{self._directory}/{self._name}")
-        self._files.sync_directory(self._directory)
+        sync_names(self._files, self._directory)
 
     async def freeze(self) -> None:
         """As `freeze_blocking`, in a thread; then it is known to the quorum."""

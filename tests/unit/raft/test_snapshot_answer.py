@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.common.errors import OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft import wire_requests
@@ -62,15 +63,15 @@ def test_a_snapshot_that_is_trimmed_before_its_answer_leaves_is_not_found(tmp_pa
 class Unreadable:
     """A storage whose files cannot be opened."""
 
-    def __init__(self, code: int) -> None:
-        self._code = code
+    def __init__(self, problem: Exception) -> None:
+        self._problem = problem
 
     def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> Any:
-        raise OSError(self._code, "cannot be opened")
+        raise self._problem
 
 
 def test_without_a_descriptor_the_follower_is_told_to_ask_again() -> None:
     asked = core.FetchSnapshotResponse(core.LeaderHint(1, 1, ()), ErrorCode.NONE, SNAPSHOT)
-    assert with_bytes(asked, Unreadable(errno.EMFILE), [SNAPSHOT]).error == ErrorCode.KAFKA_STORAGE_ERROR  # type: ignore[arg-type]
+    assert with_bytes(asked, Unreadable(OutOfResources("no descriptor")), [SNAPSHOT]).error == ErrorCode.KAFKA_STORAGE_ERROR  # type: ignore[arg-type]
     with pytest.raises(OSError, match="cannot be opened"):
-        with_bytes(asked, Unreadable(errno.EIO), [SNAPSHOT])  # type: ignore[arg-type]
+        with_bytes(asked, Unreadable(OSError(errno.EIO, "cannot be opened")), [SNAPSHOT])  # type: ignore[arg-type]
