@@ -17,7 +17,7 @@ from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.spark.doubt import MAJORITY_SECONDS, Doubt
-from kraft.spark.errors import DataLoss
+from kraft.spark.errors import not_read
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.record_rows import RecordRows
 from kraft.spark.wire import POOL, RETRY_SECONDS, UNKNOWN_TOPIC, WireCluster, WireConnection, WireError
@@ -174,8 +174,7 @@ class DirectFetcher:
 
     def lose(self, until: int, why: str) -> None:
         """Offsets from the position to `until` cannot be read: fail, or say so and go on behind them."""
-        detail = f"Could not read records in offset [{self.position}, {until}) for topic partition {self.offsets.topic_partition}: {why}."
-        loss = DataLoss("COULD_NOT_READ_OFFSET_RANGE", detail)
+        loss = not_read(self.offsets.topic_partition, self.position, until, why)
         if self.fail_on_data_loss:
             raise loss
         log.warning("%s", loss)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from kraft.spark.consumer_pool import POOL
-from kraft.spark.errors import DataLoss, malformed_header_name
+from kraft.spark.errors import malformed_header_name, not_read
 from kraft.spark.ranges import OffsetRange
 from kraft.spark.rows import arrow_schema
 from kraft.spark.timestamps import check_timestamps
@@ -191,8 +191,7 @@ class PartitionFetcher:
 
     def lose(self, start: int, end: int, why: str) -> None:
         """Offsets `[start, end)` cannot be read: fail, or say so and go on behind them."""
-        detail = f"Could not read records in offset [{start}, {end}) for topic partition {self.offsets.topic_partition}: {why}."
-        loss = DataLoss("COULD_NOT_READ_OFFSET_RANGE", detail)
+        loss = not_read(self.offsets.topic_partition, start, end, why)
         if self.fail_on_data_loss:
             raise loss
         log.warning("%s", loss)
