@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from api import errors, openapi
-from api.middleware import EncodedSlashes
+from api.middleware import BoundedBodies, EncodedSlashes
 from api.ports import AdminPort
 from api.routers import (
     broker_states,
@@ -57,6 +57,7 @@ def create_app(port: AdminPort) -> FastAPI:
     app.state.port = port
     app.state.event_streams = []
     app.add_middleware(EncodedSlashes)
+    app.add_middleware(BoundedBodies)
     errors.install(app)
     for router in ROUTERS:
         app.include_router(router)

@@ -1,0 +1,45 @@
+"""How much of a request's body is taken."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from api.app import create_app
+from tests.unit.api.test_edges import CLUSTER, Port
+
+CHUNK = bytes(1 << 20)
+CHUNKS = 40
+
+
+async def posted(path: str, chunk: bytes) -> tuple[int, dict[bytes, bytes], int]:
+    """Status and headers of the answer to a body of 40 MB, and how many chunks of it were taken."""
+    taken = 0
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        nonlocal taken
+        taken += 1
+        await asyncio.sleep(0)
+        return {"type": "http.request", "body": chunk, "more_body": taken < CHUNKS}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+        await asyncio.sleep(0)
+
+    port: Any = Port()
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "root_path": "", "headers": [(b"content-type", b"application/json"), (b"host", b"node")], "client": None, "server": ("node", 80),
+    }  # fmt: skip
+    await create_app(port)(scope, receive, send)
+    return sent[0]["status"], dict(sent[0]["headers"]), taken
+
+
+@pytest.mark.parametrize("path", ["topics", "topics/t/records:batch", "quorum/voters"])
+def test_a_body_without_end_is_refused_before_it_is_kept(path: str) -> None:
+    status, headers, taken = asyncio.run(posted(f"/v3/clusters/{CLUSTER}/{path}", CHUNK))
+    assert (status, headers.get(b"connection")) == (413, b"close")
+    assert taken == 17
