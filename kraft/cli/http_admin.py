@@ -72,6 +72,8 @@ class AdminThread:
             self._serve(app)
         except Exception as problem:  # noqa: BLE001 - the boundary of a thread: the node lives on without its admin, and says so.
             self._log_sink({"level": "error", "event": "http_admin_failed", "error": repr(problem)})
+        finally:
+            self._listener.close()  # Else whoever connects to an admin that failed would wait for ever.
 
     def _import(self) -> Any:
         try:
@@ -87,7 +89,18 @@ class AdminThread:
     def _serve(self, app: Any) -> None:
         import uvicorn
 
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_graceful_shutdown=1, server_header=False, timeout_keep_alive=30)
+        from api.connections import BoundedConnection
+
+        config = uvicorn.Config(
+            app,
+            http=BoundedConnection,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+            server_header=False,
+            timeout_keep_alive=30,
+        )
         self._server = uvicorn.Server(config)
         if not self._stopped.is_set():
             self._server.run(sockets=[self._listener])
