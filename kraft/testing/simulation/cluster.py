@@ -83,6 +83,8 @@ class ClusterRun(SimulatedRun):
                 return f"no record was acknowledged between {first} and {second}"
         if self.leader_changes < LEADER_CHANGES_LEAST:
             return f"only {self.leader_changes} leader changes"
+        if not any(commit.outcome == OK for commit in self.recorder.history.of(Commit)):
+            return "no commit was acknowledged"
         kinds = {fault.kind for fault in self.recorder.history.of(FaultInjected) if fault.bit}
         return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
 
@@ -211,6 +213,8 @@ class ClusterRun(SimulatedRun):
             while not self.observer.is_quiet(place):
                 await self.universe.sleep(0.2)
             self.observer.contents(place, compacted=place == COMPACTED)
+        while len({node.shared.loader.offset for _, node in self.observer.living()}) > 1:
+            await self.universe.sleep(0.05)
         for name, node in self.observer.living():
             self.observer.image(name, node)
 

@@ -79,23 +79,23 @@ def cut(scene: Scene, chance: random.Random, node: str) -> Bite:
     source, target = (node, other) if chance.random() < 0.5 else (other, node)
     universe.cut(source, target, both_ways=chance.random() < 0.5)
     heal_later(scene, chance.uniform(0.1, LASTS_SECONDS_MAX), node, other)
-    return _counts(universe.internet.bites, "cut")
+    return _network_counts(scene, "cut", node, other)
 
 
 def isolate(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.isolate(node)
     heal_later(scene, chance.uniform(0.1, LASTS_SECONDS_MAX), node, None)
-    return _counts(scene.universe.internet.bites, "cut")
+    return _network_counts(scene, "cut", node)
 
 
 def half_open(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.forget_connections(node)
-    return _counts(scene.universe.internet.bites, "forgotten")
+    return _network_counts(scene, "forgotten", node)
 
 
 def lossy_network(scene: Scene, chance: random.Random, node: str) -> Bite:
     _network(scene, chance, node, NetworkFaults(stall_rate=chance.choice((0.02, 0.1)), split_rate=chance.choice((0.05, 0.5))))
-    return _counts(scene.universe.internet.bites, "stall")
+    return _network_counts(scene, "stall", node)
 
 
 def slow_network(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -105,7 +105,7 @@ def slow_network(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 def resets(scene: Scene, chance: random.Random, node: str) -> Bite:
     _network(scene, chance, node, NetworkFaults(reset_rate=chance.choice((0.003, 0.02))))
-    return _counts(scene.universe.internet.bites, "reset")
+    return _network_counts(scene, "reset", node)
 
 
 def slow_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -127,8 +127,9 @@ def full_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 def failing_sync(scene: Scene, chance: random.Random, node: str) -> Bite:
     disk = scene.universe.disk(node)
-    disk.faults.append(Fault("sync", error=errno.EIO, within=chance.choice((".log", "checkpoint", ""))))
-    return _counts(disk.bites, "fault")
+    fault = Fault("sync", error=errno.EIO, within=chance.choice((".log", "checkpoint", "")))
+    disk.faults.append(fault)
+    return lambda: fault.times == 0
 
 
 def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -144,6 +145,13 @@ def _certainly() -> bool:
 def _counts(bites: dict[str, int], kind: str) -> Bite:
     before = bites[kind]
     return lambda: bites[kind] > before
+
+
+def _network_counts(scene: Scene, kind: str, *nodes: str) -> Bite:
+    """Whether it did something to packets of that node, or between the two: another fault elsewhere is not this one's doing."""
+    internet, hosts = scene.universe.internet, [scene.universe.host(node).name for node in nodes]
+    before = internet.bites(kind, *hosts)
+    return lambda: internet.bites(kind, *hosts) > before
 
 
 def heal_later(scene: Scene, seconds: float, node: str, other: str | None) -> None:

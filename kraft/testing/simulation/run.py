@@ -60,6 +60,8 @@ class SimulatedRun:
         self.recorder = Recorder(self.universe)
         self.nodes: dict[str, Node] = {}
         self.lives: Counter[str] = Counter()
+        self._asked_to_stop: set[tuple[str, int]] = set()
+        """Nodes in their lives."""
         self.leader_changes = 0
         self._ended = (0.0, 0, "")
 
@@ -118,6 +120,8 @@ class SimulatedRun:
             self.lives[name] += 1
             try:
                 if await self.universe.live(world, life):
+                    if (name, self.lives[name]) not in self._asked_to_stop:
+                        self.recorder.unexpected(name, "the node ended, and nobody had asked it to")
                     self.universe.kill(name)  # The process has ended.
             except Exception as error:  # noqa: BLE001 - whatever ends a living node is a finding; the run goes on with its next life.
                 self._ended_by_itself(name, error)
@@ -138,6 +142,7 @@ class SimulatedRun:
         node = self.nodes.get(name)
         if node is None or not self.universe.world_of(name).node.alive:
             return False
+        self._asked_to_stop.add((name, self.lives[name]))
         node.begin_shutdown()
         return True
 

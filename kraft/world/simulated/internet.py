@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -87,8 +88,8 @@ class Internet:
         self.faults = NetworkFaults()
         self.host_faults: dict[str, NetworkFaults] = {}
         """By name of a host: what holds for every packet that it sends or gets, instead of `faults`."""
-        self.bites = {"cut": 0, "stall": 0, "reset": 0, "forgotten": 0}
-        """How often each kind of fault did something."""
+        self._bites: Counter[tuple[str, str, str]] = Counter()
+        """By kind of fault, source and target of the packet: how often it did something."""
         self._hosts: dict[str, Host] = {}
         self._cuts: dict[tuple[str, str], None] = {}
         self._connections = 0
@@ -132,12 +133,20 @@ class Internet:
             if stream.incoming.source is not host:
                 stream.incoming.forgotten = stream.outgoing.forgotten = True
 
+    def bite(self, kind: str, source: Host, target: Host) -> None:
+        """A fault of that kind ("cut", "stall", "reset", "forgotten") did something to a packet."""
+        self._bites[kind, source.name, target.name] += 1
+
+    def bites(self, kind: str, *hosts: str) -> int:
+        """How often faults of that kind did something at the host of that name, or between two."""
+        return sum(count for (what, *ends), count in self._bites.items() if what == kind and all(host in ends for host in hosts))
+
     def passes(self, source: Host, target: Host) -> bool:
         """Whether a packet that leaves `source` now reaches `target`."""
         if source is target:
             return True
         if (source.name, target.name) in self._cuts:
-            self.bites["cut"] += 1
+            self.bite("cut", source, target)
             return False
         return source.powered and target.powered
 
@@ -151,7 +160,7 @@ class Internet:
         if source is target:
             return drawn / 4
         if faults.stall_rate and self.chance.random() < faults.stall_rate:
-            self.bites["stall"] += 1
+            self.bite("stall", source, target)
             drawn += RETRY_SECONDS
         return drawn
 
@@ -164,7 +173,7 @@ class Internet:
     def resets(self, source: Host, target: Host) -> bool:
         rate = self.faults_between(source, target).reset_rate
         if rate > 0 and self.chance.random() < rate:
-            self.bites["reset"] += 1
+            self.bite("reset", source, target)
             return True
         return False
 

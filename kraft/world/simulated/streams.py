@@ -45,7 +45,7 @@ class Pipe:
         arrival = max(self._last_arrival, internet.time.now + internet.latency(self.source, self.target))
         self._last_arrival = arrival
         if self.forgotten:
-            internet.bites["forgotten"] += 1
+            internet.bite("forgotten", self.source, self.target)
             return
         self._packets.append((arrival, packet))
         if len(self._packets) == 1:

@@ -1,0 +1,63 @@
+"""A fault has bitten if it did something itself. What another one did elsewhere is not its doing."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+import trio
+
+from kraft.testing.simulation.faults import Act, Scene, cut, failing_sync, half_open, isolate, lossy_network
+from kraft.world.simulated import Universe
+
+NODES = ("1", "2", "3", "4")
+
+
+def bitten_by_others(fault: Act, node: str, others: Callable[[Universe], None]) -> bool:
+    """Whether the fault counts as bitten once packets and syncs of nodes 3 and 4 met `others`."""
+    universe = Universe(1)
+    scene = Scene(universe, NODES, lambda name: False)
+    for name in NODES:
+        universe.world_for(name)
+    bit = fault(scene, random.Random(1), node)
+    others(universe)
+    return bit()
+
+
+def packets(kind: str) -> Callable[[Universe], None]:
+    return lambda universe: universe.internet.bite(kind, universe.host("3"), universe.host("4"))
+
+
+@pytest.mark.parametrize(("fault", "kind"), [(isolate, "cut"), (half_open, "forgotten"), (lossy_network, "stall")])
+def test_what_happens_between_other_nodes_counts_for_them(fault: Act, kind: str) -> None:
+    assert not bitten_by_others(fault, "1", packets(kind))
+    assert bitten_by_others(fault, "3", packets(kind))
+    assert bitten_by_others(fault, "4", packets(kind))
+
+
+def test_a_cut_between_two_has_bitten_if_those_two_met_it() -> None:
+    universe = Universe(1)
+    scene = Scene(universe, ("1", "2"), lambda name: False)
+    bit = cut(scene, random.Random(3), "1")  # The other is drawn: node 2 or the clients.
+    universe.internet.bite("cut", universe.host("1"), universe.host("3"))
+    assert not bit()
+    for other in ("2", "clients"):
+        universe.internet.bite("cut", universe.host(other), universe.host("1"))
+    assert bit()
+
+
+def test_each_failing_sync_has_bitten_for_itself() -> None:
+    universe = Universe(1)
+    scene = Scene(universe, NODES, lambda name: False)
+
+    async def main(universe: Universe) -> list[bool]:
+        files = universe.world_for("1").files
+        bits = [failing_sync(scene, random.Random(seed), "1") for seed in (1, 2)]
+        file = files.open("/x.log", create=True)
+        with pytest.raises(OSError, match="Input/output error"):
+            file.sync()
+        await trio.lowlevel.checkpoint()
+        return [bit() for bit in bits]
+
+    assert sorted(universe.run(main)) == [False, True]
