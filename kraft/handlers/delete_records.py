@@ -47,6 +47,15 @@ async def delete_records(request: DeleteRecordsRequest, context: RequestContext,
     return response
 
 
+@API.error
+def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> DeleteRecordsResponse:
+    response = DeleteRecordsResponse()
+    for topic in request.topics:
+        results = [DeleteRecordsPartitionResult(partition_index=each.partition_index, low_watermark=-1, error_code=code) for each in topic.partitions]
+        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+    return response
+
+
 class _Waiting:
     """A partition whose followers have yet to raise their log starts to `offset`."""
 

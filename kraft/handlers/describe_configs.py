@@ -44,8 +44,18 @@ async def describe_configs(request: DescribeConfigsRequest, context: RequestCont
     return DescribeConfigsResponse(results=[_describe(resource, request, node) for resource in request.resources])
 
 
-API.serve(describe_configs)
-CONTROLLER_API.serve(describe_configs)
+def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(resource_type=each.resource_type, resource_name=each.resource_name, error_code=code, error_message=message)
+            for each in request.resources
+        ]
+    )
+
+
+for _api in (API, CONTROLLER_API):
+    _api.serve(describe_configs)
+    _api.error(_failed)
 
 
 def _describe(resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: NodeServices) -> DescribeConfigsResult:

@@ -29,6 +29,15 @@ async def describe_producers(request: DescribeProducersRequest, context: Request
     )
 
 
+@API.error
+def _failed(request: DescribeProducersRequest, code: int, message: str | None) -> DescribeProducersResponse:
+    response = DescribeProducersResponse()
+    for topic in request.topics:
+        partitions = [PartitionResponse(partition_index=index, error_code=code, error_message=message) for index in topic.partition_indexes]
+        response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
+    return response
+
+
 def _describe(topic: str, index: int, broker: BrokerServices) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:

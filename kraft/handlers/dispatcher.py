@@ -139,7 +139,7 @@ class RequestDispatcher:
     def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):
             self._log_failure(context, problem)
-        return handler.error_response(request, code_of(problem), message_of(problem))
+        return handler.error_response(request, context.api_version, code_of(problem), message_of(problem))
 
     def _log_failure(self, context: RequestContext, problem: Exception) -> None:
         self._log.error(

@@ -47,9 +47,9 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
     except ApiError as problem:
         if problem.code == ErrorCode.NOT_CONTROLLER:
             raise
-        response = handler.error_response(inner, code_of(problem), message_of(problem))
+        response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
     except EXPECTED as problem:
-        response = handler.error_response(inner, code_of(problem), message_of(problem))
+        response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
     return EnvelopeResponse(response_data=bytes(encode_response(header.api_key, header.api_version, header.correlation_id, response)[SIZE_BYTES:]))
 
 

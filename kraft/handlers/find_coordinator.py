@@ -50,6 +50,17 @@ async def find_coordinator(request: FindCoordinatorRequest, context: RequestCont
 _NO_MESSAGE = ""
 
 
+@API.error
+def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> FindCoordinatorResponse:
+    """For every key; a request without keys is one of a version that has no room above them, or names its one key in vain."""
+    if request.coordinator_keys:
+        found = [Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    if not request.key:
+        return FindCoordinatorResponse(error_code=code, error_message=message)
+    return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)
+
+
 def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
     if key_type == TRANSACTION:
         return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served by this cluster: transaction.version is not finalized")

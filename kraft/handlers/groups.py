@@ -8,20 +8,29 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
+from kraft.coordinator.group.offset_fetch import fetch_error
+from kraft.coordinator.offset_requests import commit_error
 from kraft.handlers.authorized_operations import GROUP_OPERATIONS
-from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.handlers.registry import Handler, OnError, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
-from kraft.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribeGroupsResponse
+from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
+from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 
-def _group_api(key: int, versions: tuple[int, int], method: str) -> Handler:
+def _group_api(key: int, versions: tuple[int, int], method: str, on_error: OnError | None = None) -> Handler:
     handler = Handler(key, versions)
     handler.serve(_delegate(method))
+    handler.on_error = on_error
     return handler
 
 
@@ -46,15 +55,33 @@ async def describe_groups(request: DescribeGroupsRequest, context: RequestContex
     return response
 
 
+@DESCRIBE_GROUPS.error
+def _describe_groups_failed(request: DescribeGroupsRequest, code: int, message: str | None) -> DescribeGroupsResponse:
+    """The code has to do: before version 6 there is no room for a message."""
+    return DescribeGroupsResponse(groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups])
+
+
+def _delete_groups_failed(request: DeleteGroupsRequest, code: int, message: str | None) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in dict.fromkeys(request.groups_names)])
+
+
+def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> OffsetCommitResponse:
+    return commit_error(request, code)
+
+
+def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | None) -> OffsetFetchResponse:
+    return fetch_error(request, code)
+
+
 APIS = (
-    _group_api(ApiKey.OFFSET_COMMIT, between(2, 10), "offset_commit"),
-    _group_api(ApiKey.OFFSET_FETCH, between(1, 10), "offset_fetch"),
+    _group_api(ApiKey.OFFSET_COMMIT, between(2, 10), "offset_commit", _offset_commit_failed),
+    _group_api(ApiKey.OFFSET_FETCH, between(1, 10), "offset_fetch", _offset_fetch_failed),
     _group_api(ApiKey.JOIN_GROUP, between(0, 9), "join_group"),
     _group_api(ApiKey.HEARTBEAT, between(0, 4), "heartbeat"),
     _group_api(ApiKey.LEAVE_GROUP, between(0, 5), "leave_group"),
     _group_api(ApiKey.SYNC_GROUP, between(0, 5), "sync_group"),
     DESCRIBE_GROUPS,
     _group_api(ApiKey.LIST_GROUPS, between(0, 5), "list_groups"),
-    _group_api(ApiKey.DELETE_GROUPS, between(0, 2), "delete_groups"),
+    _group_api(ApiKey.DELETE_GROUPS, between(0, 2), "delete_groups", _delete_groups_failed),
     _group_api(ApiKey.OFFSET_DELETE, between(0, 0), "offset_delete"),
 )

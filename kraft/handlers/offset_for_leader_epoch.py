@@ -31,6 +31,15 @@ async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context:
     )
 
 
+@API.error
+def _failed(request: OffsetForLeaderEpochRequest, code: int, message: str | None) -> OffsetForLeaderEpochResponse:
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        partitions = [EpochEndOffset(partition=each.partition, error_code=code) for each in topic.partitions]
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+    return response
+
+
 def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broker: BrokerServices) -> EpochEndOffset:
     answer = EpochEndOffset(partition=wanted.partition)
     try:

@@ -13,6 +13,8 @@ from typing import Any
 from kraft.common.errors import ProtocolError
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.schema import fields_of
 
 BROKER = "broker"
 CONTROLLER = "controller"
@@ -74,10 +76,16 @@ class Handler:
         self.on_error = function
         return function
 
-    def error_response(self, request: Any, code: int, message: str | None) -> Any:
+    def error_response(self, request: Any, version: int, code: int, message: str | None) -> Any:
         """The response that says that the whole request failed. Raises ProtocolError where this API has no way to say so: the connection then closes."""
-        if self.on_error is not None:
-            return self.on_error(request, code, message)
+        if self.on_error is None:
+            return self._top_level_error(code, message)
+        response = self.on_error(request, code, message)
+        if not all(field.present(version) for field in fields_of(type(response)) if field.name == "error_code"):
+            response.error_code = ErrorCode.NONE  # Older versions of some, newer ones of others, have it below only.
+        return response
+
+    def _top_level_error(self, code: int, message: str | None) -> Any:
         response: Any = api_keys.response_class(self.key)()
         if not hasattr(response, "error_code"):
             raise ProtocolError(f"{api_keys.name_of(self.key)}: {message or code}")

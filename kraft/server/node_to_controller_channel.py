@@ -139,7 +139,7 @@ class NodeToControllerChannel:
         except KraftError as problem:
             if isinstance(problem, NotLeader) or code_of(problem) in TRIES_AGAIN:
                 raise
-            return handler.error_response(request, code_of(problem), str(problem))
+            return handler.error_response(request, context.api_version, code_of(problem), str(problem))
 
     async def _connect(self, leader: tuple[int, str, int], timeout: float) -> ClientConnection:
         async with self._connecting:  # Or two who find none open two, of which one is never closed.

@@ -88,6 +88,17 @@ def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: in
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=[topic_error(topic, error_code) for topic in group.topics or ()])
 
 
+def fetch_error(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+    """A request refused whole, in the shape of its version: for each group; above the partitions before version 8, and in them for version 1."""
+    version = BATCH_VERSION if request.groups else BATCH_VERSION - 1
+    groups = requested_groups(request, version)
+    if version >= BATCH_VERSION:
+        return response_of([group_error(group, error_code, version) for group in groups], version)
+    (group,) = groups
+    topics = [topic_error(topic, error_code) for topic in group.topics or ()]
+    return response_of([OffsetFetchResponseGroup(error_code=error_code, topics=topics)], version)
+
+
 def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> OffsetFetchResponse:
     """The answer in the shape of its version."""
     if api_version >= BATCH_VERSION:

@@ -1,0 +1,75 @@
+"""A request that fails whole is answered with its code: by every API, in every version, whatever the code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft.handlers.all_handlers import broker_registry, controller_registry
+from kraft.handlers.registry import Handler
+from kraft.protocol import api_keys
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.framing import decode_response, encode_response
+from kraft.protocol.schema import Struct, fields_of, struct_class
+
+CODES = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_COORDINATOR, ErrorCode.INVALID_REQUEST, ErrorCode.REQUEST_TIMED_OUT)
+NO_ROOM = {(ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2), (ApiKey.FETCH, 4), (ApiKey.FETCH, 5), (ApiKey.FETCH, 6)}
+"""Versions whose answer names what was asked for, or nothing: Kafka's tells no error there either."""
+
+HANDLERS = [
+    pytest.param(handler, id=f"{registry.listener}-{api_keys.name_of(handler.key)}")
+    for registry in (broker_registry(), controller_registry())
+    for handler in registry.handlers()
+    if handler.raw is None
+]
+
+
+def filled(cls: type[Struct], version: int, text: str) -> Any:
+    """A message with one element in every array that the version has, and `text` in those of strings."""
+    message = cls()
+    for field in fields_of(cls):
+        if field.is_array and field.present(version):
+            kind = field.element_type
+            element: Any = text if kind == "string" else 0 if kind.startswith("int") else b"1" * 16
+            known = kind in ("string", "uuid") or kind.startswith("int")
+            setattr(message, field.name, [element if known else filled(struct_class(cls, kind), version, text)])
+    return message
+
+
+def codes_in(value: Any) -> list[int]:
+    """Every error code of a message, at any depth."""
+    if isinstance(value, list):
+        return [code for each in value for code in codes_in(each)]
+    if not isinstance(value, Struct):
+        return []
+    found = []
+    for field in fields_of(type(value)):
+        part = getattr(value, field.name)
+        found += [part] if field.name == "error_code" else codes_in(part)
+    return found
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_every_version_tells_every_code(handler: Handler) -> None:
+    for version in range(handler.min_version, handler.max_version + 1):
+        cls = api_keys.request_class(handler.key)
+        request, _ = cls.decode_from(memoryview(filled(cls, version, "x").encode(version)), 0, version)
+        for code in CODES:
+            for message in ("why", None):
+                response = handler.error_response(request, version, code, message)
+                frame = encode_response(handler.key, version, 7, response)
+                _, answer = decode_response(handler.key, version, memoryview(frame)[4:])
+                if (handler.key, version) not in NO_ROOM:
+                    assert code in codes_in(answer), f"version {version}"
+
+
+@pytest.mark.parametrize("handler", HANDLERS)
+def test_a_request_for_nothing_has_an_answer_too(handler: Handler) -> None:
+    """Also where nothing was asked for there is something to answer, rather than a connection to close."""
+    for version in range(handler.min_version, handler.max_version + 1):
+        cls = api_keys.request_class(handler.key)
+        request, _ = cls.decode_from(memoryview(cls().encode(version)), 0, version)
+        response = handler.error_response(request, version, ErrorCode.UNKNOWN_SERVER_ERROR, "why")
+        assert encode_response(handler.key, version, 7, response)
