@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from kraft.spark.batch_encoder import Row
@@ -156,3 +158,20 @@ def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
     assert [each.timestamp for each in found[:2]] == [1_700_000_000_123, 1_600_000_000_000]
     with pytest.raises(ValueError, match="Invalid partition"):
         write(wires, BatchIdentity("query", 0, 1), [(topic, None, b"", Row(0, None, None, ()).size, None, None)])
+
+
+def test_rows_that_were_deleted_are_not_written_again(cluster: Cluster, wires: WireCluster) -> None:
+    topic = cluster.create("deleted", 1)
+    identity, rows = BatchIdentity("query", 0, 0), rows_of(topic, range(100))
+    stop_half_way(wires, identity, rows[:60])
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})  # Kept until the answer is there.
+    deleted = admin.delete_records([TopicPartition(topic, 0, OFFSET_END)])
+    assert [each.result(30).low_watermark for each in deleted.values()] == [60]
+    write(wires, identity, rows)
+    assert wires.bounds(topic, 0, time.monotonic() + 30) == (60, 100)
+
+
+def test_a_topic_that_takes_only_small_batches_gets_them(cluster: Cluster, wires: WireCluster) -> None:
+    topic = cluster.create("small", 2, max_message_bytes="3000")
+    write(wires, BatchIdentity("query", 0, 0), rows_of(topic, range(2000)))
+    assert values(cluster, topic) == list(range(2000))
