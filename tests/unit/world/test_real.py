@@ -11,7 +11,9 @@ import trio
 from kraft.world.ports import World
 from kraft.world.real import RealWorld, write_to_stderr
 from kraft.world.real.files import RealFileSystem
-from tests.unit.world.contract import Body, Harness, WorldContract, connected
+from tests.unit.world.contract import WorldContract
+from tests.unit.world.harness import Body, Harness
+from tests.unit.world.network_contract import connected
 
 
 class RealHarness(Harness):

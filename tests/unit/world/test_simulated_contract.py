@@ -6,7 +6,8 @@ import pytest
 
 from kraft.world.ports import FileSystem, World
 from kraft.world.simulated import SimulatedWorld, Universe
-from tests.unit.world.contract import Body, Harness, WorldContract
+from tests.unit.world.contract import WorldContract
+from tests.unit.world.harness import Body, Harness
 
 
 class SimulatedHarness(Harness):
