@@ -32,15 +32,18 @@ from kraft.protocol.messages.list_partition_reassignments_response import (
 def alter_partition_reassignments(
     view: ControllerView, request: AlterPartitionReassignmentsRequest
 ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
-    """Start, change or (null replicas) cancel moves. All records go into one batch."""
+    """Start, change or (null replicas) cancel moves. All records go into one batch, so a partition that is named again is refused: it would be moved from the
+    same state twice."""
     may_change_factor = request.allow_replication_factor_change
     records: list[Any] = []
     responses = []
+    named: set[tuple[str, int]] = set()
     for topic in request.topics:
         results = []
         for target in topic.partitions:
             code, message = ErrorCode.NONE, None
             try:
+                _check_named_once(topic.name, target.partition_index, named)
                 record = _alter(view, topic.name, target, may_change_factor)
             except ApiError as error:
                 code, message = error.code, message_of_error(error)
@@ -54,6 +57,12 @@ def alter_partition_reassignments(
     if responses:
         response.error_message = None
     return ControllerResult(records, response, atomic=True)
+
+
+def _check_named_once(topic: str, index: int, named: set[tuple[str, int]]) -> None:
+    if (topic, index) in named:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Partition {topic}-{index} is named more than once.")
+    named.add((topic, index))
 
 
 def _alter(view: ControllerView, name: str, target: ReassignablePartition, may_change_factor: bool) -> PartitionChangeRecord | None:

@@ -434,6 +434,18 @@ def test_moves_that_are_refused(replicas: list[int], fields: dict[str, Any], cod
     assert move(cluster, replicas, **fields) == (code, message)
 
 
+def test_a_partition_named_twice_moves_as_it_was_named_first() -> None:
+    """Both would be made from the same moment, and together remove a replica that either wants to keep."""
+    cluster = PureCluster(1, 2, 3, 4)
+    cluster.topic("t", [1, 2])
+    partitions = [ReassignablePartition(partition_index=0, replicas=replicas) for replicas in ([3, 2], [1, 2, 4])]
+    topics = [ReassignableTopic(name="t", partitions=[partition]) for partition in partitions]
+    answer = cluster.apply(alter_partition_reassignments(cluster.view, AlterPartitionReassignmentsRequest(topics=topics)))
+    assert [each.partitions[0].error_code for each in answer.responses] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+    after = cluster.partition("t")
+    assert (after.replicas, after.adding_replicas, after.removing_replicas) == ((3, 2, 1), (3,), (1,))
+
+
 def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])
