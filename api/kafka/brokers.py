@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from api.kafka.client import Kafka, KafkaProblem, raise_for
+from api.kafka.client import Kafka, KafkaProblem, of_each, raise_for
 from api.kafka.configs import Change, ConfigTarget, alter_configs
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.protocol.api_keys import ApiKey
@@ -46,10 +46,10 @@ async def describe_log_dirs(kafka: Kafka, broker_id: int) -> list[DescribeLogDir
 
 async def replica_offsets(kafka: Kafka, replicas: Mapping[int, Sequence[Place]], timestamp: int = LATEST) -> dict[tuple[int, Place], int]:
     """Where the logs of replicas end (or begin: EARLIEST), by broker and partition, each asked of its own broker; those that cannot be told are left out."""
-    found: dict[tuple[int, Place], int] = {}
-    for broker_id, places in sorted(replicas.items()):
+
+    async def ask(broker_id: int) -> list[tuple[tuple[int, Place], int]]:
         topics: dict[str, list[ListOffsetsPartition]] = {}
-        for topic, partition in places:
+        for topic, partition in replicas[broker_id]:
             topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
         request = ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, topics=[ListOffsetsTopic(name=name, partitions=asked) for name, asked in topics.items()])
         try:
@@ -57,9 +57,8 @@ async def replica_offsets(kafka: Kafka, replicas: Mapping[int, Sequence[Place]],
         except KafkaProblem as problem:
             if problem.code not in (ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.REQUEST_TIMED_OUT):
                 raise
-            continue
-        for answer in response.topics:
-            for each in answer.partitions:
-                if each.error_code == ErrorCode.NONE:
-                    found[broker_id, (answer.name, each.partition_index)] = each.offset
-    return found
+            return []
+        told = [(answer.name, each) for answer in response.topics for each in answer.partitions if each.error_code == ErrorCode.NONE]
+        return [((broker_id, (name, each.partition_index)), each.offset) for name, each in told]
+
+    return dict(pair for pairs in await of_each(ask, sorted(replicas)) for pair in pairs)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final, TypeVar
 
 from api.ports import AdminPort
 from kraft.common.errors import ApiError, ProtocolError
@@ -10,6 +12,11 @@ from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 from kraft.protocol.schema import Message
 
 R = TypeVar("R", bound=Message)
+T = TypeVar("T")
+K = TypeVar("K")
+
+AT_ONCE_MAX: Final = 16
+"""Brokers that one HTTP request asks at a time."""
 
 
 class KafkaProblem(Exception):
@@ -53,3 +60,19 @@ class Kafka:
             raise UnencodableRequest(str(problem)) from problem
         assert isinstance(response, response_type)
         return response
+
+
+async def of_each(ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[T]:
+    """What `ask` gives for each, in order, of AT_ONCE_MAX at a time: one that is slow holds up no other. The first failure ends them all and is raised."""
+    room = asyncio.Semaphore(AT_ONCE_MAX)
+
+    async def one(item: K) -> T:
+        async with room:
+            return await ask(item)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(item)) for item in items]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

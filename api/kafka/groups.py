@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from api.kafka.client import Kafka, KafkaProblem, raise_for
+from api.kafka.client import Kafka, KafkaProblem, of_each, raise_for
 from api.kafka.cluster import describe_brokers
 from api.kafka.offsets import LATEST, Partition, leaders_of, list_offsets
 from api.kafka.topics import describe_topics
@@ -77,13 +77,16 @@ class Lag:
 
 async def list_groups(kafka: Kafka) -> list[tuple[ListedGroup, int]]:
     """Every group that speaks for consumers, by id, with its coordinator: each broker lists those it coordinates."""
+
+    async def ask(broker_id: int) -> dict[str, tuple[ListedGroup, int]]:
+        response = await kafka.ask(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), ListGroupsResponse, broker_id)
+        raise_for(response.error_code, subject=f"groups of broker {broker_id}")
+        return {group.group_id: (group, broker_id) for group in response.groups if group.protocol_type in ("consumer", "")}
+
+    live = [broker.broker_id for broker in await describe_brokers(kafka) if not broker.is_fenced]
     found: dict[str, tuple[ListedGroup, int]] = {}
-    for broker in await describe_brokers(kafka):
-        if broker.is_fenced:
-            continue
-        response = await kafka.ask(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), ListGroupsResponse, broker.broker_id)
-        raise_for(response.error_code, subject=f"groups of broker {broker.broker_id}")
-        found.update({group.group_id: (group, broker.broker_id) for group in response.groups if group.protocol_type in ("consumer", "")})
+    for groups in await of_each(ask, live):
+        found |= groups
     return [found[group_id] for group_id in sorted(found)]
 
 

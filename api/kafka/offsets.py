@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from api.kafka.client import Kafka, KafkaProblem, raise_for
+from api.kafka.client import Kafka, KafkaProblem, of_each, raise_for
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -31,14 +31,14 @@ async def list_offsets(
             raise KafkaProblem(ErrorCode.LEADER_NOT_AVAILABLE, subject=f"{topic}-{partition}")
         asked = timestamp if isinstance(timestamp, int) else timestamp[topic, partition]
         by_leader.setdefault(leader, {}).setdefault(topic, []).append(ListOffsetsPartition(partition_index=partition, timestamp=asked))
+
+    async def ask(leader: int) -> ListOffsetsResponse:
+        topics = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in by_leader[leader].items()]
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=int(committed), topics=topics)
+        return await kafka.ask(ApiKey.LIST_OFFSETS, 7, request, ListOffsetsResponse, leader)
+
     offsets: dict[Partition, int] = {}
-    for leader, topics in sorted(by_leader.items()):
-        request = ListOffsetsRequest(
-            replica_id=-1,
-            isolation_level=int(committed),
-            topics=[ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
-        )
-        response = await kafka.ask(ApiKey.LIST_OFFSETS, 7, request, ListOffsetsResponse, leader)
+    for response in await of_each(ask, sorted(by_leader)):
         for topic_response in response.topics:
             for found in topic_response.partitions:
                 raise_for(found.error_code, subject=f"{topic_response.name}-{found.partition_index}")

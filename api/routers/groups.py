@@ -8,6 +8,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from api.deps import Cluster, ClusterContext, GroupIdPath, PageQuery, PartitionIdPath, TopicNamePath, Writable, whole
 from api.errors import documented, not_found
+from api.kafka.client import of_each
 from api.kafka.groups import Group, GroupMember, delete_group, describe_group, describe_groups, list_groups
 from api.kafka.offsets import Partition
 from api.links import restore_slashes
@@ -49,10 +50,12 @@ async def list_consumer_groups(
         if (q is None or q in group.group_id) and (state is None or state.upper() == _STATES.get(group.group_state, "UNKNOWN"))
     ]
     shown, metadata = page.cut(listed, lambda group: group[0], cluster.url)
-    described: dict[str, Group] = {}
-    for coordinator_id in sorted({coordinator_id for _, coordinator_id in shown}):
-        ids = [group_id for group_id, at in shown if at == coordinator_id]
-        described.update({group.group_id: group for group in await describe_groups(cluster.kafka, ids, coordinator_id)})
+
+    async def describe(coordinator_id: int) -> list[Group]:
+        return await describe_groups(cluster.kafka, [group_id for group_id, at in shown if at == coordinator_id], coordinator_id)
+
+    told = await of_each(describe, sorted({coordinator_id for _, coordinator_id in shown}))
+    described = {group.group_id: group for groups in told for group in groups}
     data = [group_data(cluster, described[group_id]) for group_id, _ in shown if group_id in described]
     return ConsumerGroupDataList(kind="KafkaConsumerGroupList", metadata=metadata, data=data)
 

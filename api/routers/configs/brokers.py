@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from api.deps import BrokerIdPath, Cluster, ConfigNamePath, Writable, whole
 from api.errors import documented
+from api.kafka.client import of_each
 from api.kafka.cluster import describe_brokers
 from api.kafka.configs import describe_configs
 from api.models.configs import AlterConfigsBody, BrokerConfigData, BrokerConfigDataList, UpdateConfigBody
@@ -18,7 +19,8 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 @router.get("/brokers/-/configs", summary="List the configuration of every live broker", responses=documented(404))
 async def list_all_broker_configs(cluster: Cluster) -> BrokerConfigDataList:
     live = [broker.broker_id for broker in await describe_brokers(cluster.kafka) if not broker.is_fenced]
-    data = [broker_config_data(cluster, broker_id, config) for broker_id in live for config in await describe_configs(cluster.kafka, broker_target(broker_id))]
+    told = await of_each(lambda broker_id: describe_configs(cluster.kafka, broker_target(broker_id)), live)
+    data = [broker_config_data(cluster, broker_id, config) for broker_id, configs in zip(live, told, strict=True) for config in configs]
     return BrokerConfigDataList(kind="KafkaBrokerConfigList", metadata=whole(cluster.url), data=data)
 
 
