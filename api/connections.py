@@ -3,10 +3,12 @@ Kafka's clients need as well."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    import asyncio
 
 CONNECTIONS_MAX: Final = 256
 ASKING_SECONDS_MAX: Final = 30.0

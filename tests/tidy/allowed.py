@@ -62,6 +62,7 @@ FILES: tuple[Allowed, ...] = (
         "kraft/server/asyncio_bridge.py", "ambient module", ("asyncio",), "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none."
     ),
     Allowed("api/routers/operations.py", "ambient module", ("asyncio",), "The HTTP edge's own loop: how long its health page waits for the quorum."),
+    Allowed("api/kafka/client.py", "ambient module", ("asyncio",), "Likewise: several brokers are asked side by side."),
     Allowed(
         "kraft/storage/file_cache.py",
         "finalizer",
