@@ -2,6 +2,8 @@
 
 Tests marked `soak` have no share for `make test`: without KRAFT_SOAK=1 they are deselected, which pytest counts and tells. `--part I/N` takes every Nth of the
 rest, beginning with the Ith: all parts together are all tests, each once (kraft/_tools/soak.py).
+
+Laws have no time limit of their own: on a busy machine an example of any size may take a second, and that says nothing about the law.
 """
 
 from __future__ import annotations
@@ -9,9 +11,14 @@ from __future__ import annotations
 import os
 import signal
 
+import hypothesis
 import pytest
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
+
+
+hypothesis.settings.register_profile("kraft", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("kraft")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
