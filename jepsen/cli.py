@@ -106,6 +106,8 @@ def tell(verdict: Verdict) -> int:
         print(f"  invalid: {reason}")
     if verdict.lost_allowed:
         print(f"  {verdict.lost_allowed} acknowledged records were lost as the promise allows (docs/safety.md)")
+    if verdict.twice:
+        print(f"  {verdict.twice} records are there twice (no finding where librdkafka sent them again under another producer id: docs/safety.md)")
     print(verdict)
     return verdict.exit_code
 
@@ -151,6 +153,6 @@ def summary(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict(
         word=next((word for word in ("violation", "invalid") if word in words), "ok"),
         acknowledged=sum(each.acknowledged for each in verdicts), checked=sum(each.checked for each in verdicts), lost=sum(each.lost for each in verdicts),
-        lost_allowed=sum(each.lost_allowed for each in verdicts), unseen=sum(each.unseen for each in verdicts),
+        lost_allowed=sum(each.lost_allowed for each in verdicts), unseen=sum(each.unseen for each in verdicts), twice=sum(each.twice for each in verdicts),
         findings=tuple(finding for each in verdicts for finding in each.findings), reasons=tuple(reason for each in verdicts for reason in each.reasons),
     )  # fmt: skip

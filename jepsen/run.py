@@ -33,6 +33,7 @@ WARM_UP_SECONDS_MAX = 60.0
 HEALED_LOAD_SECONDS = 2.0
 JOIN_SECONDS_MAX = 60.0
 IN_SYNC_SECONDS_MAX = 30.0
+LIST_SECONDS_MAX = 5.0
 HISTORY = "history.jsonl"
 
 
@@ -90,6 +91,7 @@ class Run:
 
     def _create_topic(self) -> None:
         admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.cluster.bootstrap})
+        self._await_brokers(admin)
         config = {"min.insync.replicas": "1" if self._facts.unclean else "2", "segment.bytes": str(1 << 20)}
         config.update(UNCLEAN.get(self._facts.workload, {}))
         replicas = 1 if self._facts.workload in SOLO else 3
@@ -103,6 +105,19 @@ class Run:
                     raise NodeFailed(f"no topic can be made: {problem}") from problem
             else:
                 return
+
+    def _await_brokers(self, admin: AdminClient) -> None:
+        """Replicas are to lie on all nodes, not on those that registered first. Raises NodeFailed."""
+        deadline, known = time.monotonic() + self.cluster.target.ready_seconds_max, 0
+        while time.monotonic() < deadline:
+            try:
+                known = len(admin.list_topics(timeout=LIST_SECONDS_MAX).brokers)
+            except KafkaException:
+                continue
+            if known == len(self.cluster.nodes):
+                return
+            time.sleep(0.05)
+        raise NodeFailed(f"{known} of {len(self.cluster.nodes)} brokers are registered")
 
     def _use(self) -> None:
         options, recorder = self.options, self.recorder

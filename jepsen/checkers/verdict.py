@@ -19,7 +19,8 @@ EXIT_CODES = {"ok": 0, "violation": 1, "invalid": 2}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """`lost` counts acknowledged records that are not there in the end, allowed or not; `unseen` those that are there and that no reader got in time."""
+    """`lost` counts acknowledged records that are not there in the end, allowed or not; `unseen` those that are there and that no reader got in time;
+    `twice` those that are there again, be it a finding or not (rule 2)."""
 
     word: str
     acknowledged: int
@@ -27,6 +28,7 @@ class Verdict:
     lost: int
     lost_allowed: int
     unseen: int
+    twice: int
     findings: tuple[str, ...]
     reasons: tuple[str, ...]
 
@@ -45,7 +47,8 @@ def judge(run: RunHistory) -> Verdict:
     _place_duplicates(run)
     offsets = {value: send.offset for value, send in acknowledged.items()}  # As they were told: allowances forget them.
     allowed = allow(run)
-    final = {value for read in history.of(FinalRead) for _, value, _ in read.records}
+    copies = [value for read in history.of(FinalRead) for _, value, _ in read.records]
+    final = set(copies)
     read_places = {read.place for read in history.of(FinalRead)}
     unseen = _unseen(run, final)
     lost = [value for value, send in acknowledged.items() if send.place in read_places and value not in final]
@@ -61,7 +64,7 @@ def judge(run: RunHistory) -> Verdict:
     checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))
     return Verdict(
         word="violation" if findings else "invalid" if reasons else "ok", acknowledged=len(acknowledged), checked=checked, lost=len(lost),
-        lost_allowed=len(allowed.lost), unseen=len(unseen), findings=findings, reasons=reasons,
+        lost_allowed=len(allowed.lost), unseen=len(unseen), twice=len(copies) - len(final), findings=findings, reasons=reasons,
     )  # fmt: skip
 
 

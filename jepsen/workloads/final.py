@@ -13,11 +13,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from jepsen.db import Cluster
 from jepsen.history import Recorder
 from jepsen.workloads.client import SERVERS_COMMON
-from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck
+from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 
 READ_SECONDS_MAX = 40.0
 ALIKE_SECONDS_MAX = 30.0
 METADATA: Partition = ("__cluster_metadata", 0)
+PRODUCER_AT, PRODUCER = 43, struct.Struct(">qh")  # Id and epoch, in the header of a batch.
 
 
 def stuck(recorder: Recorder, what: str) -> None:
@@ -88,7 +89,7 @@ def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:
 
 def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[tuple[int, int, int, str]]:
     """(node, start, end, digest) of each replica. Only the metadata log, whose head and tail are each node's own affair, is compared where all have it."""
-    held = {node: list(batches(cluster.nodes[node].data / f"{place[0]}-{place[1]}")) for node in nodes}
+    held = {node: list(batches(replica_directory(cluster, place, node))) for node in nodes}
     if not all(held.values()):
         return [(node, 0, len(found), "nothing" if not found else "something") for node, found in held.items()]
     is_metadata = place == METADATA
@@ -116,3 +117,18 @@ def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partit
             content = ReplicaContent(process=str(node), began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end, batches=digest)
             content.ok(recorder.now())
             recorder.done(content)
+        if place != METADATA and len({each[1:] for each in found}) == 1:
+            tell_writers(cluster, recorder, place, nodes[0])
+
+
+def tell_writers(cluster: Cluster, recorder: Recorder, place: Partition, node: int) -> None:
+    """Who wrote each batch of a partition whose replicas are alike."""
+    told = Writers(process=str(node), began=recorder.now(), topic=place[0], partition=place[1])
+    for base, after, content in batches(replica_directory(cluster, place, node)):
+        told.batches.append((base, after, *PRODUCER.unpack_from(content, PRODUCER_AT)))
+    told.ok(recorder.now())
+    recorder.done(told)
+
+
+def replica_directory(cluster: Cluster, place: Partition, node: int) -> Path:
+    return cluster.nodes[node].data / f"{place[0]}-{place[1]}"

@@ -7,11 +7,11 @@ Offsets without a value (control records, compaction) leave no hole: order and s
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from functools import cached_property
 
 from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import FAIL, OK, DeleteRecords, FinalRead, Keyed, ListOffset, Partition, Phase, Poll, ReplicaState, Send
+from kraft.testing.checker.operations import FAIL, OK, DeleteRecords, FinalRead, Keyed, ListOffset, Partition, Phase, Poll, ReplicaState, Send, Writers
 
 HEALED = "healed"
 
@@ -28,6 +28,7 @@ class PartitionHistory:
         self.asked: list[ListOffset] = []
         self.states: list[ReplicaState] = []
         self.final: FinalRead | None = None
+        self.writers: Writers | None = None
 
     @property
     def is_compacted(self) -> bool:
@@ -85,6 +86,15 @@ class PartitionHistory:
         """The place of `offset` among all known ones."""
         return bisect_left(self._offsets, offset)
 
+    def producer_of(self, offset: int) -> tuple[int, int] | None:
+        """Id and epoch of the producer whose record is at `offset`, where that is known."""
+        batches = [] if self.writers is None else self.writers.batches
+        at = bisect_right(batches, offset, key=lambda batch: batch[0]) - 1
+        if at < 0 or not offset < batches[at][1]:
+            return None
+        _, _, producer_id, epoch = batches[at]
+        return producer_id, epoch
+
     @cached_property
     def deleted_before(self) -> int:
         """The offset below which somebody ever asked that records be deleted, and was not refused for certain."""
@@ -118,6 +128,8 @@ class Analysis:
             self._at(state).states.append(state)
         for final in history.of(FinalRead):
             self._at(final).final = final
+        for writers in history.of(Writers):
+            self._at(writers).writers = writers
         self.partitions = dict(sorted(self.partitions.items()))
 
     def _at(self, operation: Keyed) -> PartitionHistory:

@@ -255,6 +255,14 @@ class ReplicaContent(Keyed):
 
 
 @dataclass(slots=True, kw_only=True)
+class Writers(Keyed):
+    """At rest, where a harness can tell: who wrote each batch of a partition, as (first offset, offset after the last, producer id, producer epoch)."""
+
+    OP: ClassVar[str] = "writers"
+    batches: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
 class Rebuilt(Operation):
     """White box, at quiescence: a digest of a state as it lives, and of the same state rebuilt from disk."""
 
@@ -268,6 +276,6 @@ KINDS: Final[dict[str, type[Operation]]] = {
     kind.OP: kind
     for kind in (
         Send, Poll, ListOffset, DeleteRecords, Commit, Committed, Assigned, TopicChange, TopicSeen, FinalRead, Phase, FaultInjected, Stuck, Unexpected,
-        ReplicaState, QuorumState, ImageState, ReplicaContent, Rebuilt,
+        ReplicaState, QuorumState, ImageState, ReplicaContent, Writers, Rebuilt,
     )
 }  # fmt: skip

@@ -6,15 +6,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from jepsen.workloads.final import METADATA, contents
+from jepsen.workloads.final import METADATA, contents, tell_writers
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.testing.checker.operations import Partition
+from kraft.testing.checker.operations import Partition, Writers
 
 EVENTS: Partition = ("events", 0)
 
 
 def batch(base: int) -> bytes:
     return base.to_bytes(8, "big") + build_batch([Record(0, 0, b"k", b"v%d" % base, ())])[8:]
+
+
+def of_producer(base: int, producer_id: int, epoch: int) -> bytes:
+    head = bytearray(batch(base))
+    head[43:53] = producer_id.to_bytes(8, "big") + epoch.to_bytes(2, "big")
+    return bytes(head)
 
 
 def held(tmp_path: Path, *logs: list[bytes], place: Partition = EVENTS) -> list[tuple[int, int, str]]:
@@ -63,3 +69,24 @@ def test_metadata_logs_are_compared_where_all_have_them(tmp_path: Path) -> None:
     first, second = held(tmp_path, [batch(0), batch(1)], [batch(1), batch(2)], place=METADATA)
     assert first == second
     assert first[:2] == (1, 2)
+
+
+def test_who_wrote_each_batch_is_told(tmp_path: Path) -> None:
+    directory = tmp_path / "events-0"
+    directory.mkdir()
+    (directory / f"{0:020}.log").write_bytes(of_producer(0, 7, 0) + of_producer(1, 1 << 40, 3))
+    cluster: Any = SimpleNamespace(nodes={1: SimpleNamespace(data=tmp_path)})
+    recorder = FakeRecorder()
+    tell_writers(cluster, recorder, EVENTS, 1)  # type: ignore[arg-type]
+    assert [told.batches for told in recorder.told] == [[(0, 1, 7, 0), (1, 2, 1 << 40, 3)]]
+
+
+class FakeRecorder:
+    def __init__(self) -> None:
+        self.told: list[Writers] = []
+
+    def now(self) -> float:
+        return 0.0
+
+    def done(self, operation: Writers) -> None:
+        self.told.append(operation)

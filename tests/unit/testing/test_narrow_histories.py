@@ -8,7 +8,20 @@ import pytest
 
 from kraft.testing.checker import check
 from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import FAIL, Commit, Committed, DeleteRecords, FinalRead, ListOffset, Operation, Poll, QuorumState, TopicChange, TopicSeen
+from kraft.testing.checker.operations import (
+    FAIL,
+    Commit,
+    Committed,
+    DeleteRecords,
+    FinalRead,
+    ListOffset,
+    Operation,
+    Poll,
+    QuorumState,
+    TopicChange,
+    TopicSeen,
+    Writers,
+)
 from tests.simulation.test_checker import at, content, final, keyed, lost_answer, poll, records, replica, send
 
 INFO = {"outcome": "info"}
@@ -42,6 +55,12 @@ def quorum(began: float, **more: object) -> QuorumState:
     return QuorumState(process="1", began=began, epoch=4, **more)  # type: ignore[arg-type]
 
 
+def resent(other: int) -> list[Operation]:
+    """a:0 at offset 0 by producer 7, and again at offset 2 by `other`."""
+    writers = Writers(process="1", batches=[(0, 1, 7, 0), (1, 2, 8, 0), (2, 3, other, 0)], **at(9))
+    return [send("a", 0, 1, 2, 1, attempts=2), send("b", 0, 1, 1, 1), final("a:0", "b:0", "a:0"), writers]
+
+
 PLANTED: dict[str, tuple[str, Callable[[], list[Operation]]]] = {
     "a final read that goes back": (
         "11", lambda: [send("a", 0, 2, 0, 1), FinalRead(process="f", end=2, records=[(1, "a:1", 1), (0, "a:0", 1)], **at(9))],
@@ -50,6 +69,7 @@ PLANTED: dict[str, tuple[str, Callable[[], list[Operation]]]] = {
         "11", lambda: [send("a", 0, 1, 0, 1), FinalRead(process="f", end=1, records=[(0, "a:0", 1), (0, "a:0", 1)], **at(9))],
     ),
     "a final read that ends before the end": ("4b", lambda: [lost_answer("a", 0, 1, 1), FinalRead(process="f", end=3, records=records(0, "a:0"), **at(9))]),
+    "a value that one producer has in two batches": ("2 ", lambda: resent(7)),
     "an acknowledgement without an offset": ("21b", lambda: [send("a", 0, 1, -1, 1)]),
     "a reader that passes by what is deleted later": (
         "3 ",
@@ -87,6 +107,7 @@ LEGAL: dict[str, Callable[[], list[Operation]]] = {
         send("a", 0, 1, 0, 1, attempts=2), asked("latest", 0, 3, 1), FinalRead(process="f", end=2, records=[(0, "a:0", 1), (1, "a:1", 2)], **at(9)),
         send("a", 1, 1, 1, 4, attempts=2),
     ],
+    "a value that was sent again under another producer id": lambda: resent(9),
     "a deletion without an answer that took effect": lambda: [send("a", 0, 2, 0, 1), delete(1, 5, **INFO), final("a:1", start=1)],
     "a log that begins where it was asked to, before the answer": lambda: [delete(2, 1, 9), asked("earliest", 2, 3), poll(4, 2, log_start=2)],
     "a deletion up to the end": lambda: [send("a", 0, 2, 0, 1), delete(-1, 5), asked("earliest", 2, 7), final(start=2)],
