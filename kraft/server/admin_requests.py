@@ -51,7 +51,6 @@ class LocalRequests:
         _, response = decode_response(api_key, version, memoryview(await self._bytes_of(reply))[SIZE_BYTES:])
         return response
 
-
     async def _bytes_of(self, reply: Reply) -> bytearray:
         """A whole reply frame. What would go from a file to the socket is read, by pieces, between which others have their turn."""
         whole = bytearray()
