@@ -97,7 +97,7 @@ class UnifiedLog(LogAppender):
         self.leader_epoch_cache = loaded.epochs
         self._epochs_written = (loaded.epochs.version if loaded.clean else UNKNOWN_VERSION) if loaded.epochs_on_disk else NEVER_WRITTEN
         self._index_synced_at = loaded.log_end_offset if loaded.clean else -1
-        self.local.unsynced_names = not loaded.clean
+        self.local.unsynced_names = self.local.unsynced_directory = not loaded.clean  # A process that was killed may have left all of it unsynced.
         self.load_report = loaded.report
         if loaded.producers.producers or loaded.producers.snapshots:
             self._producers = loaded.producers

@@ -1,7 +1,8 @@
 """A replica that moves between log directories, interrupted at any moment by kill -9, loss of power or a good shutdown, arrives as it is.
 
 Law: after any number of interruptions the replica is where it was to go, with exactly the batches and epochs that its log has, and nothing is left of copies.
-Between two lives the log may lose its end and go on otherwise; what a copy has of that must not stay in it.
+Between two lives the log may lose its end and go on otherwise; what a copy has of that must not stay in it. What a loss of power left of a log that was never
+synced may have lost its topic's id, and is set aside; of a synced one, nothing is.
 """
 
 from __future__ import annotations
@@ -12,11 +13,14 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
+from kraft.common.ids import TopicPartition
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.topic_record import TopicRecord
+from kraft.storage.checkpoints import read_offset_checkpoint
 from kraft.storage.future_logs import agreed_end
 from kraft.storage.log_directory import LogDirectory
+from kraft.storage.log_files import RECOVERY_POINT_CHECKPOINT, STRAY_DIRECTORY_SUFFIX, is_marked_directory
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated import SimulatedWorld, Universe
 from tests.unit.replication.log_dir_moves import FIRST, SECOND, Mover
@@ -46,6 +50,7 @@ class Lives:
         async def body(_: SimulatedWorld) -> None:
             async with trio.open_nursery() as nursery:
                 made = Broker(world, nursery, (FIRST, SECOND), [f"replica.alter.log.dirs.io.max.bytes.per.second={RATE}"])
+                self.check_what_is_set_aside(made)
                 made.start()
                 self.damage(made)
                 for service in (made.replicas.flusher.run, made.replicas.writer.run, made.replicas.directories.mover.run):
@@ -70,6 +75,19 @@ class Lives:
 
         if await self.universe.live(world, body):
             self.universe.kill("broker")  # The process is over; the next is another.
+
+    def check_what_is_set_aside(self, made: Broker) -> None:
+        """Nothing that was synced: a new log takes its place, and begins with what others have."""
+        files, set_aside = made.world.files, made.logs.set_aside_stray
+        synced = [
+            offset for path in (FIRST, SECOND) for offset in read_offset_checkpoint(files, f"{path}/{RECOVERY_POINT_CHECKPOINT}").values()
+        ]
+
+        def setting_aside(topic_partition: TopicPartition, *, now_ms: int) -> None:
+            assert not any(synced)
+            set_aside(topic_partition, now_ms=now_ms)
+
+        made.logs.set_aside_stray = setting_aside  # type: ignore[method-assign]
 
     def check_promotions(self, made: Broker) -> None:
         """When a copy takes its log's place, it has what that has."""
@@ -124,9 +142,13 @@ class Lives:
         await it.made.world.clock.sleep(120)
         while (job := it.made.logs.due_deletions(it.made.world.clock.wall_ms())) is not None:
             job.run()
-        names = [name for path in (FIRST, SECOND) for name in it.made.world.files.list_directory(path) if "t-0" in name]
+        names = [name for path in (FIRST, SECOND) for name in it.made.world.files.list_directory(path) if is_of_the_replica(name)]
         assert (it.at, names) == (f"{SECOND}/t-0", ["t-0"])
         self.arrived = True
+
+
+def is_of_the_replica(name: str) -> bool:
+    return "t-0" in name and not is_marked_directory(name, STRAY_DIRECTORY_SUFFIX)
 
 
 def _written(log: UnifiedLog) -> list[int]:
