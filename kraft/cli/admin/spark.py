@@ -18,7 +18,7 @@ from kraft.common.errors import KraftError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from kraft.spark.jobs.running import Progress, Say
+    from kraft.spark.jobs.running import Notice, Progress, Say
 
 app = typer.Typer(help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.", no_args_is_help=True)
 
@@ -110,6 +110,7 @@ def mirror(
     target_topic: Annotated[str | None, typer.Option("--target-topic", metavar="NAME", help="Its name there; the same without it.")] = None,
     codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed there.")] = Codec.NONE,
     records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 500_000,
+    configs: Annotated[bool, typer.Option("--configs/--no-configs", help="Whether a topic created there takes over what was set for this one.")] = True,
     checkpoint: Checkpoint = None,
     committed: Committed = False,
     skip_lost: SkipLost = False,
@@ -133,6 +134,7 @@ def mirror(
         target_topic=target_topic or topic,
         records_per_batch=records,
         codec=codec.value,
+        configs=configs,
         checkpoint=checkpoint,
         reading=Reading(committed=committed, skip_lost=skip_lost, replace_names=replace_names),
     )
@@ -153,7 +155,10 @@ def verify(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Tell whether a topic agrees with another topic or an archive; where not, the first difference of each partition. Leaves with 1 if they differ."""
+    """Tell whether a topic agrees with another topic or an archive; where not, the first difference of each partition. Leaves with 1 if they differ.
+
+    What retention has deleted from one side, or compaction, is left out and counted.
+    """
     from kraft.spark.jobs.verify import Verify
     from kraft.spark.jobs.verify import verify as job
 
@@ -170,9 +175,7 @@ def verify(
         committed=committed,
     )
     summary = run(master, conf, quiet, lambda session, say: job(session, wanted))
-    rows = [(each["partition"], each["count"], each["offset"], each["other_offset"]) for each in summary["differences"]]
-    differing = [Table(("PARTITION", "DIFFERENCES", "FIRST-OFFSET", "OTHER-OFFSET"), rows)] if rows else []
-    show(summary, [facts(summary), *differing], output)
+    show(summary, verdict_tables(summary), output)
     if not summary["agree"]:
         raise typer.Exit(FAILED)
 
@@ -200,15 +203,42 @@ class Sayer:
         self.quiet = quiet
         self.said: Progress | None = None
 
-    def say(self, progress: Progress) -> None:
-        if progress != self.said and not self.quiet and progress.batches:
-            sys.stderr.write(f"batch {progress.batches}: {progress.rows:,} records\n")
-            sys.stderr.flush()
-        self.said = progress
+    def say(self, told: Progress | Notice) -> None:
+        from kraft.spark.jobs.running import Notice
+
+        if isinstance(told, Notice):
+            if told.is_warning or not self.quiet:
+                write(f"warning: {told.text}" if told.is_warning else told.text)
+        elif told != self.said:
+            if told.batches and not self.quiet:
+                write(f"batch {told.batches}: {told.rows:,} records")
+            self.said = told
+
+
+def write(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def verdict_tables(summary: dict[str, Any]) -> list[Table]:
+    from kraft.spark.jobs.tally import why
+
+    tables = [facts(summary)]
+    if differing := [(each["partition"], each["count"], each["offset"], each["other_offset"]) for each in summary["differences"]]:
+        tables.append(Table(("PARTITION", "DIFFERENCES", "FIRST-OFFSET", "OTHER-OFFSET"), differing, "differences"))
+    if left_out := [(each["partition"], each["count"], each["held_by"], each["offset"], why(each)) for each in summary["left_out"]]:
+        tables.append(Table(("PARTITION", "LEFT-OUT", "HELD-BY", "FIRST-OFFSET", "WHY"), left_out, "left out"))
+    return tables
 
 
 def facts(summary: dict[str, Any]) -> Table:
-    return Table(("FACT", "VALUE"), [(name.replace("_", " "), value) for name, value in summary.items() if name != "differences"])
+    """What of a summary is one value each."""
+    rows = [(name.replace("_", " "), pairs(value) if isinstance(value, dict) else value) for name, value in summary.items() if not isinstance(value, list)]
+    return Table(("FACT", "VALUE"), rows)
+
+
+def pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def show_summary(summary: dict[str, Any], output: OutputFormat | None) -> None:

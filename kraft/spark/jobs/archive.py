@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.files import literal
-from kraft.spark.jobs.memory import Memory, check_same
+from kraft.spark.jobs.memory import NAME, Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
 from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end
 from kraft.spark.jobs.topics import identity_of, require_topic
@@ -65,6 +65,15 @@ class BatchFiles:
         dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(self.place / f"batch={number:08d}"))
 
 
+def is_archive(directory: Path) -> bool:
+    """Whether a run has written here, or has begun to: what it found may have been nothing."""
+    return any(directory.glob("batch=*")) or (directory / CHECKPOINT / NAME).is_file()
+
+
 def read_archive(session: SparkSession, directory: Path) -> DataFrame:
     """The archived records with the columns of the source."""
+    from kraft.spark.rows import spark_schema
+
+    if not any(directory.glob("batch=*/day=*/partition=*/*.parquet")):
+        return session.createDataFrame([], spark_schema(include_headers=True))
     return session.read.option("basePath", str(directory)).parquet(f"{literal(directory)}/batch=*").drop("batch", "day")

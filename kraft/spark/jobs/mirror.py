@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.memory import Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading
-from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end, state_directory
+from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
+from kraft.spark.jobs.topic_configs import carried, dangers, describe, shown
 from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up, require_topic
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """`source` and `target` are bootstrap servers."""
+    """`source` and `target` are bootstrap servers. `configs`: whether a target topic that is created takes over what was set for the source."""
 
     topic: str
     source: str
@@ -24,6 +25,7 @@ class Mirror:
     target_topic: str
     records_per_batch: int = 500_000
     codec: str = "none"
+    configs: bool = True
     checkpoint: str | None = None
     reading: Reading = AS_IT_IS
 
@@ -32,7 +34,7 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
     source = require_topic(wanted.source, wanted.topic)
     partitions = source.partitions or 0
-    checkpoint = prepared(session, wanted, source)
+    checkpoint, configs = prepared(session, wanted, source, say)
     reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch))
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
     writer = frame.writeStream.format("kraft").option("kafka.bootstrap.servers", wanted.target).option("topic", wanted.target_topic)
@@ -40,12 +42,12 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     progress = run_to_the_end(writer, checkpoint, say)
     return {
         "job": "mirror", "topic": wanted.topic, "target_topic": wanted.target_topic, "partitions": partitions, "records": progress.rows,
-        "batches": progress.batches, "checkpoint": checkpoint,
+        "batches": progress.batches, "checkpoint": checkpoint, "configs": configs,
     }  # fmt: skip
 
 
-def prepared(session: SparkSession, wanted: Mirror, source: SeenTopic) -> str:
-    """The checkpoint, once it is known that both topics are those of the runs before. Raises JobFailed."""
+def prepared(session: SparkSession, wanted: Mirror, source: SeenTopic, say: Say) -> tuple[str, dict[str, str]]:
+    """The checkpoint, once it is known that both topics are those of the runs before, and what a topic was created with. Raises JobFailed."""
     target = look_up(wanted.target, wanted.target_topic)
     if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
         raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
@@ -57,13 +59,31 @@ def prepared(session: SparkSession, wanted: Mirror, source: SeenTopic) -> str:
     if known is not None:
         check_there(wanted.target_topic, target, checkpoint)
         check_same(known, wish_of(wanted, source, target), checkpoint)
-    target = ensure_topic(wanted.target, wanted.target_topic, source.partitions or 1)
+    target, configs = prepared_target(wanted, source, target, say)
     if (target.partitions or 0) < (source.partitions or 0):
         what = f"{wanted.target_topic} has {target.partitions} partitions, {wanted.topic} has {source.partitions}"
         raise JobFailed(f"{what}: add partitions first (`kraft topics alter`)")
     if known is None:
         memory.remember(wish_of(wanted, source, target))
-    return checkpoint
+    return checkpoint, configs
+
+
+def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: Say) -> tuple[SeenTopic, dict[str, str]]:
+    """The topic to write to, created where there is none, and the configurations it was created with. One that is there stays as it is; what it does to records
+    that the source keeps is said either way.
+    """
+    ours = describe(wanted.source, wanted.topic)
+    configs = carried(ours) if wanted.configs and target.partitions is None else {}
+    if target.partitions is None:
+        try:
+            target = ensure_topic(wanted.target, wanted.target_topic, source.partitions or 1, configs)
+        except JobFailed as problem:
+            hint = f" (those are of {wanted.topic} at the source; --no-configs leaves them out)" if configs else ""
+            raise JobFailed(f"{problem}{hint}") from problem
+        say(Notice(f"created topic {wanted.target_topic} at {wanted.target} with {shown(configs) if configs else 'the defaults there'}"))
+    for danger in dangers(ours, describe(wanted.target, wanted.target_topic)):
+        say(Notice(f"topic {wanted.target_topic} at {wanted.target} {danger}", is_warning=True))
+    return target, configs
 
 
 def wish_of(wanted: Mirror, source: SeenTopic, target: SeenTopic) -> dict[str, str | None]:

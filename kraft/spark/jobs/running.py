@@ -36,7 +36,14 @@ class Progress(NamedTuple):
     rows: int
 
 
-Say = Callable[[Progress], None]
+class Notice(NamedTuple):
+    """A sentence that a job says before it is done. A warning is said in any case."""
+
+    text: str
+    is_warning: bool = False
+
+
+Say = Callable[[Progress | Notice], None]
 
 
 class JobFailed(KraftError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kraft.common.errors import KraftError
@@ -13,6 +15,7 @@ from kraft.spark.wire import WireCluster, metadata_request
 
 SECONDS_MAX = 30
 POLL_SECONDS = 0.1
+NO_CONFIGS: Mapping[str, str] = MappingProxyType({})
 ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -50,7 +53,7 @@ def require_topic(bootstrap: str, topic: str) -> SeenTopic:
     return found
 
 
-def ensure_topic(bootstrap: str, topic: str, partitions: int) -> SeenTopic:
+def ensure_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:
     """Create it unless it is there. Raises JobFailed."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -61,10 +64,15 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int) -> SeenTopic:
         return found
     admin = AdminClient({"bootstrap.servers": bootstrap})  # Kept until the answer is there.
     try:
-        admin.create_topics([NewTopic(topic, partitions)])[topic].result(SECONDS_MAX)
+        admin.create_topics([NewTopic(topic, partitions, config=dict(configs))])[topic].result(SECONDS_MAX)
     except KafkaException as problem:
-        raise JobFailed(f"topic {topic} cannot be created: {problem.args[0].str()}") from problem
+        raise JobFailed(f"topic {topic} cannot be created{asked_for(configs)}: {problem.args[0].str()}") from problem
     return until_seen(bootstrap, topic)
+
+
+def asked_for(configs: Mapping[str, str]) -> str:
+    """What a refusal may be about."""
+    return " with " + ", ".join(f"{name}={value}" for name, value in configs.items()) if configs else ""
 
 
 def until_seen(bootstrap: str, topic: str) -> SeenTopic:

@@ -1,7 +1,7 @@
-"""Whether a topic agrees with another topic or with an archive: the same records in the same order in each partition.
+"""Whether a topic agrees with another topic or with an archive, as far as both still hold the same records.
 
-Records are compared by their place in the partition: key, value, headers and timestamp, and against an archive the offset as well. Offsets of two topics may
-differ (compaction, control records), so they are only told.
+A topic and its archive are compared by partition and offset, two topics by place in the partition, or key by key if one of them is compacted. Of a record,
+key, value, headers and timestamp are compared. What one side lacks because of retention or compaction is left out, and counted: comparing.py, alignment.py.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kraft.spark.jobs.archive import read_archive
-from kraft.spark.jobs.reading import Reading
+from kraft.spark.jobs.alignment import by_partition, held, moved
+from kraft.spark.jobs.archive import is_archive, read_archive
+from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed, prints
+from kraft.spark.jobs.log_side import LogSide, log_side
 from kraft.spark.jobs.running import JobNotFound, spark_errors
-from kraft.spark.jobs.topics import require_topic
+from kraft.spark.jobs.tally import best_shifts, verdict
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-DIFFERENCES_MAX = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,67 +35,52 @@ class Verify:
 
 
 def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
-    """`agree`, how many records each side has, and the first difference of each partition. Raises JobNotFound, JobFailed."""
-    require_topic(wanted.bootstrap, wanted.topic)
-    with spark_errors():
-        left = numbered(topic_rows(session, wanted.bootstrap, wanted.topic, wanted.committed), wanted)
-        right = numbered(other_rows(session, wanted), wanted)
-        return compared(left, right, wanted)
-
-
-def other_rows(session: SparkSession, wanted: Verify) -> DataFrame:
+    """`agree`, what was compared and what was left out, and the first difference of each partition. Raises JobNotFound, JobFailed."""
+    topic = log_side(wanted.bootstrap, wanted.topic, committed=wanted.committed)
     if wanted.archive is not None:
-        place = Path(wanted.archive).absolute()
-        if not any(place.glob("batch=*")):
-            raise JobNotFound(f"{wanted.archive} holds no archive (`kraft spark archive` makes one)")
-        return read_archive(session, place)
-    bootstrap, topic = wanted.other_bootstrap or wanted.bootstrap, wanted.other_topic or wanted.topic
-    require_topic(bootstrap, topic)
-    return topic_rows(session, bootstrap, topic, wanted.committed)
+        other, found = wanted.archive, with_archive(session, wanted, topic, Path(wanted.archive).absolute())
+    else:
+        other = wanted.other_topic or wanted.topic
+        found = with_topic(session, wanted, topic, log_side(wanted.other_bootstrap or wanted.bootstrap, other, committed=wanted.committed))
+    return {"job": "verify", "topic": wanted.topic, "other": other, **found}
 
 
-def topic_rows(session: SparkSession, bootstrap: str, topic: str, committed: bool) -> DataFrame:
-    return session.read.format("kraft").options(**Reading(committed=committed, replace_names=True).options(bootstrap, topic)).load()
+def with_archive(session: SparkSession, wanted: Verify, topic: LogSide, place: Path) -> dict[str, Any]:
+    if not is_archive(place):
+        raise JobNotFound(f"{wanted.archive} holds no archive (`kraft spark archive` makes one)")
+    with spark_errors():
+        left, right = side(topic.rows(session), wanted), side(read_archive(session, place), wanted)
+        starts = session.createDataFrame(list(topic.starts.items()), "partition int, left_start long")
+        return verdict(by_offset(left, right, starts, compacted=topic.compacted), "partition and offset", aligned=False)
 
 
-def numbered(rows: DataFrame, wanted: Verify) -> DataFrame:
-    """(partition, place, offset, print): what is compared of each record, as a digest."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as f
+def with_topic(session: SparkSession, wanted: Verify, topic: LogSide, other: LogSide) -> dict[str, Any]:
+    with spark_errors():
+        left, right = side(topic.rows(session), wanted), side(other.rows(session), wanted)
+        if topic.compacted or other.compacted:
+            partitions = sorted(topic.starts.keys() | other.starts.keys())
+            both = [(each, topic.starts.get(each, 0), other.starts.get(each, 0)) for each in partitions]
+            starts = session.createDataFrame(both, "partition int, left_start long, right_start long")
+            return verdict(by_key(left, right, starts), "last value of each key", aligned=True)
+        left, right = placed(left), placed(right)
+        shifts = session.createDataFrame(shifts_of(session, left, right, topic, other), "partition int, shift long")
+        return verdict(best_shifts(by_place(left, right, shifts)), "place in the partition", aligned=True)
 
-    columns = [f.hex("key"), f.hex("value"), f.to_json("headers")]
-    columns += [] if wanted.ignore_timestamps else [f.unix_millis("timestamp").cast("string")]
-    columns += [f.col("offset").cast("string")] if wanted.archive is not None else []
-    whole = f.sha2(f.concat_ws("|", *[f.coalesce(column, f.lit("null")) for column in columns]), 256)
-    place = f.row_number().over(Window.partitionBy("partition").orderBy("offset"))
-    return rows.select("partition", "offset", whole.alias("print"), place.alias("place"))
+
+def side(rows: DataFrame, wanted: Verify) -> DataFrame:
+    return prints(rows, timestamps=not wanted.ignore_timestamps)
 
 
-def compared(left: DataFrame, right: DataFrame, wanted: Verify) -> dict[str, Any]:
-    from pyspark.sql import functions as f
+def shifts_of(session: SparkSession, left: DataFrame, right: DataFrame, topic: LogSide, other: LogSide) -> list[tuple[int, int]]:
+    """Of all partitions. As long as all logs begin at 0 nothing has to be read for it."""
+    partitions = topic.starts.keys() | other.starts.keys()
+    if not moved(topic.starts, other.starts):
+        return by_partition({}, {}, partitions)
+    of_left, of_right = firsts(left), firsts(right)
+    left_in_right = found_at(right, session.createDataFrame(first_prints(of_left), "partition int, print string"))
+    right_in_left = found_at(left, session.createDataFrame(first_prints(of_right), "partition int, print string"))
+    return by_partition(held(topic.starts, of_left, left_in_right), held(other.starts, of_right, right_in_left), partitions)
 
-    a, b = left.alias("a"), right.alias("b")
-    both = a.join(b, (f.col("a.partition") == f.col("b.partition")) & (f.col("a.place") == f.col("b.place")), "full_outer")
-    partition, place = f.coalesce("a.partition", "b.partition"), f.coalesce("a.place", "b.place")
-    differs = ~f.col("a.print").eqNullSafe(f.col("b.print"))
-    first = f.min_by(f.struct(f.col("a.offset").alias("left"), f.col("b.offset").alias("right")), f.when(differs, place))
-    rows = (
-        both.groupBy(partition.alias("partition"))
-        .agg(f.count("a.offset").alias("left"), f.count("b.offset").alias("right"), f.sum(differs.cast("long")).alias("differences"), first.alias("first"))
-        .orderBy("partition")
-        .collect()
-    )
-    different = [row for row in rows if row.differences]
-    return {
-        "job": "verify",
-        "topic": wanted.topic,
-        "other": wanted.archive if wanted.archive is not None else wanted.other_topic or wanted.topic,
-        "agree": not different,
-        "records": sum(row.left for row in rows),
-        "other_records": sum(row.right for row in rows),
-        "partitions": len(rows),
-        "differences": [
-            {"partition": row.partition, "count": row.differences, "offset": row["first"]["left"], "other_offset": row["first"]["right"]}
-            for row in different[:DIFFERENCES_MAX]
-        ],
-    }
+
+def first_prints(found: dict[int, tuple[int, str]]) -> list[tuple[int, str]]:
+    return [(partition, first) for partition, (_, first) in sorted(found.items())]

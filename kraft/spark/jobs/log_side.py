@@ -1,0 +1,68 @@
+"""A topic as one side of a comparison: what its log held when the comparison began, and whether it is compacted.
+
+Offsets are asked for once, so that everything that Spark reads of a side, however often, is the same: what is written meanwhile is not read, and what
+retention takes meanwhile ends the job.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kraft.spark.jobs.reading import Reading
+from kraft.spark.jobs.running import JobFailed
+from kraft.spark.jobs.topic_configs import describe, is_compacted
+from kraft.spark.jobs.topics import require_topic
+from kraft.spark.options import batch_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogSide:
+    """`starts` (log start offsets) and `ends` (exclusive) by partition."""
+
+    topic: str
+    bootstrap: str
+    reading: Reading
+    starts: dict[int, int]
+    ends: dict[int, int]
+    compacted: bool
+
+    def options(self) -> dict[str, str]:
+        """Of the source: these records and no others."""
+        limits = {"startingOffsets": self.starts, "endingOffsets": self.ends}
+        whole = {name: json.dumps({self.topic: {str(partition): offset for partition, offset in each.items()}}) for name, each in limits.items()}
+        return {**self.reading.options(self.bootstrap, self.topic), **whole}
+
+    def rows(self, session: SparkSession) -> DataFrame:
+        return session.read.format("kraft").options(**self.options()).load()
+
+
+def log_side(bootstrap: str, topic: str, *, committed: bool) -> LogSide:
+    """Raises JobNotFound, JobFailed."""
+    from confluent_kafka import KafkaException
+
+    from kraft.spark.offset_reader import KafkaOffsetReader
+
+    require_topic(bootstrap, topic)
+    compacted = is_compacted(describe(bootstrap, topic))
+    reading = Reading(committed=committed, replace_names=True)
+    offsets = KafkaOffsetReader(batch_options(reading.options(bootstrap, topic)))
+    try:
+        starts = offsets.earliest(offsets.partitions())
+        ends = offsets.latest()
+    except KafkaException as problem:
+        raise JobFailed(f"offsets of topic {topic} at {bootstrap}: {problem.args[0].str()}") from problem
+    finally:
+        offsets.close()
+    return LogSide(
+        topic=topic,
+        bootstrap=bootstrap,
+        reading=reading,
+        starts={each.partition: offset for each, offset in sorted(starts.items())},
+        ends={each.partition: offset for each, offset in sorted(ends.items())},
+        compacted=compacted,
+    )

@@ -1,0 +1,30 @@
+"""What a comparison reads of a topic, and what counts as an archive. Without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kraft.common.ids import TopicPartition
+from kraft.spark.jobs.archive import is_archive
+from kraft.spark.jobs.log_side import LogSide
+from kraft.spark.jobs.reading import Reading
+from kraft.spark.options import SpecificOffsets, batch_options
+
+
+def test_a_comparison_reads_what_the_log_held_when_it_began() -> None:
+    reading = Reading(committed=True, replace_names=True)
+    side = LogSide(topic="t", bootstrap="h:1", reading=reading, starts={0: 5, 1: 0}, ends={0: 9, 1: 0}, compacted=False)
+    asked = batch_options(side.options())
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    assert (asked.starting, asked.ending) == (SpecificOffsets({first: 5, second: 0}), SpecificOffsets({first: 9, second: 0}))
+    assert (asked.fail_on_data_loss, asked.refuse_names, asked.kafka["isolation.level"]) == (True, False, "read_committed")
+
+
+def test_an_archive_of_nothing_is_one_and_a_directory_is_none(tmp_path: Path) -> None:
+    assert not is_archive(tmp_path)
+    (tmp_path / "_checkpoint").mkdir()
+    assert not is_archive(tmp_path)
+    (tmp_path / "_checkpoint/kraft-job.json").write_text("{}")
+    assert is_archive(tmp_path)
+    (tmp_path / "earlier/batch=00000000").mkdir(parents=True)
+    assert is_archive(tmp_path / "earlier")
