@@ -101,7 +101,7 @@ def test_of_compacted_topics_the_last_values_of_keys_are_compared(frames: Frames
         (0, 1, "a", False), (0, 2, "old", False), (0, 5, "a", False), (0, 6, "b", True), (0, 7, "c", False), (0, 8, "new", False), (0, 9, None, False),
     ]  # fmt: skip
     left = frames.side(records)
-    right = frames.side([(0, 3, "a", False), (0, 4, "c", False), (0, 5, "d", True)], ["print 5", "another", "print d"])
+    right = frames.side([(0, 3, "a", False), (0, 4, "c", False), (0, 6, "d", True)], ["print 5", "another", "print d"])
     starts = frames.small([(0, 0, 3)], "partition int, left_start long, right_start long")
     tallies = by_key(left, right, starts)
     assert met(tallies) == {
