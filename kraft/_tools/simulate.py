@@ -29,6 +29,8 @@ SEEDS_A_PROCESS: Final = 5  # Codecs are compiled once a process.
 DERIVED_SEEDS: Final = 1_000_000_000
 ALL_CELLS_FROM: Final = 200
 """A batch of so many seeds must hit every cell."""
+MADE_ANEW_FROM: Final = 5
+"""In a batch of so many seeds topics must have been made anew under faults, as many times."""
 
 KINDS: Final = ("cluster", "node")
 QUORUM: Final = "quorum"
@@ -106,7 +108,8 @@ def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[
 
 
 def describe(outcome: dict[str, Any]) -> str:
-    counts = ", ".join(f"{key}={outcome[key]}" for key in ("acknowledged", "leader_changes", "lives", "operations", "port_calls") if key in outcome)
+    keys = ("acknowledged", "leader_changes", "made_anew", "lives", "operations", "port_calls")
+    counts = ", ".join(f"{key}={outcome[key]}" for key in keys if key in outcome)
     return f"seed {outcome['seed']}: {outcome['verdict']} ({counts}, {outcome['seconds']:.1f} s simulated; {', '.join(outcome.get('faults', ()))})"
 
 
@@ -115,7 +118,7 @@ class Summary:
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
-        self.seeds = self.failed = self.invalid = self.replays = self.identical = 0
+        self.seeds = self.failed = self.invalid = self.replays = self.identical = self.made_anew = 0
         self.cells: set[tuple[str, str]] = set()
 
     def add(self, outcome: dict[str, Any], replayed: str | None) -> Iterator[str]:
@@ -123,6 +126,7 @@ class Summary:
         self.seeds += 1
         self.failed += outcome["verdict"] == "violation"
         self.invalid += outcome["verdict"] == "invalid"
+        self.made_anew += outcome.get("made_anew", 0)
         self.cells.update((fault, role) for fault, role in outcome.get("cells", ()))
         yield describe(outcome)
         if outcome["verdict"] != "ok":
@@ -143,12 +147,18 @@ class Summary:
             return []
         return [f"{fault} x {role}" for fault in FAULTS for role in ROLES if (fault, role) not in self.cells]
 
+    @property
+    def made_too_few_anew(self) -> bool:
+        """Whether the batch says nothing of topics that are made anew while faults strike."""
+        return self.kind == "cluster" and self.seeds >= MADE_ANEW_FROM and self.made_anew < self.seeds
+
     def line(self) -> str:
-        return f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, {self.identical}/{self.replays} replays identical"
+        anew = f", {self.made_anew} topics made anew under faults{', which is too few' if self.made_too_few_anew else ''}" if self.kind == "cluster" else ""
+        return f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, {self.identical}/{self.replays} replays identical{anew}"
 
     @property
     def is_green(self) -> bool:
-        return not (self.failed or self.invalid or self.identical < self.replays or self.missed_cells())
+        return not (self.failed or self.invalid or self.identical < self.replays or self.missed_cells() or self.made_too_few_anew)
 
 
 def run_many(seeds: Sequence[int], kind: str, jobs: int) -> int:

@@ -6,12 +6,14 @@ where it was acknowledged, and the replicas have the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 import trio
 
-from kraft.testing.checker.operations import OK, Commit, FaultInjected, Partition, Poll, ReplicaState, Send
+from kraft.testing.checker.operations import OK, Commit, FaultInjected, Partition, Phase, Poll, ReplicaState, Send
 from kraft.testing.simulation import layouts
 from kraft.testing.simulation.admins import Deleter, Mover, VoterChanger
 from kraft.testing.simulation.ambush import Ambush
@@ -19,6 +21,9 @@ from kraft.testing.simulation.committers import Committer, committed
 from kraft.testing.simulation.coordinators import find_coordinator
 from kraft.testing.simulation.fate import Fate
 from kraft.testing.simulation.faults import CLIENTS, SURE, Scene
+from kraft.testing.simulation.incarnation_clients import IncarnationReader
+from kraft.testing.simulation.incarnations import NAME, Incarnation
+from kraft.testing.simulation.leftovers import leftovers
 from kraft.testing.simulation.members import Member
 from kraft.testing.simulation.observer import DATA_LEADER, ROLES, Observer
 from kraft.testing.simulation.producers import Producer
@@ -26,8 +31,10 @@ from kraft.testing.simulation.readers import Reader
 from kraft.testing.simulation.run import SimulatedRun
 from kraft.testing.simulation.session import RoamingSession
 from kraft.testing.simulation.topic_makers import TopicMaker, create_topic, see_topics
+from kraft.testing.simulation.topic_remaker import Surroundings, TopicRemaker
 from kraft.world.simulated import Universe
 
+DATA: Final = "data"
 EVENTS: Final = "events"
 TRIMMED: Final[Partition] = ("trimmed", 0)
 COMPACTED: Final[Partition] = ("compacted", 0)
@@ -50,6 +57,7 @@ CLIENTS_WIND_DOWN_SECONDS: Final = 30.0
 OBSERVED_EVERY_SECONDS: Final = 0.25
 ACKNOWLEDGED_LEAST: Final = 300
 ACKNOWLEDGED_SECONDS_MAX: Final = 30.0
+LEFTOVER_SECONDS_MAX: Final = 10.0
 MADE_UP_MAX: Final = 12
 MADE_UP_SECONDS: Final = 2.5
 LEADER_CHANGES_LEAST: Final = 2
@@ -73,6 +81,8 @@ class ClusterRun(SimulatedRun):
         self.universe.on_log = self.ambush.heard
         self.recorder.is_deposed = self.observer.is_deposed
         self.recorder.leads_no_more = self.observer.leads_no_more
+        self.remaker = TopicRemaker(Surroundings(self.session, self.client, self.observer.taken_for), self.recorder, REPLICAS, ALL_TOPICS)
+        self._last: Incarnation | None = None  # Of the topic that is made anew; None if it has vanished as it may.
         self._healed = 0  # How many operations there were when all was healed.
 
     def invalid(self) -> str:
@@ -87,6 +97,10 @@ class ClusterRun(SimulatedRun):
             return "no commit was acknowledged"
         kinds = {fault.kind for fault in self.recorder.history.of(FaultInjected) if fault.bit}
         return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
+
+    def successes(self) -> Iterator[Send]:
+        """Of the topics that stay."""
+        return (send for send in super().successes() if send.place in PLACES)
 
     def session(self, name: str) -> RoamingSession:
         hosts = [f"node-{broker}" for broker in self.layout.brokers]
@@ -110,19 +124,40 @@ class ClusterRun(SimulatedRun):
                 await self._make_up()
                 self.fate.heal(self.scene, self.recorder)
                 self._healed = len(self.recorder.history.operations)
+                self.remaker.settle()
                 await self._progress(members)
                 await self._until_acknowledged(self.acknowledged, ACKNOWLEDGED_LEAST)
-                for client in (*clients, *members):
+                for client in (*clients, *members, self.remaker):
                     client.stopping.set()
                 self.wind_down(client_nursery, CLIENTS_WIND_DOWN_SECONDS)
             self.recorder.phase("drained")
             await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
             await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._compare_replicas)
+            await self._see_leftovers()
             self.end(node_nursery)
         self.leader_changes = self._leader_changes_seen()
 
+    def made_anew(self) -> int:
+        begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
+        return self.remaker.made_anew(begins.get("chaos", math.inf), begins.get("healed", math.inf))
+
+    async def _see_leftovers(self) -> None:
+        """What deleted topics of the name left on disks goes, in its time; by a clock that jumped that may be long."""
+        jumped = {fault.process for fault in self.recorder.history.of(FaultInjected) if fault.kind == "strange clock"}
+        nodes = [name for name in self.layout.brokers if name not in jumped]
+        last = None if self._last is None else self._last.topic_id
+
+        def left() -> list[str]:
+            return [f"{path} on {name}" for name in nodes for path in leftovers(self.universe.disk(name), DATA, NAME, last)]
+
+        end = self.universe.time.now + LEFTOVER_SECONDS_MAX
+        while left() and self.universe.time.now < end:
+            await self.universe.sleep(0.5)
+        for each in left():
+            self.recorder.stuck(f"{each} is of a topic that was deleted, and still there {LEFTOVER_SECONDS_MAX:g} s after all was read")
+
     def _leader_changes_seen(self) -> int:
-        states = {(state.place, state.leader_epoch) for state in self.recorder.history.of(ReplicaState) if state.is_leader}
+        states = {(state.place, state.leader_epoch) for state in self.recorder.history.of(ReplicaState) if state.is_leader and state.place in PLACES}
         return len(states) - len({place for place, _ in states})
 
     async def _make_up(self) -> None:
@@ -172,6 +207,7 @@ class ClusterRun(SimulatedRun):
         members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]
         for client in (*clients, *members):
             nursery.start_soon(self.client, client.run)
+        nursery.start_soon(self.client, partial(self.remaker.run, nursery))
         return clients, members
 
     async def _observe(self) -> None:
@@ -201,18 +237,30 @@ class ClusterRun(SimulatedRun):
     async def _read_everything(self) -> None:
         for place in PLACES:
             await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(compacted=place == COMPACTED)
-        for group, place in sorted({(commit.group, commit.place) for commit in self.recorder.history.of(Commit)}):
+        for group, place in sorted({(commit.group, commit.place) for commit in self.recorder.history.of(Commit) if commit.place in PLACES}):
             session = self.session(f"final {group}")
             while not await committed(session, self.recorder, group, place):
                 await find_coordinator(session, group)
                 await session.pause(0.5)
         await see_topics(self.session("final topics"), self.recorder)
+        await self._read_last()
+
+    async def _read_last(self) -> None:
+        """The topic that was made anew: which one is there, what it holds, and what its group has committed of it."""
+        self._last = await self.remaker.look(self.session(f"final {NAME}"))
+        if self._last is not None:
+            await IncarnationReader(self.session(f"final {NAME} reader"), self.recorder, self._last).read_all()
+            await self.remaker.committer(self._last, "final").look()
 
     async def _compare_replicas(self) -> None:
         for place in PLACES:
             while not self.observer.is_quiet(place):
                 await self.universe.sleep(0.2)
             self.observer.contents(place, compacted=place == COMPACTED)
+        if self._last is not None:
+            while not self.observer.is_quiet(self._last.place):
+                await self.universe.sleep(0.2)
+            self.observer.contents(self._last.place, compacted=False)
         while len({node.shared.loader.offset for _, node in self.observer.living()}) > 1:
             await self.universe.sleep(0.05)
         for name, node in self.observer.living():

@@ -6,17 +6,20 @@ import hashlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kraft.common.ids import uuid_from_text
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC
 from kraft.coordinator.partitioner import partition_for
 from kraft.protocol.records.record_batch import batches
 from kraft.raft.driver import RaftDriver
 from kraft.server.node import Node
 from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
+from kraft.testing.simulation.incarnations import WIRE, name_in_history
 from kraft.testing.simulation.quorum_durability import QuorumDurability
 from kraft.testing.simulation.recorder import Recorder
 from kraft.world.simulated import Universe
 
 if TYPE_CHECKING:
+    from kraft.metadata.image.topics_image import TopicImage
     from kraft.replication.partition import Partition as Replica
 
 DATA_LEADER: Final = "data leader"
@@ -69,7 +72,7 @@ class Observer:
         """Whether the node at `host` knows an older leader epoch of the partition than some living node does, or knows by now that another one leads: its
         answer may be older than what it knows."""
         for node_name, node in self.living():
-            topic = node.shared.loader.image.topics.by_name(place[0])
+            topic = _topic(node, place[0])
             if f"node-{node_name}" == host and topic is not None and place[1] in topic.partitions and str(topic.partitions[place[1]].leader) != node_name:
                 return True
         return self._is_behind(host, place[0], lambda count: place[1])
@@ -77,11 +80,20 @@ class Observer:
     def _is_behind(self, host: str, name: str, index: Callable[[int], int]) -> bool:
         epochs: dict[str, int] = {}
         for node_name, node in self.living():
-            topic = node.shared.loader.image.topics.by_name(name)
+            topic = _topic(node, name)
             if topic is not None:
                 registration = topic.partitions.get(index(len(topic.partitions)))
                 epochs[f"node-{node_name}"] = -1 if registration is None else registration.leader_epoch
         return bool(epochs.get(host, -1) < max(epochs.values(), default=-1))
+
+    def taken_for(self, host: str, name: str) -> bytes | None:
+        """The id of the topic that the broker at `host` takes `name` for; None if it has none, or is between two."""
+        for node_name, node in self.living():
+            if f"node-{node_name}" == host and node.broker is not None:
+                topic, replica = node.broker.metadata.image.topics.by_name(name), node.broker.replicas.find(name, 0)
+                if topic is not None and (replica is None or replica.topic_id == topic.id):
+                    return bytes(topic.id)
+        return None
 
     def snapshot(self) -> None:
         """One moment, for the white-box rules."""
@@ -93,7 +105,7 @@ class Observer:
         self._durability.look(controllers, down, hidden=any(name not in controllers and name not in down and name not in brokers_only for name in self._lives))
         for name, node in self.living():
             if node.broker is not None:
-                for place in self._places:
+                for place in (*self._places, WIRE):
                     replica = node.broker.replicas.find(*place)
                     if replica is not None and replica.leader_epoch >= 0:
                         self._recorder.add(self._state(name, node, replica, now))
@@ -130,14 +142,15 @@ class Observer:
             if len(registration.isr) > 1:
                 fenced = [member for member in registration.isr if (broker := image.cluster.brokers.get(member)) is None or broker.fenced]
         return ReplicaState(
-            process=name, began=now, topic=replica.topic, partition=replica.index, life=self._lives[name], is_leader=replica.is_leader,
+            process=name, began=now, topic=_name(replica), partition=replica.index, life=self._lives[name], is_leader=replica.is_leader,
             leader_epoch=replica.leader_epoch, partition_epoch=replica.partition_epoch, isr=list(replica.isr), isr_recorded=recorded, isr_fenced=fenced,
             log_start=replica.log.log_start_offset, high_watermark=replica.log.high_watermark, log_end=replica.log.log_end_offset,
         )  # fmt: skip
 
     def replicas(self, place: Partition) -> dict[str, Replica]:
-        brokers = {name: node.broker for name, node in self.living() if node.broker is not None}
-        return {name: replica for name, broker in brokers.items() if (replica := broker.replicas.find(*place)) is not None}
+        wire = WIRE if "/" in place[0] else place
+        found = {name: node.broker.replicas.find(*wire) for name, node in self.living() if node.broker is not None}
+        return {name: replica for name, replica in found.items() if replica is not None and _name(replica) == place[0]}
 
     def is_quiet(self, place: Partition) -> bool:
         """Whether every replica of the partition is up, in sync, and as long as the leader."""
@@ -168,6 +181,16 @@ class Observer:
             written = [batch.partition_leader_epoch for batch in found]
             what = f"leader epochs of {place[0]}-{place[1]}"
             self._recorder.add(Rebuilt(process=name, began=self._recorder.now(), what=what, live=repr(cached), rebuilt=repr(written)))
+
+
+def _topic(node: Node, name: str) -> TopicImage | None:
+    """By the name in the history."""
+    topics = node.shared.loader.image.topics
+    return topics.by_name(name) if "/" not in name else topics.by_id.get(uuid_from_text(name.partition("/")[2]))
+
+
+def _name(replica: Replica) -> str:
+    return name_in_history(replica.topic, replica.topic_id)
 
 
 def _producers(replica: Replica) -> str:

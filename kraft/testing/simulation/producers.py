@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import trio
 
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -31,12 +33,15 @@ class Producer:
         self._session = session
         self._recorder = recorder
         self._place = place
+        self._wire = place
+        """The partition as nodes call it; `place` is what the history calls it."""
         self._idempotent = idempotent
         self._acks = acks
         self._keyed = keyed
         self._identity = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self._sequence = 0
         self._count = 0
+        self._pause_seconds_max = PAUSE_SECONDS_MAX
         self.stopping = trio.Event()
 
     async def run(self) -> None:
@@ -46,7 +51,7 @@ class Producer:
             await self._send(self._session.chance.randint(1, BATCH_RECORDS_MAX))
             if self._idempotent and self._session.chance.random() < BUMP_RATE:
                 await self._bump()
-            await self._session.pause(PAUSE_SECONDS_MAX)
+            await self._session.pause(self._pause_seconds_max)
         self._session.close()
 
     async def _new_identity(self) -> None:
@@ -106,18 +111,13 @@ class Producer:
 
     async def _attempt(self, send: Send, batch: bytes, *, zombie: bool) -> bool:
         """Whether the send has ended, well or badly."""
-        topic, partition = self._place
-        data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
-        low, high = PRODUCE_VERSIONS
-        if RecordBatch(batch).codec == ZSTD:
-            low = ZSTD_VERSION
         try:
-            await self._session.aim(self._place)
+            await self._session.aim(self._wire)
         except Unanswered:
             return False
         send.attempts += 1
         try:
-            response = await self._session.call(ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), low, high)
+            response = await self._produce(batch)
         except Unanswered:
             return not self._idempotent
         answer = response.responses[0].partition_responses[0]
@@ -134,7 +134,19 @@ class Producer:
             send.outcome = "fail" if send.attempts == 1 else "info"
             return True
         if answer.error_code not in TRY_AGAIN:
-            raise Refused(f"Produce to {topic}-{partition}", answer.error_code)
+            raise Refused(f"Produce to {send.topic}-{send.partition}", answer.error_code)
         if not self._idempotent and is_definite(send.error):
             send.outcome = "fail"
         return not self._idempotent
+
+    async def _produce(self, batch: bytes) -> Any:
+        """One Produce, by topic name. Raises Unanswered."""
+        topic, partition = self._wire
+        data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=batch)])
+        low, high = PRODUCE_VERSIONS
+        if RecordBatch(batch).codec == ZSTD:
+            low = ZSTD_VERSION
+        return await self._call(ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), low, high)
+
+    async def _call(self, request: Any, low: int, high: int) -> Any:
+        return await self._session.call(request, low, high)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import trio
 
 from kraft.protocol.error_codes import ErrorCode, name_of
@@ -22,6 +24,11 @@ ASK_RATE = 0.2
 REWIND_RATE = 0.01
 
 
+def fetch_request(topic: FetchTopic) -> FetchRequest:
+    """What waits half a second for the first byte."""
+    return FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=[topic])
+
+
 class Reader:
     """Owns its position in one partition."""
 
@@ -29,6 +36,8 @@ class Reader:
         self._session = session
         self._recorder = recorder
         self._place = place
+        self._wire = place
+        """The partition as nodes call it; `place` is what the history calls it."""
         self._position = 0
         self._moved = True
         self._at_gap = False
@@ -56,15 +65,13 @@ class Reader:
         poll.repositioned = self._moved
         self._at_gap = False
         try:
-            epoch = await self._session.aim(self._place)
+            epoch = await self._session.aim(self._wire)
             poll.began = self._recorder.now()
             self._recorder.add(poll)
-            low, high = (EPOCH_IN_FETCH, FETCH_VERSIONS[1]) if epoch >= 0 else FETCH_VERSIONS
             wanted = FetchPartition(
                 partition=index, fetch_offset=self._position, partition_max_bytes=self._session.chance.choice((1, 1000, 1 << 20)), current_leader_epoch=epoch
             )
-            topics = [FetchTopic(topic=topic, partitions=[wanted])]
-            response = await self._session.call(FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=1 << 20, session_epoch=-1, topics=topics), low, high)
+            response = await self._fetch(wanted)
         except Unanswered:
             poll.ended = self._recorder.now()
             await self._session.pause(0.5)
@@ -77,6 +84,15 @@ class Reader:
             return []
         self._take(poll, answer, epoch)
         return poll.records
+
+    async def _fetch(self, wanted: FetchPartition) -> Any:
+        """One Fetch, by topic name. Raises Unanswered."""
+        low, high = (EPOCH_IN_FETCH, FETCH_VERSIONS[1]) if wanted.current_leader_epoch >= 0 else FETCH_VERSIONS
+        return await self._call(fetch_request(FetchTopic(topic=self._wire[0], partitions=[wanted])), low, high)
+
+    async def _call(self, request: Any, low: int, high: int) -> Any:
+        """Ask for a topic by its name. Raises Unanswered."""
+        return await self._session.call(request, low, high)
 
     def _take(self, poll: Poll, answer: object, epoch: int) -> None:
         poll.outcome, poll.epoch = OK, epoch
@@ -106,12 +122,12 @@ class Reader:
         topic, index = self._place
         asked = ListOffset(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, kind=kind)
         try:
-            epoch = await self._session.aim(self._place)
+            epoch = await self._session.aim(self._wire)
             asked.began = self._recorder.now()
             self._recorder.add(asked)
             wanted = ListOffsetsPartition(partition_index=index, timestamp=LATEST if kind == "latest" else EARLIEST, current_leader_epoch=epoch)
-            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
-            response = await self._session.call(request, EPOCH_IN_LIST_OFFSETS if epoch >= 0 else 1, 9)
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=self._wire[0], partitions=[wanted])])
+            response = await self._call(request, EPOCH_IN_LIST_OFFSETS if epoch >= 0 else 1, 9)
         except Unanswered:
             asked.ended = self._recorder.now()
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -42,6 +42,8 @@ class Outcome:
     port_calls: int
     seconds: float
     trace: str
+    made_anew: int = 0
+    """How often a topic that was in use was deleted and made anew under its name while faults struck."""
 
     @property
     def verdict(self) -> str:
@@ -83,6 +85,7 @@ class SimulatedRun:
                 port_calls=self._ended[1],
                 seconds=self._ended[0],
                 trace=self._ended[2],
+                made_anew=self.made_anew(),
             )
 
     def end(self, node_nursery: trio.Nursery) -> None:
@@ -98,15 +101,23 @@ class SimulatedRun:
         """Why this run shows too little to count; empty if it does."""
         raise NotImplementedError
 
+    def made_anew(self) -> int:
+        """As `Outcome` has it."""
+        return 0
+
     def acknowledged(self) -> int:
         """Records, not batches."""
-        return sum(len(send.values) for send in self.recorder.history.of(Send) if send.outcome == OK)
+        return sum(len(send.values) for send in self.successes())
+
+    def successes(self) -> Iterator[Send]:
+        """The sends that count as progress."""
+        return (send for send in self.recorder.history.of(Send) if send.outcome == OK)
 
     def acknowledged_between(self, first: str, second: str) -> int:
         """Records acknowledged from one phase's beginning to another's (or the end of the run)."""
         begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
         start, end = begins.get(first, 0.0), begins.get(second, self.universe.time.now)
-        return sum(len(send.values) for send in self.recorder.history.of(Send) if send.outcome == OK and start <= (send.ended or 0.0) < end)
+        return sum(len(send.values) for send in self.successes() if start <= (send.ended or 0.0) < end)
 
     async def keep_alive(self, name: str, config: NodeConfig) -> None:
         """Start the node whenever it is not running."""

@@ -126,7 +126,7 @@ async def see_topics(session: Session, recorder: Recorder) -> None:
     """After healing: write down what topics are, and how they are configured."""
     response = await _insist(session, MetadataRequest(topics=None), 1, 12)
     there = {topic.name: len(topic.partitions) for topic in response.topics}
-    changed = {change.topic: change for change in recorder.history.of(TopicChange)}
+    changed = {change.topic: change for change in recorder.history.of(TopicChange) if "/" not in change.topic}  # Those have names alone.
     configs: dict[str, dict[str, str]] = {}
     present = [topic for topic in changed if topic in there]
     if present:

@@ -12,13 +12,18 @@ HANDED_ON_ONCE_SECONDS = 1.0
 
 
 def stuck(analysis: Analysis) -> Iterator[str]:
-    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever the harness waited for came."""
+    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever the harness waited for came.
+
+    A topic that somebody asked to delete need not."""
     for each in analysis.history.of(Stuck):
         yield each.what
     healed = analysis.healed_at
     if healed is None:
         return
+    doomed = {change.topic for change in analysis.history.of(TopicChange) if _is_deletion(change) and change.outcome != FAIL}
     for partition in analysis.partitions.values():
+        if partition.place[0] in doomed:
+            continue
         for what, operations in (("acknowledges no send", partition.sends), ("answers no poll", partition.polls)):
             lasting = any(each.began >= healed for each in operations) or any(each.ended is None for each in operations)
             ends = [each.ended for each in operations if each.outcome == OK and each.ended is not None and each.ended >= healed]
@@ -49,7 +54,7 @@ def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[
     So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was deleted.
     """
     may_return = any(change.partitions and _was_asked_twice(change) for change in changes)
-    deletions = [change for change in changes if not change.partitions and not change.config]
+    deletions = [change for change in changes if _is_deletion(change)]
     if any(change.outcome == OK for change in deletions):
         if seen.partitions and not may_return:
             yield f"topic {topic} was deleted and is there"
@@ -67,6 +72,10 @@ def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[
             possible = {*done[-1:], *(change.config[key] for change in sets if change.outcome == INFO or (change.outcome == OK and _was_asked_twice(change)))}
             if done and seen.config.get(key) not in possible:
                 yield f"topic {topic}: {key} was set to {' or '.join(sorted(possible))} and is {seen.config.get(key)}"
+
+
+def _is_deletion(change: TopicChange) -> bool:
+    return not change.partitions and not change.config
 
 
 def _was_asked_twice(change: TopicChange) -> bool:
