@@ -252,6 +252,13 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "0"}, began=9, outcome=OK),
     ],
     "what was deleted": lambda: [send("a", 0, 2, 0, 1), DeleteRecords(process="d", before=1, **at(3)), final("a:1", start=1)],
+    "a deleted topic that acknowledges nothing after healing": lambda: [
+        Phase(process="harness", name="healed", began=10), lost_answer("a", 0, 1, 9), TopicChange(process="m", topic="t", began=11, ended=12, outcome=OK),
+    ],
+    "what was sent by name, and may have landed in a topic made anew": lambda: [
+        lost_answer("a", 0, 1, 1), Send(process="a astray", values=["a:0"], topic="u", partition=0, began=1),
+        poll(5, 0, "a:0", topic="u"), final("a:0", topic="u"),
+    ],
     "an old offset from a deposed coordinator": lambda: [
         Commit(process="c", group="g", offset=1, **at(1)),
         Commit(process="c", group="g", offset=2, **at(3)),

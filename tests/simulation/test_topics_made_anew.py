@@ -1,0 +1,98 @@
+"""A topic made anew under its name is a topic of its own: what an earlier one held, had committed or left on disks is seen."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import trio
+
+from kraft._tools.simulate import MADE_ANEW_FROM, Summary
+from kraft.storage.checkpoints import partition_metadata_text
+from kraft.storage.log_files import PARTITION_METADATA
+from kraft.testing.checker import check
+from kraft.testing.checker.history import History
+from kraft.testing.checker.operations import OK, Commit, Committed, Operation, Poll, Send, TopicChange, TopicSeen
+from kraft.testing.simulation.incarnations import NAME, Incarnation, name_in_history
+from kraft.testing.simulation.leftovers import leftovers
+from kraft.testing.simulation.session import Unanswered
+from kraft.world.simulated.disk import Disk
+
+FIRST, SECOND = b"1" * 16, b"2" * 16
+
+
+def about(topic_id: bytes, began: float) -> dict[str, Any]:
+    return {"process": "c", "topic": name_in_history(NAME, topic_id), "partition": 0, "began": began, "ended": began + 1, "outcome": OK}
+
+
+@pytest.mark.parametrize(("rule", "operations"), [
+    ("6 phantom", [Send(values=["first"], offset=0, **about(FIRST, 1)), Poll(position=0, records=[(0, "first", 0)], **about(SECOND, 5))]),
+    ("17 committed offset", [Commit(group="g", offset=1, **about(FIRST, 1)), Committed(group="g", offset=1, **about(SECOND, 5))]),
+    ("24 topic", [
+        TopicChange(process="m", topic=name_in_history(NAME, FIRST), partitions=1, began=1, ended=1, outcome=OK),
+        TopicSeen(process="f", topic=name_in_history(NAME, FIRST), partitions=0, began=9, outcome=OK),
+    ]),
+])  # fmt: skip
+def test_what_is_an_earlier_topics_is_a_finding_in_a_later_one(rule: str, operations: list[Operation]) -> None:
+    assert [finding.rule for finding in check(History(operations))] == [rule]
+
+
+def test_other_topics_keep_their_names() -> None:
+    assert name_in_history("events", FIRST) == "events"
+    assert name_in_history(NAME, FIRST) != name_in_history(NAME, SECOND)
+
+
+class OneAnswer:
+    """A session that is answered once."""
+
+    host = "node-1"
+
+    async def call(self, request: object, low: int, high: int) -> str:
+        return f"{request} {low} {high}"
+
+
+@pytest.mark.parametrize(("taken", "counts"), [([FIRST, FIRST], True), ([FIRST, SECOND], False), ([None, FIRST], False), ([SECOND, SECOND], False)])
+def test_a_request_by_name_counts_where_the_name_meant_this_topic_before_and_after(taken: list[bytes | None], counts: bool) -> None:
+    answers = iter(taken)
+    incarnation = Incarnation(1, FIRST, lambda host, name: next(answers))
+    session: Any = OneAnswer()
+
+    async def ask() -> None:
+        if counts:
+            assert await incarnation.by_name(session, "r", 1, 2) == "r 1 2"
+        else:
+            with pytest.raises(Unanswered, match="another topic"):
+                await incarnation.by_name(session, "r", 1, 2)
+
+    trio.run(ask)
+
+
+def disk_with(*entries: tuple[str, bytes | None]) -> Disk:
+    disk = Disk(random.Random(0))
+    data = disk.root.names["data"] = disk.new_directory()
+    for name, topic_id in entries:
+        directory = data.names[name] = disk.new_directory()
+        if topic_id is not None:
+            file = directory.names[PARTITION_METADATA] = disk.new_file(0)
+            file.write(0, partition_metadata_text(topic_id).encode())
+    return disk
+
+
+def test_what_deleted_topics_left_on_a_disk_is_found() -> None:
+    deleted, stray = f"{NAME}-0.{'a' * 32}-delete", f"{NAME}-0.{'b' * 32}-stray"
+    disk = disk_with((f"{NAME}-0", FIRST), (deleted, FIRST), (stray, FIRST), ("other-0", FIRST))
+    assert list(leftovers(disk, "data", NAME, SECOND)) == [f"{NAME}-0", deleted]
+    assert list(leftovers(disk, "data", NAME, FIRST)) == [deleted]
+    assert list(leftovers(disk, "data", NAME, None)) == [f"{NAME}-0", deleted]
+    assert list(leftovers(disk_with((f"{NAME}-0", None)), "data", NAME, FIRST)) == []
+
+
+@pytest.mark.parametrize(("made_anew", "green"), [(1, True), (0, False)])
+def test_a_batch_in_which_no_topic_was_made_anew_is_not_green(made_anew: int, green: bool) -> None:
+    summary = Summary("cluster")
+    outcome = {"seed": 1, "verdict": "ok", "violations": [], "trace": "t", "seconds": 1.0, "made_anew": made_anew}
+    for _ in range(MADE_ANEW_FROM):
+        list(summary.add(outcome, None))
+    assert summary.is_green is green
+    assert ("too few" in summary.line()) is not green
