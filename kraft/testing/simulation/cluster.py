@@ -22,7 +22,7 @@ from kraft.testing.simulation.coordinators import find_coordinator
 from kraft.testing.simulation.fate import Fate
 from kraft.testing.simulation.faults import CLIENTS, SURE, Scene
 from kraft.testing.simulation.incarnation_clients import IncarnationReader
-from kraft.testing.simulation.incarnations import NAME, Incarnation
+from kraft.testing.simulation.incarnations import NAME, WIRE, Incarnation
 from kraft.testing.simulation.leftovers import leftovers
 from kraft.testing.simulation.members import Member
 from kraft.testing.simulation.observer import DATA_LEADER, ROLES, Observer
@@ -201,7 +201,7 @@ class ClusterRun(SimulatedRun):
         clients += [Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate((*PLACES, *MOVED))]
         clients += [Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place) for number, place in enumerate(MOVED)]
         clients += [TopicMaker(self.session("maker"), recorder, REPLICAS), Mover(self.session("mover"), MOVED, self.layout.brokers)]
-        clients.append(Deleter(self.session("deleter"), recorder, TRIMMED))
+        clients += [Deleter(self.session("deleter"), recorder, TRIMMED), Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers)]
         if self.layout.dynamic:
             clients.append(VoterChanger(self.session("voters"), self.layout))
         members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]

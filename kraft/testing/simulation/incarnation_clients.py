@@ -25,6 +25,7 @@ class IncarnationProducer(Producer):
 
     def __init__(self, session: Session, recorder: Recorder, incarnation: Incarnation, identity: tuple[int, int] | None) -> None:
         super().__init__(session, recorder, incarnation.place, idempotent=True, acks=-1)
+        session.topic_id = incarnation.topic_id
         self._wire = WIRE
         self._incarnation = incarnation
         self._identity = identity or self._identity
@@ -47,6 +48,7 @@ class NameProducer(Producer):
 
     def __init__(self, session: Session, recorder: Recorder, incarnation: Incarnation, sent: Callable[[Send], None]) -> None:
         super().__init__(session, recorder, incarnation.place, idempotent=False, acks=-1)
+        session.topic_id = incarnation.topic_id
         self._wire = WIRE
         self._incarnation = incarnation
         self._sent = sent
@@ -66,6 +68,7 @@ class IncarnationReader(Reader):
 
     def __init__(self, session: Session, recorder: Recorder, incarnation: Incarnation) -> None:
         super().__init__(session, recorder, incarnation.place)
+        session.topic_id = incarnation.topic_id
         self._wire = WIRE
         self._incarnation = incarnation
 

@@ -46,6 +46,8 @@ class Session:
         self._host = host
         self._port = port
         self._connection: ClientConnection | None = None
+        self.topic_id: bytes | None = None
+        """Whose leaders it wants to know where several topics have one name by turns: leader and epoch of another are nothing to go by."""
 
     async def call(self, request: Any, low: int, high: int) -> Any:
         """Send `request` in a version drawn from `low` to `high`, as far as the node serves them. Raises Unanswered."""
@@ -121,9 +123,11 @@ class RoamingSession(Session):
 
     async def _learn(self, place: Partition) -> None:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=place[0])], allow_auto_topic_creation=False)
-        response = await self.call(request, 7, 12)
+        response = await self.call(request, 7 if self.topic_id is None else 10, 12)
         hosts = {broker.node_id: broker.host for broker in response.brokers}
         for topic in response.topics:
+            if self.topic_id not in (None, topic.topic_id):
+                continue
             for partition in topic.partitions:
                 if partition.leader_id in hosts:
                     self._leaders[(place[0], partition.partition_index)] = (hosts[partition.leader_id], partition.leader_epoch)
