@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -186,3 +187,4 @@ def test_every_job_has_help(kraft: Kraft, verb: str) -> None:
     outcome = kraft(verb, "--help")
     assert outcome.code == 0
     assert "--bootstrap-server" in outcome.out
+    assert not re.findall("--[a-z-]*…", outcome.out), "an option whose name is cut off cannot be typed"
