@@ -1,4 +1,5 @@
-"""Record by record, in Spark: what each record or key of two sides is a case of. Frames instead of topics: retention and compaction need not be waited for."""
+"""Record by record, in Spark: what each record or key of two sides is a case of. Frames instead of topics: retention and compaction need not be waited for.
+What comes of topics is in test_spark_jobs_verify.py."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, found_at, placed
 from kraft.spark.jobs.tally import Kind, Tally
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.spark, pytest.mark.java, pytest.mark.soak,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]  # fmt: skip
 Record = tuple[int, int, str | None, bool]
 """Partition, offset, key, and whether it has no value."""
 
