@@ -36,6 +36,10 @@ class NotNow(Exception):
     """The fault has nobody to be done to at the moment."""
 
 
+class NotHere(NotNow):
+    """Nor ever in this workload: partitions of one replica have no followers."""
+
+
 @dataclass(slots=True)
 class Context:
     cluster: Cluster
@@ -58,6 +62,8 @@ class Context:
         if role == "leader":
             candidates = sorted({leader for leader, _, _, _ in partitions})
         elif role == "follower":
+            if partitions and all(len(replicas) == 1 for _, _, _, replicas in partitions):
+                raise NotHere("no partition has a follower")
             candidates = sorted({node for leader, _, isr, _ in partitions for node in isr if node != leader})
         elif role == "controller":
             candidates = [sample.controller]

@@ -150,7 +150,11 @@ class StorageMachine:
         self.machine.node.die_after_calls(self.random.randrange(60), power_lost=False)
 
     def died(self) -> None:
-        """The process is gone, perhaps with the power; start again, perhaps dying in the middle of that too."""
+        """The process is gone, perhaps with the power; start again, perhaps dying in the middle of that too.
+
+        A truncation that a kill interrupts is not durable, and nobody has been told that it is: until the next flush a loss of power may bring back what was cut.
+        """
+        was_truncating = bool(self.ends_allowed)
         while True:
             with contextlib.suppress(NodeDied):
                 self.manager.release()  # What the kernel does for a dead process.
@@ -162,6 +166,8 @@ class StorageMachine:
                 self.open()
                 self.machine.node.die_after_calls(10**9, power_lost=False)
                 self.check(exact=False, power_lost=power_lost)
+                if was_truncating:
+                    self.log.flush()
                 return
             except NodeDied:
                 self.settle(power_lost)
