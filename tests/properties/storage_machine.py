@@ -152,7 +152,7 @@ class StorageMachine:
     def died(self) -> None:
         """The process is gone, perhaps with the power; start again, perhaps dying in the middle of that too.
 
-        A truncation that a kill interrupts is not durable, and nobody has been told that it is: until the next flush a loss of power may bring back what was cut.
+        A truncation that a kill interrupts is not durable, and nobody was told that it is: until the next flush a loss of power may bring back what was cut.
         """
         was_truncating = bool(self.ends_allowed)
         while True:
