@@ -21,6 +21,7 @@ def spark_is_there() -> None:
     require_capability("mvn")
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_an_unclean_election_below_a_checkpoint_is_told_with_partition_and_offsets(tmp_path: Path) -> None:
     with ThreeNodes(tmp_path / "nodes", *SETTINGS) as cluster:
