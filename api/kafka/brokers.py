@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from api.kafka.client import Kafka, KafkaProblem, of_each, raise_for
 from api.kafka.configs import Change, ConfigTarget, alter_configs
 from kraft.common.broker_state import DESIRED_STATE
+from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
@@ -18,8 +19,6 @@ from kraft.protocol.messages.unregister_broker_response import UnregisterBrokerR
 
 BROKER_RESOURCE = 4
 SET, DELETE = 0, 1
-DEBUGGING_REPLICA = -2
-"""In ListOffsets: any replica answers for itself, with the end of its own log."""
 LATEST, EARLIEST = -1, -2
 
 Place = tuple[str, int]

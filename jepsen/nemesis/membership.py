@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from jepsen.db import CLUSTER_ID
 from jepsen.nemesis.injection import Context, Injection, NotNow
 from jepsen.node import CONTROLLER_PORT
@@ -19,7 +21,7 @@ ASK_SECONDS_MAX = 8.0
 REJOIN_ATTEMPTS_MAX = 5
 
 
-def ask(context: Context, request: object) -> object:
+def ask(context: Context, request: object) -> Any:
     """Of any node that is free. Raises NotNow when it does not answer: nothing is known, and nothing depends on it."""
     try:
         return context.cluster.ask(context.pick("any"), request, ASK_SECONDS_MAX)
@@ -30,7 +32,7 @@ def ask(context: Context, request: object) -> object:
 def transfer(context: Context) -> Injection:
     """Every partition goes to its preferred leader."""
     answer = ask(context, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=5000))
-    return Injection(kind="preferred-leaders", role="", busy=frozenset(), end=lambda: answer.error_code == 0)  # type: ignore[attr-defined]
+    return Injection(kind="preferred-leaders", role="", busy=frozenset(), end=lambda: answer.error_code == 0)
 
 
 def reassign(context: Context) -> Injection:
@@ -44,7 +46,7 @@ def reassign(context: Context) -> Injection:
     partition = ReassignablePartition(partition_index=int(index), replicas=replicas)
     request = AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[ReassignableTopic(name=topic, partitions=[partition])])
     answer = ask(context, request)
-    code = answer.error_code or answer.responses[0].partitions[0].error_code  # type: ignore[attr-defined]
+    code = answer.error_code or answer.responses[0].partitions[0].error_code
     return Injection(kind="reassign", role=f"{name} to {replicas}", busy=frozenset(), end=lambda: code == 0)
 
 
@@ -58,8 +60,8 @@ def voter_leaves(context: Context) -> Injection:
         raise NotNow("no voter is free")
     number, directory = voter.replica_id, voter.replica_directory_id
     answer = ask(context, RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=number, voter_directory_id=directory))
-    if answer.error_code:  # type: ignore[attr-defined]
-        raise NotNow(f"the voter is not let go: {answer.error_message}")  # type: ignore[attr-defined]
+    if answer.error_code:
+        raise NotNow(f"the voter is not let go: {answer.error_message}")
 
     def end() -> bool:
         return any(rejoin(context, number, directory) or context.observer.is_voter(number) for _ in range(REJOIN_ATTEMPTS_MAX))
@@ -75,4 +77,4 @@ def rejoin(context: Context, number: int, directory: bytes) -> bool:
         answer = ask(context, request)
     except NotNow:
         return False
-    return bool(answer.error_code == 0)  # type: ignore[attr-defined]
+    return bool(answer.error_code == 0)

@@ -13,12 +13,12 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from jepsen.db import Cluster
 from jepsen.history import Recorder
 from jepsen.workloads.client import SERVERS_COMMON
+from kraft.protocol.records.record_batch import RecordBatch
 from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 
 READ_SECONDS_MAX = 40.0
 ALIKE_SECONDS_MAX = 30.0
 METADATA: Partition = ("__cluster_metadata", 0)
-PRODUCER_AT, PRODUCER = 43, struct.Struct(">qh")  # Id and epoch, in the header of a batch.
 
 
 def stuck(recorder: Recorder, what: str) -> None:
@@ -125,7 +125,8 @@ def tell_writers(cluster: Cluster, recorder: Recorder, place: Partition, node: i
     """Who wrote each batch of a partition whose replicas are alike."""
     told = Writers(process=str(node), began=recorder.now(), topic=place[0], partition=place[1])
     for base, after, content in batches(replica_directory(cluster, place, node)):
-        told.batches.append((base, after, *PRODUCER.unpack_from(content, PRODUCER_AT)))
+        batch = RecordBatch(content)
+        told.batches.append((base, after, batch.producer_id, batch.producer_epoch))
     told.ok(recorder.now())
     recorder.done(told)
 

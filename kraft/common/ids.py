@@ -22,6 +22,8 @@ TimestampMs = NewType("TimestampMs", int)
 Uuid = NewType("Uuid", bytes)
 
 NO_NODE = NodeId(-1)
+DEBUGGING_REPLICA = NodeId(-2)
+"""Who asks as this replica is answered by any replica, leader or not, of the whole of its own log, committed or not."""
 NO_OFFSET = Offset(-1)
 NO_LEADER_EPOCH = LeaderEpoch(-1)
 

@@ -14,6 +14,7 @@ import trio
 
 from kraft.client.connection import ClientConnection, connect
 from kraft.common.errors import KraftError
+from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.controller.unclean_recovery import LogEnd, Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 ASK_SECONDS_MAX: Final = 2.0
 """For a broker to answer one request. It is asked again in the next round."""
 PARTITIONS_PER_REQUEST: Final = 1_000
-DEBUGGING_REPLICA: Final = -2
 LATEST: Final = -1
 CLIENT_ID: Final = "unclean-recovery"
 

@@ -15,13 +15,12 @@ from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import append_error
 from kraft.coordinator.shard import LogRecord, Token
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.record_batch import HEADER_SIZE
 
 S = TypeVar("S")
 
 APPEND_BYTES_MAX = 512 * 1024
 """How much goes into one batch, where max.message.bytes allows it."""
-
-BATCH_HEADER_BYTES = 61
 
 
 class Waiter:
@@ -122,7 +121,7 @@ class PendingBatches(Generic[S]):
 def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: TopicPartition) -> None:
     """Refuse an operation with a record that no batch of the log has room for, before it shares one with others. Raises the ApiError for its client."""
     try:
-        room = log.max_batch_bytes(partition) - BATCH_HEADER_BYTES
+        room = log.max_batch_bytes(partition) - HEADER_SIZE
     except KraftError as problem:
         raise append_error(problem) from problem
     largest = max(map(_size, records))
@@ -132,7 +131,7 @@ def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: T
 
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
     """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too large is split."""
-    room = min(APPEND_BYTES_MAX, batch_bytes_max - BATCH_HEADER_BYTES)
+    room = min(APPEND_BYTES_MAX, batch_bytes_max - HEADER_SIZE)
     chunk: list[LogRecord] = []
     size = 0
     for records in operations:

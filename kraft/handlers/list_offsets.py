@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
+from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -24,7 +25,6 @@ API = Handler(ApiKey.LIST_OFFSETS, between(1, 11))
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
-DEBUGGING_REPLICA = -2
 LEADER_EPOCH_VERSION = 4
 NOT_AVAILABLE_VERSION = 5
 

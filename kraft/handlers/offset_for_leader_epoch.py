@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import NotLeader
+from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -13,9 +14,6 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import EpochEndOff
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
-
-DEBUGGING_REPLICA = -2
-"""Who asks as this replica is answered by followers too, as in ListOffsets: so the controller learns how much each replica has. Kafka's followers refuse."""
 
 API = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, between(2, 4))
 
@@ -47,7 +45,7 @@ def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broke
         try:
             partition.check_leader(wanted.current_leader_epoch)
         except NotLeader:
-            if replica_id != DEBUGGING_REPLICA:
+            if replica_id != DEBUGGING_REPLICA:  # So the controller learns how much each replica has. Kafka's followers refuse.
                 raise
         answer.end_offset, answer.leader_epoch = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     except EXPECTED as problem:

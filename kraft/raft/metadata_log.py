@@ -175,6 +175,9 @@ class MetadataLog:
     def sync(self) -> None:
         """All that was appended or truncated is durable when this returns. Never retried after an error, but for OutOfResources: that is of the names alone."""
         self._segments[-1].file.sync()
+        self._sync_names()
+
+    def _sync_names(self) -> None:
         if self._directory_dirty:
             sync_names(self._files, self.directory)
             self._directory_dirty = False
@@ -217,9 +220,7 @@ class MetadataLog:
         """
         while len(self._segments) > 1 and self._segments[-1].base_offset >= offset:
             self._remove_segment(self._segments.pop())
-        if self._directory_dirty:
-            sync_names(self._files, self.directory)
-            self._directory_dirty = False
+        self._sync_names()
         active = self._segments[-1]
         position = active.position_before(offset)
         while position < active.size:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -20,8 +21,6 @@ log = logging.getLogger(__name__)
 TAIL_OFFSETS = 10_000
 FETCH_BYTES = 8 << 20
 FETCH_WAIT_MS = 100
-DEBUGGING_REPLICA = -2
-"""Who asks as this is told of what is not committed, too."""
 
 
 class LogStartMoved(WireError):

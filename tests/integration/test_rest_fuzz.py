@@ -52,7 +52,7 @@ def test_the_live_document_is_the_one_that_is_tested(node: RunningNode) -> None:
 
 
 @schema.parametrize()
-@settings(max_examples=EXAMPLES, deadline=None, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck), derandomize=True)
 def test_every_operation_answers_as_documented(case: schemathesis.Case, node: RunningNode) -> None:
     """Half of the requests speak of things that exist, so that more than 404 is seen; those are not deleted."""
     path = case.path_parameters

@@ -49,7 +49,7 @@ def shares(classes: Sequence[type[Message]]) -> pytest.MarkDecorator:
 def examples(count: int) -> settings:
     """`count` examples of all messages together, or a tenth as many of each one in a soak."""
     checks = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much, HealthCheck.large_base_example]
-    return settings(max_examples=count // 10 if SOAK else count, deadline=None, suppress_health_check=checks)
+    return settings(max_examples=count // 10 if SOAK else count, suppress_health_check=checks)
 
 
 def versions(cls: type[Message]) -> range:

@@ -12,7 +12,7 @@ from tests.properties.groups_machine import GroupLife, commands, random_command
 
 EXAMPLES = 3000 if os.environ.get("KRAFT_SOAK") else 150
 
-relaxed = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+relaxed = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 @relaxed

@@ -138,7 +138,7 @@ class Story:
         await trio.sleep(8)
 
 
-@settings(max_examples=EXAMPLES, deadline=None)
+@settings(max_examples=EXAMPLES)
 @given(st.integers(0, 2**32 - 1))
 def test_what_was_acknowledged_stays_and_the_state_is_what_the_log_says(seed):
     async def story() -> Any:

@@ -18,7 +18,7 @@ from tests.properties.metadata_histories import draw_history, encoded, snapshot_
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 seeds = st.integers(min_value=0, max_value=2**32)
 lengths = st.integers(min_value=0, max_value=60)
-few = settings(max_examples=2000 if SOAK else 120, deadline=None)
+few = settings(max_examples=2000 if SOAK else 120)
 
 
 def image_of(records: list[object]) -> MetadataImage:

@@ -156,7 +156,7 @@ class Model:
 
 
 @pytest.mark.parametrize("strategy", ["none", "balanced"])
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3))
 def test_no_election_loses_what_was_acknowledged(strategy: str, seed: int, min_isr: int) -> None:
     model = Model(seed, strategy, min_isr)
@@ -165,7 +165,7 @@ def test_no_election_loses_what_was_acknowledged(strategy: str, seed: int, min_i
     assert strategy == "balanced" or not model.reports
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3))
 def test_aggressive_recovery_takes_the_greatest_log_of_those_who_run_and_leaves_nobody_waiting(seed: int, min_isr: int) -> None:
     model = Model(seed, "aggressive", min_isr)
@@ -175,7 +175,7 @@ def test_aggressive_recovery_takes_the_greatest_log_of_those_who_run_and_leaves_
     assert model.partition.leader in model.alive or not model.alive
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3), by=st.sampled_from(["death", "deadline"]))
 def test_balanced_recovery_comes_to_an_end(seed: int, min_isr: int, by: str) -> None:
     """Whoever does not run is dead, or the time is up: then the greatest of those who run leads."""

@@ -233,12 +233,10 @@ def verdict_tables(summary: dict[str, Any]) -> list[Table]:
 
 def facts(summary: dict[str, Any]) -> Table:
     """What of a summary is one value each."""
-    rows = [(name.replace("_", " "), pairs(value) if isinstance(value, dict) else value) for name, value in summary.items() if not isinstance(value, list)]
+    from kraft.spark.jobs.topic_configs import shown
+
+    rows = [(name.replace("_", " "), shown(value) if isinstance(value, dict) else value) for name, value in summary.items() if not isinstance(value, list)]
     return Table(("FACT", "VALUE"), rows)
-
-
-def pairs(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def show_summary(summary: dict[str, Any], output: OutputFormat | None) -> None:

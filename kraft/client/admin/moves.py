@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker, check
-from kraft.common.ids import TopicPartition
+from kraft.common.ids import DEBUGGING_REPLICA, TopicPartition
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
@@ -18,8 +18,6 @@ from kraft.protocol.messages.list_partition_reassignments_request import ListPar
 TIMEOUT_MS = 30_000
 PREFERRED, UNCLEAN = 0, 1
 LATEST = -1
-DEBUGGING_REPLICA = -2
-"""In ListOffsets: a replica answers for itself, leader or not."""
 
 
 @dataclass(frozen=True, slots=True)

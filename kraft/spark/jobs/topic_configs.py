@@ -7,17 +7,16 @@ So does what would change or refuse timestamps, which were given long ago.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from kraft.common.errors import KraftError
+from kraft.common.config.resource_type import ResourceType
 from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kraft.spark.jobs.asking import ask_any
 from kraft.spark.jobs.running import JobFailed
-from kraft.spark.wire import WireCluster
 
-TOPIC_RESOURCE = 2
-"""ConfigResource.Type.TOPIC"""
 TOPIC_SOURCE = 1
 """DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG: set for this topic. Others are defaults."""
 LEFT_BEHIND = (
@@ -41,16 +40,9 @@ Configs = dict[str, TopicConfig]
 
 def describe(bootstrap: str, topic: str) -> Configs:
     """All configurations of a topic, those that are defaults included. Raises JobFailed."""
-    wanted = DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic, configuration_keys=None)
+    wanted = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
     what = f"configurations of topic {topic} at {bootstrap}"
-    try:
-        cluster = WireCluster(bootstrap)
-        try:
-            found = cluster.any_call(DescribeConfigsRequest(resources=[wanted])).results[0]
-        finally:
-            cluster.close()
-    except (OSError, ValueError, KraftError) as problem:
-        raise JobFailed(f"{what}: {problem}") from problem
+    found = ask_any(bootstrap, DescribeConfigsRequest(resources=[wanted]), f"{what}: ").results[0]
     if found.error_code:
         raise JobFailed(f"{what}: {name_of(found.error_code)}" + (f" ({found.error_message})" if found.error_message else ""))
     return {each.name: TopicConfig(each.value, each.config_source == TOPIC_SOURCE) for each in found.configs}
@@ -65,8 +57,8 @@ def carried(source: Configs) -> dict[str, str]:
     } | KEEPS_TIMESTAMPS
 
 
-def shown(configs: dict[str, str]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in configs.items()) or "none"
+def shown(configs: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in configs.items())
 
 
 def policies(configs: Configs) -> frozenset[str]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from kraft.common.errors import KraftError
 from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.spark.jobs.asking import ask_any
 from kraft.spark.jobs.running import JobFailed, JobNotFound
-from kraft.spark.wire import WireCluster, metadata_request
+from kraft.spark.jobs.topic_configs import shown
+from kraft.spark.wire import metadata_request
 
 SECONDS_MAX = 30
 POLL_SECONDS = 0.1
@@ -29,14 +30,7 @@ class SeenTopic(NamedTuple):
 
 def look_up(bootstrap: str, topic: str) -> SeenTopic:
     """Raises JobFailed when nobody answers. A cluster without an id goes by its address."""
-    try:
-        cluster = WireCluster(bootstrap)
-        try:
-            answer = cluster.any_call(metadata_request(topic))
-        finally:
-            cluster.close()
-    except (OSError, ValueError, KraftError) as problem:
-        raise JobFailed(str(problem)) from problem
+    answer = ask_any(bootstrap, metadata_request(topic))
     found, name = answer.topics[0], answer.cluster_id or bootstrap
     if found.error_code in ABSENT:
         return SeenTopic(name, None, None)
@@ -66,13 +60,9 @@ def ensure_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[s
     try:
         admin.create_topics([NewTopic(topic, partitions, config=dict(configs))])[topic].result(SECONDS_MAX)
     except KafkaException as problem:
-        raise JobFailed(f"topic {topic} cannot be created{asked_for(configs)}: {problem.args[0].str()}") from problem
+        asked_for = f" with {shown(configs)}" if configs else ""  # What a refusal may be about.
+        raise JobFailed(f"topic {topic} cannot be created{asked_for}: {problem.args[0].str()}") from problem
     return until_seen(bootstrap, topic)
-
-
-def asked_for(configs: Mapping[str, str]) -> str:
-    """What a refusal may be about."""
-    return " with " + ", ".join(f"{name}={value}" for name, value in configs.items()) if configs else ""
 
 
 def until_seen(bootstrap: str, topic: str) -> SeenTopic:

@@ -133,7 +133,7 @@ def exchanging(sizes: list[int], cuts: list[int], keep: bool) -> list[bytearray]
     cuts=st.lists(st.integers(1, 120_000), min_size=1, max_size=6).filter(lambda cuts: sum(cuts) > 20_000),
     keep=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_answers_are_the_same_however_the_stream_is_cut(sizes: list[int], cuts: list[int], keep: bool) -> None:
     exchanging(sizes, cuts, keep)
 

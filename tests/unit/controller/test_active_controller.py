@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 import trio
 
@@ -17,7 +19,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kraft.raft.ports import CommittedBatch
 from kraft.world.simulated import Universe
-from tests.unit.controller.harness import Outcome, running, simulate
+from tests.unit.controller.harness import Outcome, Rig, running, simulate
 
 
 def test_the_first_controller_writes_the_bootstrap_records_in_a_transaction() -> None:
@@ -44,21 +46,27 @@ def test_a_standby_refuses_and_names_the_active_controller() -> None:
     simulate(body)
 
 
+async def refused_as_the_role_is_lost(universe: Universe, rig: Rig, nursery: trio.Nursery, write: Callable[[], Awaitable[object]]) -> ApiError:
+    """What somebody hears whose write was appended and not committed when node 3 took the role."""
+    rig.log.automatic = False
+    outcome = Outcome()
+    nursery.start_soon(outcome.of, write)
+    await universe.sleep(0.01)
+    rig.log.lose(leader_id=3, epoch=2)
+    await universe.sleep(0.01)
+    rig.log.automatic = True
+    assert outcome.error is not None
+    return outcome.error
+
+
 def test_losing_the_leadership_fails_whoever_waits_and_drops_what_is_not_committed() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.broker(1)
-            rig.log.automatic = False
-            outcome = Outcome()
-            test_nursery.start_soon(outcome.of, rig.create, "lost")
-            await universe.sleep(0.01)
-            rig.log.lose(leader_id=3, epoch=2)
-            await universe.sleep(0.01)
-            assert outcome.error is not None
-            assert outcome.error.code == ErrorCode.NOT_CONTROLLER
-            assert "node 3" in outcome.error.message
+            error = await refused_as_the_role_is_lost(universe, rig, test_nursery, lambda: rig.create("lost"))
+            assert error.code == ErrorCode.NOT_CONTROLLER
+            assert "node 3" in error.message
             assert not rig.controller.is_active
-            rig.log.automatic = True
             await rig.log.lead(3)
             await universe.sleep(0.01)
             assert rig.controller.image.topics.by_name("lost") is None
@@ -71,15 +79,8 @@ def test_an_unregistration_that_was_lost_with_the_role_is_forgotten_when_the_rol
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.broker(2)
-            rig.log.automatic = False
-            outcome = Outcome()
             request = UnregisterBrokerRequest(broker_id=2)
-            test_nursery.start_soon(outcome.of, rig.controller.unregister_broker, request, ControllerRequestContext(0))
-            await universe.sleep(0.01)
-            rig.log.lose(leader_id=3, epoch=2)
-            await universe.sleep(0.01)
-            assert outcome.error is not None
-            rig.log.automatic = True
+            await refused_as_the_role_is_lost(universe, rig, test_nursery, lambda: rig.controller.unregister_broker(request, ControllerRequestContext(0)))
             await rig.log.lead(3)
             assert not (await rig.beat(2)).is_fenced
 
@@ -91,15 +92,8 @@ def test_a_registration_that_was_lost_with_the_role_is_not_waited_for_when_the_r
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.register(2)
             former, caught_up = rig.epochs[2], rig.loader.offset
-            rig.log.automatic = False
             rig.refusing.add(9002)
-            outcome = Outcome()
-            test_nursery.start_soon(outcome.of, lambda: rig.register(2, incarnation=2))
-            await universe.sleep(0.01)
-            rig.log.lose(leader_id=3, epoch=2)
-            await universe.sleep(0.01)
-            assert outcome.error is not None
-            rig.log.automatic = True
+            await refused_as_the_role_is_lost(universe, rig, test_nursery, lambda: rig.register(2, incarnation=2))
             await rig.log.lead(3)
             rig.epochs[2] = former
             assert (await rig.beat(2, current_metadata_offset=caught_up)).is_caught_up

@@ -9,9 +9,9 @@ import pytest
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.errors import ReloadNeeded
-from kraft.coordinator.pending_batch import BATCH_HEADER_BYTES, require_room
+from kraft.coordinator.pending_batch import require_room
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.records.record_batch import RecordBatch
+from kraft.protocol.records.record_batch import HEADER_SIZE, RecordBatch
 from kraft.server.partition_log import PartitionLog
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
@@ -115,7 +115,7 @@ def test_how_large_a_batch_may_be_is_the_topics_setting() -> None:
             made.topic(OFFSETS.topic, cleanup_policy="compact", max_message_bytes="1000")
             log, now = PartitionLog(made.replicas), made.world.clock.wall_ms()
             assert log.max_batch_bytes(OFFSETS) == 1000
-            room = 1000 - BATCH_HEADER_BYTES
+            room = 1000 - HEADER_SIZE
             await log.append(OFFSETS, 0, [(b"k", bytes(room - 33))], now)
             with pytest.raises(ApiError) as refused:
                 require_room([(b"k", bytes(room - 32))], log, OFFSETS)

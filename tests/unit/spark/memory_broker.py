@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
@@ -27,7 +28,6 @@ from kraft.spark.leadership import Leader
 SERVED = (0, 1, 2, 3, 18, 61)
 BATCH = 100
 EARLIEST = -2
-DEBUGGING_REPLICA = -2
 LEADER = Leader(0, 0)
 
 

@@ -32,7 +32,7 @@ def expected(log: bytes, start: int = 0, end: int = 2**62) -> list[tuple[object,
     return [(r.offset, r.timestamp, r.key, r.value) for batch in batches(log) for r in batch.records() if start <= r.offset < end]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(contents, st.integers(0, 4), st.booleans()), min_size=1, max_size=4), st.integers(0, 30), st.integers(0, 60))
 def test_columns_are_the_records(given_batches: list[tuple[list[tuple[object, ...]], int, bool]], start: int, size: int) -> None:
     log, offset = b"", 0

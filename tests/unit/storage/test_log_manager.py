@@ -47,6 +47,17 @@ def manager_on(machine: Machine, *paths: str, cluster_id: str | None = None, eve
     return manager
 
 
+def log_from_35_to_40(manager: LogManager) -> UnifiedLog:
+    """Everything is synced, and what was before 35 deleted."""
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for _ in range(40):
+        log.append_as_leader(batch_of(b"old"), 0, now_ms=NOW_MS)
+    log.flush()
+    log.update_high_watermark(40)
+    log.delete_records_before(35)
+    return log
+
+
 def stop(manager: LogManager, broker_epoch: int = 7) -> None:
     list(manager.close_logs())
     manager.finish_shutdown(broker_epoch)
@@ -332,12 +343,7 @@ def test_a_topic_made_anew_starts_afresh_also_after_a_crash(machine: Machine, cr
 def test_a_log_start_above_a_truncation_does_not_survive_it(machine: Machine, offset: int) -> None:
     manager = manager_on(machine, "/data")
     manager.load(NOW_MS)
-    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
-    for _ in range(40):
-        log.append_as_leader(batch_of(b"old"), 0, now_ms=NOW_MS)
-    log.flush()
-    log.update_high_watermark(40)
-    log.delete_records_before(35)
+    log = log_from_35_to_40(manager)
     manager.checkpoint_all()
     manager.truncate_to(log, offset, now_ms=NOW_MS)
     log.append_as_leader(batch_of(b"new"), 1, now_ms=NOW_MS)

@@ -7,20 +7,15 @@ import pytest
 from kraft.storage.log_files import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from kraft.storage.truncation_checkpoints import checkpoint_before_truncation
 from kraft.world.simulated.files import SimulatedFileSystem
-from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
-from tests.unit.storage.test_log_manager import manager_on
+from tests.unit.storage.support import Machine
+from tests.unit.storage.test_log_manager import log_from_35_to_40, manager_on
 
 
 @pytest.mark.parametrize(("offset", "knows_start"), [(3, True), (20, True), (37, True), (20, False)])
 def test_both_checkpoints_are_written_once(monkeypatch: pytest.MonkeyPatch, offset: int, knows_start: bool) -> None:
     machine = Machine()
     manager = manager_on(machine)
-    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
-    for _ in range(40):
-        log.append_as_leader(batch_of(b"old"), 0, now_ms=NOW_MS)
-    log.flush()
-    log.update_high_watermark(40)
-    log.delete_records_before(35)
+    log = log_from_35_to_40(manager)
     if knows_start:
         manager.checkpoint_all()
     renamed: list[str] = []
