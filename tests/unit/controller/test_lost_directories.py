@@ -1,4 +1,4 @@
-"""What a replica's directory means for its claim to lead: one that is lost, and one that is made anew on another disk (KIP-858)."""
+"""What a replica's directory means for its claim to lead: one that is lost, one that is made anew on another disk (KIP-858), and one that is cordoned."""
 
 from __future__ import annotations
 
@@ -8,27 +8,13 @@ import pytest
 
 from kraft.controller.broker_heartbeat import process_heartbeat
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
-from kraft.controller.replication_control.alter_partition import alter_partition
-from kraft.controller.replication_control.assign_directories import assign_replicas_to_dirs
-from kraft.controller.replication_control.elect_leaders import elect_leaders
-from kraft.controller.request_context import ControllerRequestContext
+from kraft.controller.replication_control import leader_and_isr
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages import assign_replicas_to_dirs_request as assign
-from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
-from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
+from tests.unit.controller.partition_requests import RECOVERING, elect, propose, put_replica
 from tests.unit.controller.pure_cluster import PureCluster
 
 LOST, KEPT, NEW = b"l" * 16, b"k" * 16, b"n" * 16
-RECOVERING = 1
-
-
-def put(cluster: PureCluster, broker_id: int, directory: bytes) -> None:
-    """A broker tells where its replica of t-0 is."""
-    data = assign.TopicData(topic_id=cluster.image.topics.id_by_name["t"], partitions=[assign.PartitionData(partition_index=0)])
-    directories = [assign.DirectoryData(id=directory, topics=[data])]
-    request = assign.AssignReplicasToDirsRequest(broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), directories=directories)
-    cluster.apply(assign_replicas_to_dirs(cluster.view, request))
 
 
 def beat(cluster: PureCluster, broker_id: int, **fields: Any) -> Any:
@@ -42,7 +28,7 @@ def with_two_directories(*replicas: int) -> PureCluster:
     cluster.register(1, log_dirs=[LOST, KEPT])
     cluster.unfence(1)
     cluster.topic("t", list(replicas))
-    put(cluster, 1, LOST)
+    put_replica(cluster, 1, LOST)
     return cluster
 
 
@@ -78,7 +64,7 @@ def test_without_elr_who_was_last_in_sync_has_no_claim_on_another_disk_unless_it
     cluster.fence(2)
     cluster.register(1, incarnation=2, log_dirs=[NEW, KEPT])
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (-1, (1,))
-    put(cluster, 1, NEW)
+    put_replica(cluster, 1, NEW)
     cluster.unfence(1)
     cluster.unfence(2)
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (leader, isr)
@@ -88,10 +74,9 @@ def test_what_lost_its_only_claim_is_led_again_by_an_unclean_election() -> None:
     cluster = with_two_directories(1, 2)
     cluster.fence(2)
     cluster.register(1, incarnation=2, log_dirs=[NEW, KEPT])
-    put(cluster, 1, NEW)
+    put_replica(cluster, 1, NEW)
     cluster.unfence(2)
-    request = ElectLeadersRequest(election_type=1, topic_partitions=[TopicPartitions(topic="t", partitions=[0])])
-    cluster.apply(elect_leaders(cluster.view, request))
+    assert elect(cluster, 1, 0) == [(0, ErrorCode.NONE)]
     after = cluster.partition("t")
     assert (after.leader, after.isr, after.leader_recovery_state) == (2, (2,), RECOVERING)
 
@@ -112,16 +97,81 @@ def test_a_replica_joins_the_in_sync_set_once_the_controller_knows_its_directory
     cluster = with_two_directories(1, 2)
     cluster.register(1, incarnation=2, log_dirs=[NEW, KEPT])
     cluster.unfence(1)
-
-    def join() -> int:
-        partition = cluster.partition("t")
-        members = [BrokerState(broker_id=member, broker_epoch=cluster.epoch(member)) for member in (2, 1)]
-        data = PartitionData(leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch, new_isr_with_epochs=members)
-        topic = TopicData(topic_id=cluster.image.topics.id_by_name["t"], partitions=[data])
-        request = AlterPartitionRequest(broker_id=2, broker_epoch=cluster.epoch(2), topics=[topic])
-        return int(cluster.apply(alter_partition(cluster.view, request, ControllerRequestContext(3))).topics[0].partitions[0].error_code)
-
-    assert join() == ErrorCode.INELIGIBLE_REPLICA
-    put(cluster, 1, NEW)
-    assert join() == ErrorCode.NONE
+    assert propose(cluster, "t", [2, 1])[0] == ErrorCode.INELIGIBLE_REPLICA
+    put_replica(cluster, 1, NEW)
+    assert propose(cluster, "t", [2, 1])[0] == ErrorCode.NONE
     assert cluster.partition("t").isr == (2, 1)
+
+
+def test_a_replica_on_a_lost_directory_cannot_lead() -> None:
+    cluster = PureCluster()
+    directories = [b"a" * 16, b"b" * 16]
+    for broker_id in (1, 2):
+        cluster.register(broker_id, log_dirs=[bytes([broker_id]) + name[1:] for name in directories])
+        cluster.unfence(broker_id)
+    cluster.topic("t", [1, 2], [1, 2])
+    lost, kept = (bytes([1]) + name[1:] for name in directories)
+    assert put_replica(cluster, 1, lost, index=0) == ErrorCode.NONE
+    assert put_replica(cluster, 1, kept, index=1) == ErrorCode.NONE
+    assert put_replica(cluster, 1, kept, index=7) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    cluster.replay(*leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost]))
+    assert cluster.partition("t", 0).leader == 2
+    assert cluster.partition("t", 0).isr == (2,)
+    assert cluster.partition("t", 1).leader == 1
+    assert cluster.image.cluster.brokers[1].directories == (kept,)
+    assert leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost]) == []
+    assert put_replica(cluster, 1, lost, index=1) == ErrorCode.NONE, "a replica that turns out to be on a lost directory leaves the ISR"
+    assert cluster.partition("t", 1).leader == 2
+
+
+@pytest.mark.parametrize(("replicas", "leader"), [([1, 2], -1), ([1], 1)])
+def test_the_last_known_leader_has_no_claim_once_its_disk_is_another_unless_it_is_alone(replicas: list[int], leader: int) -> None:
+    """All die, the one that leads loses its disk: it comes back last, the others out of the in-sync set before it."""
+    cluster = PureCluster(1, 2, elr=True)
+    cluster.topic("t", replicas)
+    old, new = cluster.partition("t").directories[0], b"n" * 16
+    put_replica(cluster, 1, cluster.image.cluster.brokers[1].directories[0])
+    cluster.register(2, incarnation=2)
+    cluster.register(1, incarnation=2, log_dirs=[new])
+    cluster.unfence(2)
+    after = cluster.partition("t")
+    assert (after.leader, after.isr, after.elr, after.last_known_elr) == (-1, (), (), (1,))
+    assert old != new
+    put_replica(cluster, 1, new)
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == leader
+    assert cluster.partition("t").last_known_elr == ()
+
+
+def test_a_last_known_leader_that_is_moved_keeps_its_claim() -> None:
+    cluster = PureCluster(elr=True)
+    for broker_id in (1, 2):
+        cluster.register(broker_id, log_dirs=[bytes([broker_id]) * 16, bytes([broker_id + 10]) * 16])
+        cluster.unfence(broker_id)
+    cluster.topic("t", [1, 2])
+    put_replica(cluster, 1, b"\x01" * 16)
+    for broker_id in (2, 1):
+        cluster.register(broker_id, incarnation=2, log_dirs=[bytes([broker_id]) * 16, bytes([broker_id + 10]) * 16])
+    put_replica(cluster, 1, b"\x0b" * 16)
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == 1
+
+
+def test_a_broker_that_returns_without_a_directory_does_not_lead_what_was_in_it() -> None:
+    cluster = PureCluster(1)
+    cluster.topic("t", [1])
+    cluster.register(1, incarnation=2, log_dirs=[b"new directory id"])
+    cluster.unfence(1)
+    assert (cluster.partition("t").leader, cluster.partition("t").isr) == (-1, (1,))
+    cluster.register(1, incarnation=3, log_dirs=[b"\x01" * 16])
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == 1
+
+
+def test_cordoned_directories_take_no_new_replicas() -> None:
+    cluster = PureCluster(1, 2)
+    assert len(leader_and_isr.directories_cordoned(cluster.view, 1, cluster.epoch(1), None)) == 0
+    cluster.replay(*leader_and_isr.directories_cordoned(cluster.view, 1, cluster.epoch(1), [b"\x01" * 16]))
+    assert leader_and_isr.directories_cordoned(cluster.view, 1, cluster.epoch(1), [b"\x01" * 16]) == []
+    with pytest.raises(AssertionError, match="all its log directories are cordoned"):
+        cluster.topic("t", [1])
