@@ -11,10 +11,14 @@ import trio.testing
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, Topics
+from tests.unit.coordinator.group_host import TestCaller, commit_request
 
 PARTITIONS = 4
+CALLER = TestCaller(9)
 
 
 class Service:
@@ -40,6 +44,11 @@ class Service:
         for partition in range(PARTITIONS):
             self.coordinator.on_election(partition, epoch)
         await trio.testing.wait_all_tasks_blocked()
+
+
+def neighbour(service: Service, group: str) -> str:
+    """Another group in the same partition."""
+    return next(name for name in map(str, range(99)) if service.partition(name) == service.partition(group))
 
 
 @asynccontextmanager
@@ -79,3 +88,33 @@ def ask(nursery: trio.Nursery, request: Awaitable[Any]) -> Pending:
 
     nursery.start_soon(wait)
     return pending
+
+
+def code_of(response: Any) -> int:
+    """Of the answer to `commit`."""
+    return response.topics[0].partitions[0].error_code
+
+
+async def commit(service: Service, offset: int, group: str = "g") -> Any:
+    """OffsetCommit of t-0."""
+    return await service.coordinator.offset_commit(commit_request(group, {("t", 0): offset}), CALLER)
+
+
+async def committed(service: Service, group: str = "g", require_stable: bool = False) -> int:
+    """What the group has committed for t-0, as OffsetFetch tells."""
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=require_stable)
+    response = await service.coordinator.offset_fetch(request, CALLER)
+    assert response.groups[0].error_code == 0
+    return response.groups[0].topics[0].partitions[0].committed_offset
+
+
+def write_offsets(count: int, metadata: str) -> Callable[[Any], str]:
+    """An operation of the runtime that commits `count` partitions with large metadata."""
+
+    def operation(draft: Any) -> str:
+        for index in range(count):
+            draft.write_offset("g", TopicPartition("t", index), OffsetAndMetadata(1, -1, metadata, 0))
+        return "written"
+
+    return operation

@@ -20,10 +20,9 @@ from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, Off
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from tests.unit.coordinator.fakes import Topics
 from tests.unit.coordinator.group_host import TestCaller, commit_request, heartbeat_request, join_request, leaving, sync_request
-from tests.unit.coordinator.service import Service, ask, run, serving
+from tests.unit.coordinator.service import CALLER, Service, ask, run, serving
 
 TOPIC_ID = Topics("t").topic_id("t")
-CALLER = TestCaller(9)
 
 
 async def stable_member(service: Service, group: str = "g", instance_id: str | None = None) -> str:

@@ -9,13 +9,7 @@ import trio.testing
 from kraft.common.errors import ApiError, NotLeader
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.group_host import TestCaller, commit_request, join_request, sync_request
-from tests.unit.coordinator.service import Service, ask, run, serving
-from tests.unit.coordinator.test_runtime import code_of, commit, committed, write_offsets
-
-
-def neighbour(service: Service, group: str) -> str:
-    """Another group in the same partition."""
-    return next(name for name in map(str, range(99)) if service.partition(name) == service.partition(group))
+from tests.unit.coordinator.service import ask, code_of, commit, committed, neighbour, run, serving, write_offsets
 
 
 @pytest.mark.parametrize("size", [1_048_588, 3_000_000])
