@@ -157,7 +157,7 @@ def fence(
 def decommission(
     node_id: Id,
     cancel: Annotated[bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")] = False,
-    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Until it holds nothing, this long at most; leaves with 1 if it does.")] = 0.0,
+    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Until it holds nothing, this long at most; else leaves with 1.")] = 0.0,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

@@ -38,7 +38,7 @@ class Shape(NamedTuple):
 @app.command()
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)],
-    separator: Annotated[str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\\\t.")] = None,
+    separator: Annotated[str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\t.")] = None,
     key: Annotated[str | None, typer.Option("--key", "-K", metavar="KEY", help="One key for every record.")] = None,
     header: Annotated[list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; may be given again.")] = [],  # noqa: B006
     partition: Annotated[int | None, typer.Option("--partition", "-p", metavar="N", min=0, help="Where to; by the key without it, as Java clients do.")] = None,

@@ -17,7 +17,7 @@ Write = Callable[[ConsumedRecord], bytes]
 
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
-HELP = "%t topic, %p partition, %o offset, %T timestamp (ms), %k key, %s value, %K and %S their bytes, %h headers, %%; \\\\n and \\\\t; or json."
+HELP = "%t topic, %p partition, %o offset, %T timestamp (ms), %k key, %s value, %K and %S their bytes, %h headers, %%; \\n and \\t; or json."
 
 
 def parse_format(text: str) -> Write:
