@@ -6,7 +6,7 @@ it: it may rest on it. The first thing that is written in an epoch are its activ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Operation = Callable[[ControllerView], ControllerResult[T]]
+Preparation = Callable[[ControllerResult[T]], Awaitable[ControllerResult[T]]]
 
 
 class ControllerWrites:
@@ -51,10 +52,13 @@ class ControllerWrites:
         """What the next decision sees."""
         return ControllerView(self._pending.image, self._settings, self._schema, self._term().heartbeats.held)
 
-    async def write(self, operation: Operation[T], appended: Callable[[T, int], None] | None = None) -> T:
+    async def write(
+        self, operation: Operation[T], appended: Callable[[T, int], None] | None = None, beforehand: Preparation[T] | None = None
+    ) -> T:
         """Decide, append, and return the answer once it is committed. Raises ApiError.
 
-        `appended` is told the answer and the offset of the last record as soon as they are in the log, committed or not.
+        `appended` is told the answer and the offset of the last record as soon as they are in the log, committed or not. `beforehand` does what has to be done
+        before anything is appended, and says what that makes of the result; no other decision is made meanwhile.
         """
         epoch = self._pending.require_active()
         await self._term().activated.wait()
@@ -62,6 +66,9 @@ class ControllerWrites:
             self._require_epoch(epoch)
             view = self.view()
             result = with_reports(view, operation(view), self._clock.wall_ms())
+            if beforehand is not None:
+                result = await beforehand(result)
+                self._require_epoch(epoch)
             offset = await self._append(result)
             if appended is not None:
                 appended(result.response, self._pending.last_appended)

@@ -1,12 +1,13 @@
 """UpdateFeatures (KIP-584, KIP-1022): every node must be able to run the level asked for.
 
-metadata.version never goes down: a lower level would have to drop what records of a higher one say. kraft.version is not a record of ours; the Raft layer
-raises it.
+metadata.version never goes down: a lower level would have to drop what records of a higher one say. kraft.version is not a record of ours: the Raft layer
+raises it, once everything that a request asks for besides is found good, and before that is written. (Apache Kafka raises it when its turn comes, and it stays
+raised where a feature after it is refused.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
@@ -32,15 +33,15 @@ _NOT_SUPPORTED: Final = FeatureRange(0, 0)
 class Quorum:
     """What the Raft layer tells about itself, and the one feature that it owns."""
 
-    __slots__ = ("kraft_version", "upgrade_kraft_version", "voter_ids")
+    __slots__ = ("kraft_version", "raise_kraft_version", "voter_ids")
 
     def __init__(
-        self, voter_ids: Callable[[], Sequence[int]], kraft_version: Callable[[], int], upgrade_kraft_version: Callable[[int, bool], None]
+        self, voter_ids: Callable[[], Sequence[int]], kraft_version: Callable[[], int], raise_kraft_version: Callable[[int, bool], Awaitable[None]]
     ) -> None:
-        """`upgrade_kraft_version(level, validate_only)` appends the control records of a new kraft.version; raises ApiError."""
+        """`raise_kraft_version(level, validate_only)` returns when the new kraft.version is committed, or would be accepted; raises ApiError."""
         self.voter_ids = voter_ids
         self.kraft_version = kraft_version
-        self.upgrade_kraft_version = upgrade_kraft_version
+        self.raise_kraft_version = raise_kraft_version
 
 
 def update_features(view: ControllerView, request: UpdateFeaturesRequest, api_version: int, quorum: Quorum) -> ControllerResult[UpdateFeaturesResponse]:
@@ -48,10 +49,9 @@ def update_features(view: ControllerView, request: UpdateFeaturesRequest, api_ve
     records: list[Any] = []
     try:
         for update in request.feature_updates:
-            records += _update(view, update, _upgrade_type(update, api_version), quorum, request.validate_only)
+            records += _update(view, update, _upgrade_type(update, api_version), quorum)
     except ApiError as error:
-        problem = f"The update failed for all features since the following feature had an error: {error.message}"
-        return ControllerResult([], UpdateFeaturesResponse(error_code=error.code, error_message=problem))
+        return refused(error)
     response = UpdateFeaturesResponse(error_message=None)
     if api_version <= 1:
         response.results = [UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in request.feature_updates]
@@ -61,6 +61,18 @@ def update_features(view: ControllerView, request: UpdateFeaturesRequest, api_ve
         records = elr_safety_records(view) + records
     check_operation_size(records)
     return ControllerResult(records, response, atomic=True)
+
+
+def refused(error: ApiError) -> ControllerResult[UpdateFeaturesResponse]:
+    """The answer when one of the features cannot be updated."""
+    problem = f"The update failed for all features since the following feature had an error: {error.message}"
+    return ControllerResult([], UpdateFeaturesResponse(error_code=error.code, error_message=problem))
+
+
+def kraft_version_to_raise(request: UpdateFeaturesRequest, quorum: Quorum) -> int | None:
+    """The level that a request which was found good asks the Raft layer for, if it is a new one."""
+    levels = [update.max_version_level for update in request.feature_updates if update.feature == KRAFT_VERSION]
+    return levels[-1] if levels and levels[-1] > quorum.kraft_version() else None
 
 
 def _upgrade_type(update: FeatureUpdateKey, api_version: int) -> int:
@@ -74,7 +86,7 @@ def _refused(update: FeatureUpdateKey, reason: str) -> ApiError:
     return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}")
 
 
-def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, quorum: Quorum, validate_only: bool) -> list[Any]:
+def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, quorum: Quorum) -> list[Any]:
     name, level = update.feature, update.max_version_level
     if upgrade_type not in (UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE):
         raise _refused(update, "The controller does not support the given upgrade type.")
@@ -89,7 +101,7 @@ def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, q
     if level > current and upgrade_type != UPGRADE:
         raise _refused(update, "Can't downgrade to a newer version.")
     if name == KRAFT_VERSION:
-        return _update_kraft_version(update, current, upgrade_type, quorum, validate_only)
+        return _update_kraft_version(update, current, upgrade_type)
     if name == METADATA_VERSION and level < current:
         raise _metadata_downgrade(current, level, upgrade_type)
     return [FeatureLevelRecord(name=name, feature_level=level)]
@@ -103,9 +115,8 @@ def _metadata_downgrade(current: int, level: int, upgrade_type: int) -> ApiError
     return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {reason}")
 
 
-def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: int, quorum: Quorum, validate_only: bool) -> list[Any]:
+def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: int) -> list[Any]:
     if upgrade_type == UPGRADE:
-        quorum.upgrade_kraft_version(update.max_version_level, validate_only)
         return [NoOpRecord()]  # So that there is an offset to wait for.
     if update.max_version_level != current:
         raise _refused(update, "Can't downgrade the version of this feature.")

@@ -77,7 +77,22 @@ class QuorumController(ActiveController):
         return await self._writes.write(lambda view: configuration_control.incremental_alter_configs(view, request, context))
 
     async def update_features(self, request: UpdateFeaturesRequest, context: ControllerRequestContext) -> UpdateFeaturesResponse:
-        return await self._writes.write(lambda view: feature_control.update_features(view, request, context.api_version, self._quorum))
+        """All of the features that a request names, or none, kraft.version among them."""
+
+        async def raise_kraft_version(result: ControllerResult[UpdateFeaturesResponse]) -> ControllerResult[UpdateFeaturesResponse]:
+            level = feature_control.kraft_version_to_raise(request, self._quorum)
+            if result.response.error_code or level is None:
+                return result
+            try:
+                await self._quorum.raise_kraft_version(level, request.validate_only)
+            except ApiError as error:
+                return feature_control.refused(error)
+            return result
+
+        def update(view: ControllerView) -> ControllerResult[UpdateFeaturesResponse]:
+            return feature_control.update_features(view, request, context.api_version, self._quorum)
+
+        return await self._writes.write(update, beforehand=raise_kraft_version)
 
     async def register_broker(self, request: BrokerRegistrationRequest, context: ControllerRequestContext) -> BrokerRegistrationResponse:
         """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can only be our own past, or has fallen silent

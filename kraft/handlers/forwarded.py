@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kraft.common.errors import ApiError
-from kraft.common.features import KRAFT_VERSION
 from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers import alter_configs
@@ -30,8 +29,6 @@ from kraft.protocol.messages.describe_quorum_response import DescribeQuorumRespo
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from kraft.protocol.messages.fetch_request import FetchRequest
-from kraft.protocol.messages.update_features_request import UpdateFeaturesRequest
-from kraft.protocol.messages.update_features_response import UpdateFeaturesResponse
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, ControllerServices
@@ -157,25 +154,6 @@ async def _broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestCon
     return await node.controller.broker_heartbeat(request, ControllerRequestContext(context.api_version, context.principal))
 
 
-async def _update_features(request: UpdateFeaturesRequest, context: RequestContext, node: ControllerServices) -> UpdateFeaturesResponse:
-    """kraft.version belongs to the quorum: it is asked first whether it can be raised, and raises it last, when everything else is decided."""
-    wanted = [update.max_version_level for update in request.feature_updates if update.feature == KRAFT_VERSION]
-    levels = [level for level in wanted if level > node.raft.kraft_version]
-    for level in levels:
-        await _raise_kraft_version(level, node, validate_only=True)
-    response = await node.controller.update_features(request, ControllerRequestContext(context.api_version, context.principal))
-    if not response.error_code and not request.validate_only:
-        for level in levels:
-            await _raise_kraft_version(level, node, validate_only=False)
-    return response
-
-
-async def _raise_kraft_version(level: int, node: ControllerServices, *, validate_only: bool) -> None:
-    answer = await node.raft.update_kraft_version(level, validate_only=validate_only)
-    if answer.error:
-        raise ApiError(answer.error, answer.message or f"kraft.version cannot be changed to {level}")
-
-
 async def _fetch_metadata(request: FetchRequest, context: RequestContext, node: ControllerServices) -> Any:
     """Topics have ids from version 13 on, and the metadata log is known by its id alone."""
     if context.api_version < FETCH_BY_ID_VERSION and request.cluster_id in (None, node.cluster_id):
@@ -212,7 +190,7 @@ CONTROLLER_APIS = (
     _controller_api(ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate("create_partitions"), CREATE_PARTITIONS.on_error),
     _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
     _controller_api(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), _delegate("incremental_alter_configs"), alter_configs.INCREMENTAL.on_error),
-    _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _update_features),
+    _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _delegate("update_features")),
     _controller_api(ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker")),
     _controller_api(ApiKey.BROKER_REGISTRATION, between(0, 4), _delegate("register_broker")),
     _controller_api(ApiKey.BROKER_HEARTBEAT, between(0, 2), _broker_heartbeat),

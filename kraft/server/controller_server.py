@@ -9,7 +9,7 @@ import trio
 
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
-from kraft.common.errors import KraftError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.features import SUPPORTED_FEATURES
 from kraft.common.logging import Loggers
 from kraft.controller.config_table import ConfigTable
@@ -23,6 +23,7 @@ from kraft.handlers.services import ControllerServices
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.controller_registration_request import ControllerRegistrationRequest, Feature, Listener
+from kraft.raft.driver import RaftDriver
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
@@ -60,7 +61,7 @@ class ControllerServer:
             ConfigTable(config),
             raft,
             shared.loader,
-            Quorum(lambda: raft.voters.ids, lambda: raft.kraft_version, _leave_to_handler),
+            quorum_of(raft),
             world,
             bootstrap=bootstrap,
             logger=self._log,
@@ -115,8 +116,15 @@ class ControllerServer:
             await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
 
 
-def _leave_to_handler(level: int, validate_only: bool) -> None:
-    """The handler of UpdateFeatures has the quorum raise kraft.version once the controller agrees (`kraft.handlers.forwarded`)."""
+def quorum_of(raft: RaftDriver) -> Quorum:
+    """What the controller has to know of the quorum, and to ask of it."""
+
+    async def raise_kraft_version(level: int, validate_only: bool) -> None:
+        answer = await raft.update_kraft_version(level, validate_only=validate_only)
+        if answer.error:
+            raise ApiError(answer.error, answer.message)
+
+    return Quorum(lambda: raft.voters.ids, lambda: raft.kraft_version, raise_kraft_version)
 
 
 def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettings:

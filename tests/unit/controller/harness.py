@@ -99,6 +99,21 @@ class LogInMemory:
         return [record for batch in self.batches for record in batch.records]
 
 
+class KraftVersion:
+    """What the Raft layer owns: a level that can be raised, unless it has a reason not to."""
+
+    def __init__(self) -> None:
+        self.level = 0
+        self.refusal: ApiError | None = None
+
+    async def raise_level(self, level: int, validate_only: bool) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.refusal is not None:
+            raise self.refusal
+        if not validate_only:
+            self.level = level
+
+
 class Rig:
     """A controller, its loader, its log; and a port table that says which endpoints refuse."""
 
@@ -110,13 +125,14 @@ class Rig:
         self.hanging: set[int] = set()
         self.probes: list[int] = []
         self.slow_probes = 0.0
+        self.kraft_version = KraftVersion()
         defaults: dict[str, Any] = {"node_id": 1, "cluster_id": CLUSTER, "metadata_max_idle_interval_ms": 0}
         self.controller = QuorumController(
             ControllerSettings(**{**defaults, **settings}),
             ConfigTable(load_node_config()),
             self.log,
             self.loader,
-            Quorum(lambda: [1], lambda: 1, lambda level, validate_only: None),
+            Quorum(lambda: [1], lambda: self.kraft_version.level, lambda level, validate_only: self.kraft_version.raise_level(level, validate_only)),
             self.world,
             bootstrap=BOOTSTRAP,
             probe=self._probe,

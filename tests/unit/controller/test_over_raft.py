@@ -18,6 +18,7 @@ from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.snapshot_generator import SnapshotGenerator
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kraft.protocol.schema import Message
 from kraft.raft.core.config import QuorumConfig
 from kraft.raft.core.voter_set import Endpoint, ReplicaKey, VoterSet
@@ -50,12 +51,15 @@ class Node:
             ConfigTable(load_node_config()),
             self.raft,
             self.loader,
-            Quorum(lambda: [1], lambda: 0, lambda level, validate_only: None),
+            Quorum(lambda: self.raft.voters.ids, lambda: self.raft.kraft_version, self.raise_kraft_version),
             world,
             bootstrap=BOOTSTRAP,
         )
         self.raft.register(self.loader)
         self.incarnation = world.process_id % 250
+
+    async def raise_kraft_version(self, level: int, validate_only: bool) -> None:
+        assert not (await self.raft.update_kraft_version(level, validate_only=validate_only)).error
 
     async def run(self) -> None:
         async with trio.open_nursery() as node_nursery:
@@ -103,3 +107,19 @@ def test_what_was_acknowledged_survives_every_kind_of_death() -> None:
         assert len(created) == 20
 
     Universe(7).run(fate, seconds_max=1_000)
+
+
+def test_kraft_version_is_raised_in_the_log_before_the_records_of_the_same_request() -> None:
+    async def fate(universe: Universe) -> None:
+        world = universe.world_for(1)
+        async with trio.open_nursery() as life_nursery:
+            node = Node(world)
+            life_nursery.start_soon(universe.live, world, lambda _: node.run())
+            await node.join(world)
+            updates = [FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=1) for name in ("kraft.version", "eligible.leader.replicas.version")]
+            answer = await node.controller.update_features(UpdateFeaturesRequest(feature_updates=updates), ControllerRequestContext(2))
+            assert (answer.error_code, node.raft.kraft_version, node.loader.image.features.elr_enabled) == (0, 1, True)
+            await node.create("t")
+            universe.kill(1)
+
+    Universe(7).run(fate, seconds_max=100)

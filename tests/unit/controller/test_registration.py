@@ -1,4 +1,4 @@
-"""Registration of brokers and controllers, producer ids, features, placement."""
+"""Registration of brokers and controllers, producer ids, placement."""
 
 from __future__ import annotations
 
@@ -9,22 +9,15 @@ import pytest
 
 from kraft.common.errors import ApiError
 from kraft.controller import cluster_control
-from kraft.controller.feature_control import Quorum, update_features
 from kraft.controller.producer_ids_control import allocate_producer_ids
 from kraft.controller.replica_placer import StripedReplicaPlacer, UsableBroker
 from kraft.metadata.image.cluster_image import Endpoint
-from kraft.metadata.records.config_record import ConfigRecord
-from kraft.metadata.records.feature_level_record import FeatureLevelRecord
-from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.metadata.records.producer_ids_record import ProducerIdsRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import controller_registration_request as controllers
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.broker_registration_request import Feature
-from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.unit.controller.pure_cluster import PureCluster
-
-ELR = "eligible.leader.replicas.version"
 
 
 def test_a_new_broker_starts_fenced_with_the_next_offset_as_epoch() -> None:
@@ -105,75 +98,6 @@ def test_producer_ids_come_in_blocks_of_a_thousand() -> None:
     with pytest.raises(ApiError) as exhausted:
         allocate_producer_ids(cluster.view, request)
     assert exhausted.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-class RaftFeatures:
-    """A quorum whose kraft.version can be raised."""
-
-    def __init__(self, *voters: int) -> None:
-        self.level = 0
-        self.quorum = Quorum(lambda: voters, lambda: self.level, self.raise_level)
-
-    def raise_level(self, level: int, validate_only: bool) -> None:
-        if not validate_only:
-            self.level = level
-
-
-def update(cluster: PureCluster, name: str, level: int, *, upgrade: int = 1, version: int = 2, raft: RaftFeatures | None = None, **fields: Any) -> Any:
-    key = FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade, **{k: fields.pop(k) for k in ("allow_downgrade",) if k in fields})
-    return update_features(cluster.view, UpdateFeaturesRequest(feature_updates=[key], **fields), version, (raft or RaftFeatures(1)).quorum)
-
-
-def refusal(result: Any) -> str:
-    assert result.records == []
-    assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-    prefix = "The update failed for all features since the following feature had an error: "
-    assert result.response.error_message.startswith(prefix)
-    return str(result.response.error_message.removeprefix(prefix))
-
-
-def supporting(cluster: PureCluster) -> PureCluster:
-    """A controller that could run ELR."""
-    features = cluster.settings.supported_features.set(ELR, type(cluster.settings.supported_features["kraft.version"])(0, 1))
-    cluster.settings = type(cluster.settings)(node_id=1, cluster_id=cluster.settings.cluster_id, supported_features=features)
-    return cluster
-
-
-def test_features_that_cannot_be_finalized() -> None:
-    cluster = PureCluster(1)
-    assert refusal(update(cluster, "nonsense", 1)) == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
-    assert refusal(update(cluster, ELR, 2)).endswith("Local controller 1 only supports versions 0-1")
-    assert refusal(update(cluster, "metadata.version", 31)).endswith("Local controller 1 only supports versions 30")
-    assert refusal(update(cluster, "kraft.version", -1)).endswith("A feature version cannot be less than 0.")
-    assert refusal(update(cluster, "kraft.version", 1, upgrade=9)).endswith("The controller does not support the given upgrade type.")
-    assert refusal(update(cluster, "kraft.version", 1, upgrade=2)).endswith("Can't downgrade to a newer version.")
-    with_peer = RaftFeatures(1, 2)
-    assert refusal(update(cluster, "kraft.version", 1, raft=with_peer)).endswith("controller 2 has not registered, and may not support this feature")
-
-
-def test_kraft_version_rises_through_the_quorum_and_never_falls() -> None:
-    cluster, raft = PureCluster(1), RaftFeatures(1)
-    assert update(cluster, "kraft.version", 1, raft=raft, validate_only=True).records == []
-    assert raft.level == 0
-    assert [type(record) for record in update(cluster, "kraft.version", 1, raft=raft).records] == [NoOpRecord]
-    assert raft.level == 1
-    assert "without setting the upgrade type" in refusal(update(cluster, "kraft.version", 0, raft=raft))
-    assert refusal(update(cluster, "kraft.version", 0, upgrade=2, raft=raft)).endswith("Can't downgrade the version of this feature.")
-
-
-def test_turning_elr_on_gives_the_cluster_one_min_isr() -> None:
-    cluster = supporting(PureCluster(1))
-    cluster.configure(4, "1", min_insync_replicas="2")
-    result = update(cluster, ELR, 1, version=1)
-    assert [type(record) for record in result.records] == [ConfigRecord, ConfigRecord, FeatureLevelRecord]
-    answer = cluster.apply(result)
-    assert [(r.feature, r.error_code) for r in answer.results] == [(ELR, 0)]
-    assert dict(cluster.image.configs.cluster.items()) == {"min.insync.replicas": "1"}
-    assert "min.insync.replicas" not in cluster.image.configs.broker(1)
-    assert cluster.view.elr_enabled
-    assert "without setting the upgrade type" in refusal(update(cluster, ELR, 0, version=0))
-    cluster.apply(update(cluster, ELR, 0, version=0, allow_downgrade=True))
-    assert not cluster.view.elr_enabled
 
 
 def usable(*specs: tuple[int, str | None, bool]) -> list[UsableBroker]:

@@ -1,0 +1,135 @@
+"""UpdateFeatures: what cannot be finalized, kraft.version beside the features that are records, and turning ELR on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft.common.errors import ApiError
+from kraft.controller.feature_control import Quorum, update_features
+from kraft.controller.request_context import ControllerRequestContext
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kraft.world.simulated import Universe
+from tests.unit.controller.harness import KraftVersion, running, simulate
+from tests.unit.controller.pure_cluster import PureCluster
+
+ELR = "eligible.leader.replicas.version"
+
+
+def quorum(*voters: int, level: int = 0) -> Quorum:
+    """One that is asked for its voters and its kraft.version."""
+    return Quorum(lambda: voters, lambda: level, KraftVersion().raise_level)
+
+
+def wish(name: str, level: int, upgrade: int = 1, **fields: Any) -> FeatureUpdateKey:
+    return FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade, **fields)
+
+
+def update(cluster: PureCluster, *wishes: FeatureUpdateKey, version: int = 2, raft: Quorum | None = None, validate_only: bool = False) -> Any:
+    request = UpdateFeaturesRequest(feature_updates=list(wishes), validate_only=validate_only)
+    return update_features(cluster.view, request, version, raft or quorum(1))
+
+
+def refusal(result: Any) -> str:
+    assert result.records == []
+    assert result.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    prefix = "The update failed for all features since the following feature had an error: "
+    assert result.response.error_message.startswith(prefix)
+    return str(result.response.error_message.removeprefix(prefix))
+
+
+def supporting(cluster: PureCluster) -> PureCluster:
+    """A controller that could run ELR."""
+    features = cluster.settings.supported_features.set(ELR, type(cluster.settings.supported_features["kraft.version"])(0, 1))
+    cluster.settings = type(cluster.settings)(node_id=1, cluster_id=cluster.settings.cluster_id, supported_features=features)
+    return cluster
+
+
+def test_features_that_cannot_be_finalized() -> None:
+    cluster = PureCluster(1)
+    assert refusal(update(cluster, wish("nonsense", 1))) == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
+    assert refusal(update(cluster, wish(ELR, 2))).endswith("Local controller 1 only supports versions 0-1")
+    assert refusal(update(cluster, wish("metadata.version", 31))).endswith("Local controller 1 only supports versions 30")
+    assert refusal(update(cluster, wish("kraft.version", -1))).endswith("A feature version cannot be less than 0.")
+    assert refusal(update(cluster, wish("kraft.version", 1, 9))).endswith("The controller does not support the given upgrade type.")
+    assert refusal(update(cluster, wish("kraft.version", 1, 2))).endswith("Can't downgrade to a newer version.")
+    with_peer = quorum(1, 2)
+    assert refusal(update(cluster, wish("kraft.version", 1), raft=with_peer)).endswith("controller 2 has not registered, and may not support this feature")
+
+
+def test_kraft_version_is_no_record_of_ours_and_never_falls() -> None:
+    cluster = PureCluster(1)
+    assert update(cluster, wish("kraft.version", 1), validate_only=True).records == []
+    assert [type(record) for record in update(cluster, wish("kraft.version", 1)).records] == [NoOpRecord]
+    raised = quorum(1, level=1)
+    assert "without setting the upgrade type" in refusal(update(cluster, wish("kraft.version", 0), raft=raised))
+    assert refusal(update(cluster, wish("kraft.version", 0, 2), raft=raised)).endswith("Can't downgrade the version of this feature.")
+
+
+async def ask(rig: Any, *wishes: FeatureUpdateKey, validate_only: bool = False) -> Any:
+    request = UpdateFeaturesRequest(feature_updates=list(wishes), validate_only=validate_only)
+    return await rig.controller.update_features(request, ControllerRequestContext(2))
+
+
+def test_kraft_version_is_not_raised_when_another_feature_of_the_request_is_refused() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            refused = await ask(rig, wish("kraft.version", 1), wish("nonsense", 1))
+            assert (refused.error_code, rig.kraft_version.level) == (ErrorCode.INVALID_UPDATE_VERSION, 0)
+            assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1), validate_only=True)).error_code == ErrorCode.NONE
+            assert (rig.kraft_version.level, rig.image.features.elr_enabled) == (0, False)
+            assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1))).error_code == ErrorCode.NONE
+            assert (rig.kraft_version.level, rig.image.features.elr_enabled) == (1, True)
+            assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1))).error_code == ErrorCode.NONE, "asked again by who lost the answer"
+
+    simulate(body)
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+def test_nothing_is_written_when_the_quorum_does_not_raise_kraft_version(validate_only: bool) -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            rig.kraft_version.refusal = ApiError(ErrorCode.REQUEST_TIMED_OUT, "another change of voters is under way")
+            refused = await ask(rig, wish(ELR, 1), wish("kraft.version", 1), validate_only=validate_only)
+            assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
+            assert refused.error_message.endswith("since the following feature had an error: another change of voters is under way")
+            assert not rig.image.features.elr_enabled
+
+    simulate(body)
+
+
+def test_a_controller_deposed_while_kraft_version_is_raised_writes_nothing() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+
+            async def raised_by_the_next(level: int, validate_only: bool) -> None:
+                rig.log.lose(2, 2)
+                await rig.log.lead(3)
+
+            rig.kraft_version.raise_level = raised_by_the_next
+            with pytest.raises(ApiError) as unknown:
+                await ask(rig, wish("kraft.version", 1), wish(ELR, 1))
+            assert unknown.value.code == ErrorCode.NOT_CONTROLLER
+            assert not rig.image.features.elr_enabled
+
+    simulate(body)
+
+
+def test_turning_elr_on_gives_the_cluster_one_min_isr() -> None:
+    cluster = supporting(PureCluster(1))
+    cluster.configure(4, "1", min_insync_replicas="2")
+    result = update(cluster, wish(ELR, 1), version=1)
+    assert [type(record) for record in result.records] == [ConfigRecord, ConfigRecord, FeatureLevelRecord]
+    answer = cluster.apply(result)
+    assert [(r.feature, r.error_code) for r in answer.results] == [(ELR, 0)]
+    assert dict(cluster.image.configs.cluster.items()) == {"min.insync.replicas": "1"}
+    assert "min.insync.replicas" not in cluster.image.configs.broker(1)
+    assert cluster.view.elr_enabled
+    assert "without setting the upgrade type" in refusal(update(cluster, wish(ELR, 0), version=0))
+    cluster.apply(update(cluster, wish(ELR, 0, allow_downgrade=True), version=0))
+    assert not cluster.view.elr_enabled
