@@ -13,7 +13,7 @@ from kraft.raft.core.log_state import Batch
 from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
 from kraft.raft.raft_metrics import RaftMetrics
 from kraft.server.raft_families import LATENCIES, PREFIX, register_raft
-from tests.unit.raft.test_driver import alone, run, running, three, until
+from tests.unit.raft.members import alone, leader_of, run, running, three, until
 
 
 class Measured:
@@ -98,8 +98,7 @@ def test_followers_measure_what_they_fetch(tmp_path: Path) -> None:
     async def body() -> None:
         members = three(tmp_path)
         async with running(*members):
-            await until(lambda: any(member.leads for member in members))
-            leader = next(member for member in members if member.leads)
+            leader = await leader_of(members)
             leader.driver.append(leader.driver.leader_and_epoch.epoch, ["a"])
             await until(lambda: all(member.listener.records for member in members))
             for member in members:

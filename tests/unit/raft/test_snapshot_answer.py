@@ -16,7 +16,7 @@ from kraft.raft import wire_requests
 from kraft.raft.core import messages as core
 from kraft.raft.snapshot.snapshot_answer import with_bytes
 from tests.unit.raft.builders import key_of
-from tests.unit.raft.test_driver import Member, alone, running, until
+from tests.unit.raft.members import Member, alone, running, until
 
 SNAPSHOT = OffsetAndEpoch(6, 1)
 

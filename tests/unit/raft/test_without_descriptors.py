@@ -20,7 +20,7 @@ from kraft.raft.metadata_log import MetadataLog
 from kraft.raft.quorum_storage import QuorumStorage
 from kraft.world.simulated.disk import Fault
 from tests.unit.raft.builders import RecordingListener, TextSerde, data_batch, key_of
-from tests.unit.raft.test_driver import Member, alone, running, until
+from tests.unit.raft.members import Member, alone, running, until
 from tests.unit.storage.support import Machine
 
 DATA = Path("/data")

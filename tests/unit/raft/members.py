@@ -1,0 +1,136 @@
+"""Nodes of a quorum in one loop: drivers over real files, and a network of function calls."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
+from kraft.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
+from kraft.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
+from kraft.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
+from kraft.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
+from kraft.protocol.messages.vote_request import VoteRequest
+from kraft.protocol.schema import Message
+from kraft.raft.core.config import QuorumConfig
+from kraft.raft.core.voter_set import VoterSet
+from kraft.raft.driver import RaftDriver
+from kraft.raft.formatter import write_checkpoint
+from kraft.raft.ports import LeaderAndEpoch
+from kraft.raft.raft_config import RaftConfig, static_voter
+from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, snapshot_name
+from kraft.world.real.files import RealFileSystem
+from tests.unit.raft.builders import RecordingListener, TextSerde, key_of, quiet_world, voter_of, voters_of
+
+ENTRY = {
+    VoteRequest: "vote",
+    BeginQuorumEpochRequest: "begin_quorum_epoch",
+    EndQuorumEpochRequest: "end_quorum_epoch",
+    FetchRequest: "fetch",
+    FetchSnapshotRequest: "fetch_snapshot",
+    UpdateRaftVoterRequest: "update_raft_voter",
+}
+
+
+class Calls:
+    """A RaftChannel that calls the other driver, through the bytes of the newest version. Nodes that are not there refuse."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, RaftDriver] = {}
+
+    async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
+        node = self.nodes.get(port - 9000)
+        if node is None:
+            raise ConnectionRefusedError(f"{host}:{port}")
+        version = request.VALID_VERSIONS[1]
+        if isinstance(request, ApiVersionsRequest):
+            return ApiVersionsResponse(supported_features=[SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)])
+        received = type(request).decode(request.encode(version), version)
+        answer: Message = await getattr(node, ENTRY[type(request)])(received, version)
+        return type(answer).decode(answer.encode(version), version)
+
+
+class Member:
+    """One node: a driver and what its listener has heard."""
+
+    def __init__(
+        self, node_id: int, directory: Path, calls: Calls, static: VoterSet | None = None, files: RealFileSystem | None = None, **options: int
+    ) -> None:
+        self.id = node_id
+        world, loggers = quiet_world(node_id)
+        world.files = files or world.files
+        quorum = QuorumConfig(
+            local=key_of(node_id),
+            endpoints=voter_of(node_id).endpoints,
+            bootstrap=(voter_of(1).endpoints,),
+            election_timeout_ms=60,
+            fetch_timeout_ms=150,
+            election_backoff_ms_max=60,
+            fetch_wait_ms_max=30,
+            request_timeout_ms=150,
+        )
+        config = RaftConfig(quorum=quorum, metadata_log_directory=str(directory), static_voters=static or VoterSet(), **options)
+        self.driver = RaftDriver(config, world, calls, TextSerde(), loggers.get("raft"))
+        self.listener = RecordingListener()
+        self.driver.register(self.listener)
+        self.calls = calls
+        self.scope = trio.CancelScope()
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        with self.scope:
+            self.calls.nodes[self.id] = self.driver
+            await self.driver.run(task_status)
+        self.calls.nodes.pop(self.id, None)
+
+    @property
+    def leads(self) -> bool:
+        """As its own listener knows it."""
+        return bool(self.listener.leaders) and self.listener.leaders[-1] == LeaderAndEpoch(self.id, self.driver.leader_and_epoch.epoch)
+
+
+async def until(condition: Callable[[], object], seconds: float = 60) -> None:
+    with trio.fail_after(seconds):
+        while not condition():  # noqa: ASYNC110 - the condition is any state of any node, and nobody announces it.
+            await trio.sleep(0.002)
+
+
+async def leader_of(members: Sequence[Member]) -> Member:
+    """Whoever of them leads, when one does."""
+    await until(lambda: any(member.leads for member in members))
+    return next(member for member in members if member.leads)
+
+
+@asynccontextmanager
+async def running(*members: Member) -> AsyncIterator[trio.Nursery]:
+    async with trio.open_nursery() as nursery:
+        for member in members:
+            await nursery.start(member.run)
+        yield nursery
+        nursery.cancel_scope.cancel()
+
+
+def alone(tmp_path: Path, files: RealFileSystem | None = None, **options: int) -> Member:
+    return Member(1, tmp_path, Calls(), VoterSet([static_voter(1, "127.0.0.1", 9001)]), files, **options)
+
+
+def three(tmp_path: Path) -> list[Member]:
+    """Formatted as a dynamic quorum of three."""
+    calls = Calls()
+    for node_id in (1, 2, 3):
+        format_voters(tmp_path / str(node_id), voters_of(1, 2, 3))
+    return [Member(node_id, tmp_path / str(node_id), calls) for node_id in (1, 2, 3)]
+
+
+def format_voters(directory: Path, voters: VoterSet) -> None:
+    metadata = directory / "__cluster_metadata-0"
+    metadata.mkdir(parents=True)
+    write_checkpoint(RealFileSystem(), str(metadata), snapshot_name(BOOTSTRAP_ID), TextSerde(), (), voters, 1, 0, 0)
+
+
+def run(body: Callable[[], object]) -> None:
+    trio.run(body)  # type: ignore[arg-type]
