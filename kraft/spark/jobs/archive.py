@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.files import literal
 from kraft.spark.jobs.memory import NAME, Memory, check_same
-from kraft.spark.jobs.reading import AS_IT_IS, Reading
+from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Say, run_to_the_end
-from kraft.spark.jobs.topics import identity_of, require_topic
+from kraft.spark.jobs.topics import SeenTopic, identity_of, log_starts, require_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 CHECKPOINT = "_checkpoint"
+WHOLE = "_SUCCESS"
+"""Spark writes this file last."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,24 +38,32 @@ class Archive:
 
 def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    wish = {"job": "archive", **wanted.reading.remembered, **identity_of(wanted.topic, require_topic(wanted.bootstrap, wanted.topic))}
+    found = require_topic(wanted.bootstrap, wanted.topic)
     place = Path(wanted.directory).absolute()
     memory = Memory(session, str(place / CHECKPOINT))
-    known = memory.recall()
-    if known is not None:
-        check_same(known, wish, str(place))
-    elif not memory.is_begun() and any(place.glob("batch=*")):
-        raise JobFailed(f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give another directory")
-    else:
-        memory.remember(wish)
-    reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.bootstrap, wanted.topic, wanted.records_per_batch))
-    writer = reader.load().writeStream.foreachBatch(BatchFiles(place))
-    progress = run_to_the_end(writer, str(place / CHECKPOINT), say)
+    with memory.alone(say):
+        starts = begun(wanted, found, place, memory)
+        options = wanted.reading.stream_options(wanted.bootstrap, wanted.topic, wanted.records_per_batch, starts)
+        writer = session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(BatchFiles(place))
+        progress = run_to_the_end(writer, memory.checkpoint, say)
     return {"job": "archive", "topic": wanted.topic, "directory": str(place), "records": progress.rows, "batches": progress.batches}
 
 
+def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
+    """Where the first run began, once it is known that this one goes on with it. Raises JobFailed."""
+    known, wish = memory.recall(), {"job": "archive", **wanted.reading.remembered, **identity_of(wanted.topic, found)}
+    if known is not None:
+        check_same(known, wish, str(place))
+        return starts_of(known, found.partitions or 0)
+    if not memory.is_begun() and any(place.glob("batch=*")):
+        raise JobFailed(f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give another directory")
+    starts = None if memory.is_begun() else log_starts(wanted.bootstrap, wanted.topic)
+    memory.remember({**wish, "starts": starts})
+    return starts
+
+
 class BatchFiles:
-    """Writes a micro-batch to its directory; again, if it is there already."""
+    """Writes a micro-batch to its directory; again, if it is not there whole."""
 
     def __init__(self, place: Path) -> None:
         self.place = place
@@ -61,8 +71,11 @@ class BatchFiles:
     def __call__(self, frame: DataFrame, number: int) -> None:
         from pyspark.sql import functions as f
 
+        directory = self.place / f"batch={number:08d}"
+        if (directory / WHOLE).is_file():
+            return  # By a run that was cut off before it was noted. Overwriting deletes first, and the log may not hold all of it any more.
         dated = frame.withColumn("day", f.to_date("timestamp"))
-        dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(self.place / f"batch={number:08d}"))
+        dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(directory))
 
 
 def is_archive(directory: Path) -> bool:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from kraft.common.errors import KraftError
 from kraft.spark.jobs.running import JobFailed
 from kraft.spark.wire import WireCluster
 
+T = TypeVar("T")
 
-def ask_any(bootstrap: str, request: Any, about: str = "") -> Any:
-    """The answer of any broker. Raises JobFailed, which begins with `about`, when nobody answers."""
+
+def asked(bootstrap: str, ask: Callable[[WireCluster], T], about: str = "") -> T:
+    """What `ask` finds out. Raises JobFailed, which begins with `about`, when nobody answers, or in a way that is of no use."""
     try:
         cluster = WireCluster(bootstrap)
         try:
-            return cluster.any_call(request)
+            return ask(cluster)
         finally:
             cluster.close()
     except (OSError, ValueError, KraftError) as problem:
         raise JobFailed(f"{about}{problem}") from problem
+
+
+def ask_any(bootstrap: str, request: Any, about: str = "") -> Any:
+    """The answer of any broker. Raises JobFailed as `asked` does."""
+    return asked(bootstrap, lambda cluster: cluster.any_call(request), about)

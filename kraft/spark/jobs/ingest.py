@@ -39,7 +39,12 @@ def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
     names = found.cluster, wanted.topic, str(given.resolve())
     checkpoint = state_directory(wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.bootstrap))
     memory = Memory(session, checkpoint)
-    known = memory.recall()
+    with memory.alone(say):
+        return ingest_alone(session, wanted, given, found, memory, say)
+
+
+def ingest_alone(session: SparkSession, wanted: Ingest, given: Path, found: SeenTopic, memory: Memory, say: Say) -> dict[str, Any]:
+    checkpoint, known = memory.checkpoint, memory.recall()
     if known is not None:
         check_there(wanted.topic, found, checkpoint)
         check_same(known, wish_of(wanted, given, found), checkpoint)

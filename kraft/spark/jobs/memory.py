@@ -9,10 +9,13 @@ ask for something else. A checkpoint of an earlier version has no such file yet:
 from __future__ import annotations
 
 import json
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kraft.spark.jobs.lock import sole_run
 from kraft.spark.jobs.reading import ALL_RECORDS
-from kraft.spark.jobs.running import JobFailed
+from kraft.spark.jobs.running import JobFailed, Say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,11 +41,20 @@ class Memory:
 
     def __init__(self, session: SparkSession, checkpoint: str) -> None:
         self.checkpoint = checkpoint
+        self.gateway: Any = session.sparkContext._gateway
         jvm: Any = session._jvm
         java: Any = session._jsc
         self.jvm = jvm
         self.path = self.jvm.org.apache.hadoop.fs.Path(checkpoint, NAME)
         self.files = self.path.getFileSystem(java.hadoopConfiguration())
+
+    def alone(self, say: Say) -> AbstractContextManager[None]:
+        """To be held while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is in a file system of this machine."""
+        place = self.files.makeQualified(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint)).toUri()
+        if place.getScheme() != "file":
+            return nullcontext()
+        java = getattr(self.gateway, "proc", None)  # None where the JVM has started this process, and not the other way round.
+        return sole_run(Path(place.getPath()), None if java is None else java.pid, say)
 
     def is_begun(self) -> bool:
         """Whether a query has used this checkpoint."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kraft.spark.jobs.memory import Memory, check_same
-from kraft.spark.jobs.reading import AS_IT_IS, Reading
+from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
 from kraft.spark.jobs.topic_configs import carried, dangers, describe, shown
-from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, look_up, require_topic
+from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, log_starts, look_up, require_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,10 +32,20 @@ class Mirror:
 
 def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     """Raises JobNotFound, JobFailed."""
-    source = require_topic(wanted.source, wanted.topic)
-    partitions = source.partitions or 0
-    checkpoint, configs = prepared(session, wanted, source, say)
-    reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch))
+    source, target = require_topic(wanted.source, wanted.topic), look_up(wanted.target, wanted.target_topic)
+    if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
+        raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
+    names = source.cluster, wanted.topic, target.cluster, wanted.target_topic
+    before = wanted.source, wanted.topic, wanted.target, wanted.target_topic
+    memory = Memory(session, state_directory(wanted.checkpoint, "mirror", names, before))
+    with memory.alone(say):
+        return mirror_alone(session, wanted, source, target, memory, say)
+
+
+def mirror_alone(session: SparkSession, wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say) -> dict[str, Any]:
+    checkpoint, partitions = memory.checkpoint, source.partitions or 0
+    starts, configs = prepared(wanted, source, target, memory, say)
+    reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch, starts))
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
     writer = frame.writeStream.format("kraft").option("kafka.bootstrap.servers", wanted.target).option("topic", wanted.target_topic)
     writer = writer.option("keepTimestamp", "true").option("kafka.compression.type", wanted.codec)
@@ -46,26 +56,21 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def prepared(session: SparkSession, wanted: Mirror, source: SeenTopic, say: Say) -> tuple[str, dict[str, str]]:
-    """The checkpoint, once it is known that both topics are those of the runs before, and what a topic was created with. Raises JobFailed."""
-    target = look_up(wanted.target, wanted.target_topic)
-    if (source.cluster, wanted.topic) == (target.cluster, wanted.target_topic):
-        raise JobFailed(f"{wanted.topic} would be copied to itself: give --target-topic, or another cluster")
-    names = source.cluster, wanted.topic, target.cluster, wanted.target_topic
-    before = wanted.source, wanted.topic, wanted.target, wanted.target_topic
-    checkpoint = state_directory(wanted.checkpoint, "mirror", names, before)
-    memory = Memory(session, checkpoint)
+def prepared(wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say) -> tuple[Starts | None, dict[str, str]]:
+    """Where the first run began, once it is known that both topics are those of the runs before, and what a topic was created with. Raises JobFailed."""
     known = memory.recall()
     if known is not None:
-        check_there(wanted.target_topic, target, checkpoint)
-        check_same(known, wish_of(wanted, source, target), checkpoint)
+        check_there(wanted.target_topic, target, memory.checkpoint)
+        check_same(known, wish_of(wanted, source, target), memory.checkpoint)
     target, configs = prepared_target(wanted, source, target, say)
     if (target.partitions or 0) < (source.partitions or 0):
         what = f"{wanted.target_topic} has {target.partitions} partitions, {wanted.topic} has {source.partitions}"
         raise JobFailed(f"{what}: add partitions first (`kraft topics alter`)")
-    if known is None:
-        memory.remember(wish_of(wanted, source, target))
-    return checkpoint, configs
+    if known is not None:
+        return starts_of(known, source.partitions or 0), configs
+    starts = None if memory.is_begun() else log_starts(wanted.source, wanted.topic)
+    memory.remember({**wish_of(wanted, source, target), "starts": starts})
+    return starts, configs
 
 
 def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: Say) -> tuple[SeenTopic, dict[str, str]]:

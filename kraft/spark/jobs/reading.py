@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from kraft.spark.options import EARLIEST
+
+Starts = dict[int, int]
+"""Log start offsets by partition."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,9 +31,11 @@ class Reading:
             found["kafka.isolation.level"] = "read_committed"
         return {**found, "headerNames": "replace" if self.replace_names else "refuse"}
 
-    def stream_options(self, bootstrap: str, topic: str, records_per_batch: int) -> dict[str, str]:
-        """Of the source of a job that goes on where it stopped."""
-        return {**self.options(bootstrap, topic), "startingOffsets": "earliest", "maxOffsetsPerTrigger": str(records_per_batch)}
+    def stream_options(self, bootstrap: str, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None) -> dict[str, str]:
+        """Of the source of a job that goes on where it stopped. `starts` is where its first run began, for every partition that there is now: Spark asks for
+        it again until a batch is done, and what the log has lost meanwhile is to be told as such."""
+        begin = "earliest" if starts is None else json.dumps({topic: {str(partition): offset for partition, offset in sorted(starts.items())}})
+        return {**self.options(bootstrap, topic), "startingOffsets": begin, "maxOffsetsPerTrigger": str(records_per_batch)}
 
     @property
     def remembered(self) -> dict[str, str | None]:
@@ -36,3 +46,9 @@ class Reading:
 ALL_RECORDS = "all records"
 """What runs of versions that remember nothing of it have read."""
 AS_IT_IS = Reading()
+
+
+def starts_of(known: Mapping[str, Any], partitions: int) -> Starts | None:
+    """Where the first run began, as it was remembered; None if it was not. Of partitions that have come since, all is read."""
+    found = known.get("starts")
+    return None if found is None else {**dict.fromkeys(range(partitions), EARLIEST), **{int(partition): offset for partition, offset in found.items()}}

@@ -9,10 +9,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from kraft.protocol.error_codes import ErrorCode, name_of
-from kraft.spark.jobs.asking import ask_any
+from kraft.spark.jobs.asking import ask_any, asked
 from kraft.spark.jobs.running import JobFailed, JobNotFound
 from kraft.spark.jobs.topic_configs import shown
-from kraft.spark.wire import metadata_request
+from kraft.spark.options import EARLIEST
+from kraft.spark.wire import WireCluster, metadata_request
 
 SECONDS_MAX = 30
 POLL_SECONDS = 0.1
@@ -45,6 +46,16 @@ def require_topic(bootstrap: str, topic: str) -> SeenTopic:
     if found.partitions is None:
         raise JobNotFound(f"topic {topic} does not exist at {bootstrap}")
     return found
+
+
+def log_starts(bootstrap: str, topic: str) -> dict[int, int]:
+    """Where each partition's log begins now. Waits out elections. Raises JobFailed."""
+    deadline = time.monotonic() + SECONDS_MAX
+
+    def ask(cluster: WireCluster) -> dict[int, int]:
+        return {partition: cluster.offset(topic, partition, EARLIEST, deadline) for partition in sorted(cluster.partitions(topic))}
+
+    return asked(bootstrap, ask, f"where topic {topic} at {bootstrap} begins: ")
 
 
 def ensure_topic(bootstrap: str, topic: str, partitions: int, configs: Mapping[str, str] = NO_CONFIGS) -> SeenTopic:

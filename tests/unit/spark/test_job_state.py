@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kraft.spark.errors import DataLoss
+from kraft.spark.jobs.archive import BatchFiles
 from kraft.spark.jobs.files import literal, source_files
 from kraft.spark.jobs.memory import check_same
 from kraft.spark.jobs.running import JobFailed, digest, reason, state_directory
@@ -101,3 +103,14 @@ def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -
     (tmp_path / "b").touch()
     with pytest.raises(JobFailed, match="files beside them"):
         source_files("csv", tmp_path)
+
+
+def test_a_batch_that_is_archived_whole_is_left_alone(tmp_path: Path) -> None:
+    """Overwriting begins with deleting, and what the log has lost meanwhile would be lost here, too."""
+    frame: Any = None  # Nothing may be done with it.
+    whole = tmp_path / "batch=00000003"
+    whole.mkdir()
+    with pytest.raises(AttributeError):
+        BatchFiles(tmp_path)(frame, 3)
+    (whole / "_SUCCESS").touch()
+    BatchFiles(tmp_path)(frame, 3)

@@ -1,0 +1,121 @@
+"""One run at a time in one checkpoint: two would plan the same micro-batches, and replace each other's files.
+
+A run has a file of its checkpoint locked (flock). The kernel takes the lock back however the run ends, so nothing is ever left to be cleaned up; what the file
+says only tells who it is. A run that is killed leaves its JVM behind for a moment, which may still write: the next run knows it by that record, and waits until
+it is gone. A checkpoint in a file system that is not this machine's own cannot be locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from kraft.spark.jobs.running import JobFailed, Notice, Say
+
+NAME = "kraft-job.lock"
+JAVA_SECONDS_MAX = 60.0
+"""So long a JVM may take to end whose run was killed."""
+POLL_SECONDS = 0.2
+PROCESSES = Path("/proc")
+
+
+@contextmanager
+def sole_run(directory: Path, java: int | None, say: Say) -> Iterator[None]:
+    """Held while a run uses the checkpoint in `directory`; `java` is the process of its JVM, if it is a child. Raises JobFailed while another run holds it."""
+    with lock_file(directory) as file:
+        if locked(file, directory, say):
+            wait_for_java(record_of(file), directory, say)
+            write(file, {"host": socket.gethostname(), "pid": os.getpid(), "since": now(), "java": java, "java_began": began(java)})
+            try:
+                yield
+            finally:
+                write(file, {})
+        else:
+            yield
+
+
+def lock_file(directory: Path) -> IO[str]:
+    """Never removed: a lock on a file that has no name any more excludes nobody."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return (directory / NAME).open("a+", encoding="utf-8")
+    except OSError as problem:
+        raise JobFailed(f"{directory} cannot be written: {problem}") from problem
+
+
+def locked(file: IO[str], directory: Path, say: Say) -> bool:
+    """False, with a warning, where the file system knows no locks."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as problem:
+        who = shown(record_of(file))
+        raise JobFailed(f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there") from problem
+    except OSError as problem:
+        say(Notice(f"{directory} cannot be locked ({problem}): see that no other run uses it", is_warning=True))
+        return False
+    return True
+
+
+def shown(holder: dict[str, Any]) -> str:
+    if not holder:
+        return "it has just begun"
+    return f"process {holder['pid']} on {holder['host']}, since {holder['since']}"
+
+
+def record_of(file: IO[str]) -> dict[str, Any]:
+    """Empty if the run before has ended by itself, or the one that has the lock has not written it yet."""
+    file.seek(0)
+    try:
+        found = json.loads(file.read() or "{}")
+    except ValueError:
+        return {}  # Half written, by a run that was cut off in it.
+    return dict(found)
+
+
+def write(file: IO[str], record: dict[str, Any]) -> None:
+    file.truncate(0)
+    if record:
+        file.write(json.dumps(record))
+    file.flush()
+
+
+def wait_for_java(before: dict[str, Any], directory: Path, say: Say) -> None:
+    """Until the JVM of a run that did not end by itself is gone. Raises JobFailed."""
+    java = before.get("java")
+    if java is None or before["host"] != socket.gethostname() or not is_alive(java, before["java_began"]):
+        return
+    who = f"process {java}, the JVM of a run that was cut off ({shown(before)})"
+    say(Notice(f"{directory} is still in use by {who}: waiting for it to end"))
+    deadline = time.monotonic() + JAVA_SECONDS_MAX
+    while is_alive(java, before["java_began"]):
+        if time.monotonic() > deadline:
+            raise JobFailed(f"{directory} is still in use by {who}: stop it")
+        time.sleep(POLL_SECONDS)
+
+
+def is_alive(process: int, since: int | None) -> bool:
+    """Whether it is that process, and not another one with its number."""
+    return since is not None and began(process) == since
+
+
+def began(process: int | None) -> int | None:
+    """When a process of this machine began, in ticks since the machine did (proc(5), field 22). None if it has ended, or the system does not tell."""
+    if process is None:
+        return None
+    try:
+        state, *fields = (PROCESSES / str(process) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state in "ZX" else int(fields[18])
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat(sep=" ", timespec="seconds")
