@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from kraft.storage.storage_failure import refuse_without_descriptor
+from kraft.storage.storage_failure import no_descriptor_refused
 from kraft.world.ports import FileSystem
 
 
 def sync_names(files: FileSystem, directory: str) -> None:
     """Raises OSError, and OutOfResources without a descriptor."""
-    try:
+    with no_descriptor_refused(directory):
         files.sync_directory(directory)
-    except OSError as problem:
-        refuse_without_descriptor(problem, directory)
-        raise

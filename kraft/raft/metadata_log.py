@@ -11,13 +11,13 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
-from kraft.common.errors import CorruptData
+from kraft.common.errors import CorruptData, OutOfResources
 from kraft.common.ids import METADATA_TOPIC_ID, uuid_to_text
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, Buffer, RecordBatch
 from kraft.raft.durable_names import sync_names
 from kraft.raft.stored_batches import damage_before, read_batch
 from kraft.storage.checkpoints import replace_file
-from kraft.storage.storage_failure import refuse_if_passing
+from kraft.storage.storage_failure import passing_refused
 from kraft.world.ports import File, FileSystem
 
 INDEX_INTERVAL_BYTES = 4096
@@ -149,10 +149,10 @@ class MetadataLog:
             active = self._segments[-1]
         before = active.size
         try:
-            active.file.append(batches)
-        except OSError as problem:
+            with passing_refused(active.file.path):
+                active.file.append(batches)
+        except (OSError, OutOfResources):
             active.file.truncate(before)
-            refuse_if_passing(problem, active.file.path)
             raise
         for batch in batches:
             active.note(_OVERHEAD.unpack_from(batch)[0], len(batch))
@@ -189,11 +189,8 @@ class MetadataLog:
         """
         if offset >= min(end_offset, self.end_offset):
             return b""
-        try:
+        with passing_refused(self.directory):
             return self._read(offset, end_offset, max_bytes)
-        except OSError as problem:
-            refuse_if_passing(problem, self.directory)
-            raise
 
     def _read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         segment = self._segments[bisect_right([s.base_offset for s in self._segments], offset) - 1]
@@ -255,11 +252,8 @@ class MetadataLog:
 
     def _begin_segment(self, base_offset: int) -> Segment:
         path = f"{self.directory}/{segment_name(base_offset)}"
-        try:
+        with passing_refused(path):
             file = self._files.open(path, create=True, truncate=True)
-        except OSError as problem:
-            refuse_if_passing(problem, path)
-            raise
         segment = Segment(base_offset, file)
         self._segments.append(segment)
         self._directory_dirty = True

@@ -11,7 +11,7 @@ from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.voter_set import ReplicaKey, VoterSet
 from kraft.storage.checkpoints import put_in_place, read_text, write_file
-from kraft.storage.storage_failure import refuse_if_passing, refuse_without_descriptor
+from kraft.storage.storage_failure import no_descriptor_refused, passing_refused
 from kraft.world.ports import FileSystem
 
 FILE_NAME = "quorum-state"
@@ -41,16 +41,10 @@ class QuorumStateStore:
         """
         content = json.dumps(encode(election, voters, kraft_version), separators=(",", ":"))
         beside = self._path + ".tmp"
-        try:
+        with passing_refused(self._path):
             write_file(self._files, beside, content.encode())
-        except OSError as problem:
-            refuse_if_passing(problem, self._path)
-            raise
-        try:
+        with no_descriptor_refused(self._path):
             put_in_place(self._files, beside, self._path)
-        except OSError as problem:
-            refuse_without_descriptor(problem, self._path)
-            raise
 
 
 def decode(fields: dict[str, object]) -> ElectionState:

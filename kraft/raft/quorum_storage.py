@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from kraft.common.errors import CorruptData
+from kraft.common.errors import CorruptData, OutOfResources
 from kraft.common.ids import METADATA_TOPIC, OffsetAndEpoch
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.raft.control_batches import decode_control
@@ -23,7 +23,7 @@ from kraft.raft.quorum_state_store import QuorumStateStore
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, PART_SUFFIX, is_unfinished, parse_name, snapshot_name
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
-from kraft.storage.storage_failure import refuse_if_passing
+from kraft.storage.storage_failure import passing_refused
 from kraft.world.ports import File, FileSystem, World
 
 METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
@@ -140,10 +140,8 @@ class QuorumStorage:
         """Bytes from `position` of a snapshot, and its size. Raises OSError, and OutOfResources where it cannot be read for now."""
         reader = self.open_snapshot(snapshot)
         try:
-            return reader.read(position, max_bytes), reader.size
-        except OSError as problem:
-            refuse_if_passing(problem, reader.path)
-            raise
+            with passing_refused(reader.path):
+                return reader.read(position, max_bytes), reader.size
         finally:
             reader.close()
 
@@ -155,19 +153,16 @@ class QuorumStorage:
         assert self._download is not None, "pieces come in order"
         assert self._download.size() == chunk.position, "pieces come in order"
         try:
-            self._download.append([chunk.data])
-        except OSError as problem:
+            with passing_refused(self._download.path):
+                self._download.append([chunk.data])
+        except (OSError, OutOfResources):
             self._download.truncate(chunk.position)
-            refuse_if_passing(problem, self._download.path)
             raise
 
     def _begin_download(self, snapshot: OffsetAndEpoch) -> None:
         path = self._download_path(snapshot)
-        try:
+        with passing_refused(path):
             self._download = self.files.open(path, create=True, truncate=True)
-        except OSError as problem:
-            refuse_if_passing(problem, path)
-            raise
 
     def finish_download(self, snapshot: OffsetAndEpoch) -> tuple[VoterSet | None, int]:
         """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises CorruptData, the file is

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from kraft.common.errors import ApiError, OutOfResources, StorageError
 from kraft.protocol.error_codes import ErrorCode
@@ -25,10 +27,25 @@ def refuse_if_passing(problem: OSError, what: str) -> None:
         raise OutOfResources(f"{what}: out of resources: {problem}") from problem
 
 
-def refuse_without_descriptor(problem: OSError, what: str) -> None:
-    """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and closes in one."""
-    if problem.errno in NO_DESCRIPTOR:
+@contextmanager
+def passing_refused(what: str) -> Iterator[None]:
+    """Around a piece of work: OutOfResources takes the place of an error that passes, any other goes on as it is. Not for syncs, as above."""
+    try:
+        yield
+    except OSError as problem:
         refuse_if_passing(problem, what)
+        raise
+
+
+@contextmanager
+def no_descriptor_refused(what: str) -> Iterator[None]:
+    """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and closes in one."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno in NO_DESCRIPTOR:
+            refuse_if_passing(problem, what)
+        raise
 
 
 def upkeep_failure(problem: OSError, what: str) -> StorageError:

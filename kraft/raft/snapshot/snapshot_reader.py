@@ -11,7 +11,7 @@ from kraft.raft.control_batches import ControlContent, decode_control
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.ports import CommittedBatch, RecordSerde
 from kraft.raft.stored_batches import read_batch
-from kraft.storage.storage_failure import refuse_without_descriptor
+from kraft.storage.storage_failure import no_descriptor_refused
 from kraft.world.ports import FileSystem
 
 
@@ -22,11 +22,8 @@ class SnapshotReader:
         self.snapshot = snapshot
         self.path = path
         self._serde = serde
-        try:
+        with no_descriptor_refused(path):
             self._file = files.open(path, writable=False)
-        except OSError as problem:
-            refuse_without_descriptor(problem, path)
-            raise
         self.size = self._file.size()
         self._header = self._read_header()
 

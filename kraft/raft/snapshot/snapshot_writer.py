@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from kraft.common.errors import OutOfResources
 from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
@@ -13,7 +14,7 @@ from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.durable_names import sync_names
 from kraft.raft.ports import RecordSerde
 from kraft.raft.snapshot.snapshot_path import part_of
-from kraft.storage.storage_failure import refuse_if_passing
+from kraft.storage.storage_failure import passing_refused
 from kraft.world.ports import Buffer, FileSystem, Threads
 
 BATCH_BYTES_MAX = 8 << 20
@@ -39,11 +40,8 @@ class SnapshotWriter:
         self._on_frozen = on_frozen
         self._part = f"{directory}/{part_of(name)}"
         self._open = True
-        try:
+        with passing_refused(self._part):
             self._file = files.open(self._part, create=True, truncate=True)
-        except OSError as problem:
-            refuse_if_passing(problem, self._part)
-            raise
         self._write([snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)])
         self._next_offset = 3 if kraft_version > 0 else 1
         self._records: list[Record] = []
@@ -66,10 +64,10 @@ class SnapshotWriter:
 
     def _write(self, buffers: list[Buffer]) -> None:
         try:
-            self._file.append(buffers)
-        except OSError as problem:
+            with passing_refused(self._part):
+                self._file.append(buffers)
+        except (OSError, OutOfResources):
             self.close()
-            refuse_if_passing(problem, self._part)
             raise
 
     def freeze_blocking(self) -> None:
