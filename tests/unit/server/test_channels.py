@@ -188,15 +188,16 @@ def test_a_request_goes_to_whoever_leads_when_it_can() -> None:
     play(scene)
 
 
-def test_without_a_controller_the_deadline_is_kept() -> None:
-    async def scene(made: Scene) -> None:
-        began = made.universe.time.now
-        with pytest.raises(ApiError) as caught:
-            await made.channel.send(AllocateProducerIdsRequest(), timeout=2.0)
-        assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
-        assert made.universe.time.now - began < 2.1
+async def gives_up_at_the_deadline(made: Scene) -> None:
+    began = made.universe.time.now
+    with pytest.raises(ApiError) as caught:
+        await made.channel.send(AllocateProducerIdsRequest(), timeout=2.0)
+    assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
+    assert made.universe.time.now - began < 2.1
 
-    play(scene)
+
+def test_without_a_controller_the_deadline_is_kept() -> None:
+    play(gives_up_at_the_deadline)
 
 
 @pytest.mark.parametrize("local", [False, True])
@@ -208,11 +209,7 @@ def test_a_controller_that_does_not_answer_is_given_up_at_the_deadline(local: bo
         async with controller(made, never, 1 if local else 2) as there:
             if local:
                 made.channel.use_local(there.registry, there)  # type: ignore[arg-type]
-            began = made.universe.time.now
-            with pytest.raises(ApiError) as caught:
-                await made.channel.send(AllocateProducerIdsRequest(), timeout=2.0)
-            assert caught.value.code == ErrorCode.REQUEST_TIMED_OUT
-            assert made.universe.time.now - began < 2.1
+            await gives_up_at_the_deadline(made)
 
     play(scene)
 

@@ -15,7 +15,7 @@ from kraft.server.node import run_node
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
-from tests.unit.server.nodes import HOST, NAME, PORT, configuration, create, fetch, produce, running, start_fails, world_of
+from tests.unit.server.nodes import HOST, NAME, PORT, Running, configuration, create, fetch, produce, running, start_fails, world_of
 
 MARK = ".kafka_cleanshutdown"
 
@@ -95,16 +95,21 @@ def test_a_controller_whose_metadata_disk_is_not_mounted_does_not_start_over() -
     simulate(play)
 
 
+async def four_over_two_directories(universe: Universe, run: Running) -> list[int]:
+    """Four partitions of topic t with a record each; returns those in /b."""
+    await create(run.client, "t", 4)
+    for index in range(4):
+        await produce(run.client, "t", index, b"v%d" % index)
+    return sorted(int(name[2:]) for name in world_of(universe).files.list_directory("/b") if name.startswith("t-"))
+
+
 def test_with_one_of_several_directories_broken_the_rest_is_served_and_nothing_is_made_anew() -> None:
     async def play(universe: Universe) -> None:
         config = configuration(directories="/a,/b")
         async with running(universe, config) as run:
-            await create(run.client, "t", 4)
-            for index in range(4):
-                await produce(run.client, "t", index, b"v%d" % index)
+            lost = await four_over_two_directories(universe, run)
             await run.stop()
         files = world_of(universe).files
-        lost = sorted(int(name[2:]) for name in files.list_directory("/b") if name.startswith("t-"))
         assert len(lost) == 2
         universe.disk(NAME).faults = [Fault("open", errno.EIO, "/b/", times=1e9)]
         async with running(universe, config) as run:
@@ -127,10 +132,7 @@ def test_a_directory_that_fails_while_serving_takes_its_replicas_along_and_no_ot
     async def play(universe: Universe) -> None:
         config = configuration(directories="/a,/b")
         async with running(universe, config) as run:
-            await create(run.client, "t", 4)
-            for index in range(4):
-                await produce(run.client, "t", index, b"v%d" % index)
-            lost = sorted(int(name[2:]) for name in world_of(universe).files.list_directory("/b") if name.startswith("t-"))
+            lost = await four_over_two_directories(universe, run)
             universe.disk(NAME).faults = [Fault("append", errno.EIO, f"/b/t-{lost[0]}/", times=1)]
             assert (await produce(run.client, "t", lost[0], b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
             answers = [await produce(run.client, "t", index, b"w%d" % index) for index in range(4)]
