@@ -8,6 +8,7 @@ import trio
 
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
+from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Headers, Record
 
 RECORD_OVERHEAD_BYTES = 40
@@ -31,6 +32,10 @@ class Delivery:
     @property
     def is_done(self) -> bool:
         return self._done.is_set()
+
+    async def settled(self) -> None:
+        """Until it is acknowledged or given up."""
+        await self._done.wait()
 
     async def wait(self) -> Delivery:
         """Until it is acknowledged. Raises ApiError or DeadlinePassed when it was given up."""
@@ -74,6 +79,15 @@ class PendingBatch:
         """Whether a record may join. None may once the batch was sent, also when it waits to be sent again: its bytes are made."""
         return self.encoded is None and self.bytes_estimated + size <= batch_bytes
 
+    def halves(self) -> tuple[PendingBatch, PendingBatch]:
+        """The same records in two batches, not made into bytes yet."""
+        middle = len(self.records) // 2
+        first, second = PendingBatch(self.deadline), PendingBatch(self.deadline)
+        for index, (record, delivery) in enumerate(zip(self.records, self.deliveries, strict=True)):
+            size = record_size(record.key, record.value, record.headers)
+            (first if index < middle else second).add(delivery, record.key, record.value, record.headers, size)
+        return first, second
+
     def add(self, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int) -> None:
         self.records.append(Record(len(self.records), delivery.timestamp, key, value, headers))
         self.deliveries.append(delivery)
@@ -83,15 +97,36 @@ class PendingBatch:
 class PartitionQueue:
     """Batches of one partition, oldest first. At most one is on its way, so order is kept whatever has to be sent again."""
 
-    __slots__ = ("batches", "in_flight", "next_sequence", "partition", "producer_epoch", "producer_id")
+    __slots__ = ("batches", "in_flight", "is_aside", "next_sequence", "partition", "producer_epoch", "producer_id")
 
     def __init__(self, partition: TopicPartition) -> None:
         self.partition = partition
         self.batches: deque[PendingBatch] = deque()
         self.in_flight: PendingBatch | None = None
+        self.is_aside = False  # Nobody led it a moment ago.
         self.next_sequence = 0
         self.producer_id = -1  # Whom `next_sequence` belongs to.
         self.producer_epoch = -1
+
+    @property
+    def is_waiting(self) -> bool:
+        return bool(self.batches) and self.in_flight is None
+
+    def is_ready(self, producer: tuple[int, int] | None) -> bool:
+        """Whether its oldest batch may be sent by `producer` (id and epoch; None: not idempotent). A new one waits while there is no id."""
+        return self.is_waiting and (producer is None or producer[0] >= 0 or self.batches[0].encoded is not None)
+
+    def take(self, producer: tuple[int, int] | None, codec: int) -> bytes:
+        """The oldest batch goes on its way, as what it was if it was sent before."""
+        batch = self.in_flight = self.batches.popleft()
+        if batch.encoded is None:
+            if producer is not None:
+                if (self.producer_id, self.producer_epoch) != producer:
+                    self.producer_id, self.producer_epoch = producer
+                    self.next_sequence = 0
+                batch.producer_id, batch.epoch, batch.sequence = self.producer_id, self.producer_epoch, self.next_sequence
+            batch.encoded = build_batch(batch.records, codec=codec, producer_id=batch.producer_id, producer_epoch=batch.epoch, base_sequence=batch.sequence)
+        return batch.encoded
 
 
 class Accumulator:
@@ -127,9 +162,10 @@ class Accumulator:
         self._freed.set()
         self._freed = trio.Event()
 
-    @property
-    def is_empty(self) -> bool:
-        return all(not queue.batches and queue.in_flight is None for queue in self.queues.values())
+    def last_deliveries(self) -> list[Delivery]:
+        """Of each batch the one that is settled last."""
+        waiting = [batch for queue in self.queues.values() for batch in (queue.in_flight, *queue.batches) if batch is not None]
+        return [batch.deliveries[-1] for batch in waiting]
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:

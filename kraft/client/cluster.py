@@ -150,16 +150,27 @@ class Cluster:
         topic = self._topics.get(name)
         return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
 
-    async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """The partitions that each node leads, in order of node. Raises as `topic`, and ApiError LEADER_NOT_AVAILABLE."""
+    async def by_leader(
+        self, partitions: Iterable[TopicPartition], unled: dict[TopicPartition, ApiError] | None = None
+    ) -> dict[int, list[TopicPartition]]:
+        """The partitions that each node leads, in order of node. Raises as `call`.
+
+        Raises ApiError also for the first partition that nobody leads (LEADER_NOT_AVAILABLE) or that there is not; with `unled` all those are put there.
+        """
         wanted = sorted(partitions)
-        missing = sorted({partition.topic for partition in wanted if partition.topic not in self._topics})
-        if missing:
-            await self.metadata(missing)
+        known = {partition.topic: self._topics.get(partition.topic) for partition in wanted}
+        missing = [name for name, topic in known.items() if topic is None]
+        found = await self.metadata(missing) if missing else None
         grouped: dict[int, list[TopicPartition]] = {}
         for partition in wanted:
-            leader = (await self.topic(partition.topic)).leader(partition.partition)
-            grouped.setdefault(leader, []).append(partition)
+            try:
+                topic = known[partition.topic] if found is None else known[partition.topic] or found.topic(partition.topic)
+                assert topic is not None, "what was not known has been asked for"
+                grouped.setdefault(topic.leader(partition.partition), []).append(partition)
+            except ApiError as problem:
+                if unled is None:
+                    raise
+                unled[partition] = problem
         return dict(sorted(grouped.items()))
 
     async def coordinator(self, group_id: str) -> int:

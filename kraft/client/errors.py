@@ -14,6 +14,13 @@ class DeadlinePassed(KraftError):
     """What was asked did not come about in time. The cause is the last thing that went wrong, if anything did."""
 
 
+def not_acknowledged(seconds: float, last: Exception | None) -> DeadlinePassed:
+    """What is told of a record that had its time; `last` is what went wrong at the last attempt."""
+    late = DeadlinePassed(f"not acknowledged within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else ""))
+    late.__cause__ = last
+    return late
+
+
 def check(code: int, what: str, message: str | None = None) -> None:
     """Raises ApiError unless `code` is NONE. `what` begins the sentence; `message` is the node's own, if it sent one."""
     if code != ErrorCode.NONE:

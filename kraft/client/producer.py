@@ -1,13 +1,14 @@
 """Sending records: batches form for each partition while earlier ones are on their way, and are sent again until they are acknowledged or too old.
 
 One task, `run`, sends. Of each partition one batch at most is under way, so retries never reorder; of each node one request at most, which carries a batch of
-every partition that is ready. With `idempotent` a batch has a producer id, epoch and sequence (KIP-98), so that one that is sent again is stored once. When it
-cannot be known whether a batch was stored, a new producer id begins (the sequence could not go on), as Java's producer does.
+every partition that is ready; one that nobody leads waits alone. With `idempotent` a batch has a producer id, epoch and sequence (KIP-98), so that one that is
+sent again is stored once. When a batch fails that was sent, a new producer id begins: it may be stored all the same, and the next one, under its sequence,
+would be taken for it and acknowledged unstored. Java's producer begins a new epoch then.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -17,7 +18,7 @@ from kraft.client.accumulator import Accumulator, Delivery, PartitionQueue, Pend
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
-from kraft.client.errors import DeadlinePassed, NoBroker, api_error
+from kraft.client.errors import NoBroker, api_error, not_acknowledged
 from kraft.client.metadata import Topic
 from kraft.client.partitioner import DefaultPartitioner
 from kraft.client.producer_id import new_producer_id
@@ -26,7 +27,6 @@ from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse
-from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.compression import NONE
 from kraft.protocol.records.record import Headers
 from kraft.protocol.records.record_batch import increment_sequence
@@ -37,8 +37,6 @@ DELIVERY_SECONDS = 120.0
 REQUEST_TIMEOUT_MS = 30_000
 SENDS_BETWEEN_TURNS = 256
 ALL = -1
-
-_LOST_SEQUENCE = frozenset((ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH))
 
 
 class Producer:
@@ -67,9 +65,10 @@ class Producer:
         chance = cluster.world.random.stream("producer")
         self._partitioner = DefaultPartitioner(chance)
         self._backoff = partial(Backoff, chance)
+        self._look_again = self._backoff()
+        self._halted = False
         self._producer = (-1, -1)
         self._wake = trio.Event()
-        self._settled = trio.Event()
         self._busy: dict[int, bool] = {}
         self._sent = 0
 
@@ -97,16 +96,17 @@ class Producer:
 
     async def flush(self) -> None:
         """Wait until everything that was sent so far is acknowledged or given up."""
-        while not self._accumulator.is_empty:
-            await self._settled.wait()
+        for delivery in self._accumulator.last_deliveries():
+            await delivery.settled()
 
     async def run(self) -> None:
         """Send until cancelled."""
         async with trio.open_nursery() as sends:
             while True:
                 self._expire()
-                if any(queue.batches and queue.in_flight is None for queue in self._accumulator.queues.values()):
-                    await self._dispatch(sends)
+                ready = {queue.partition: queue for queue in self._accumulator.queues.values() if queue.is_waiting and not queue.is_aside}
+                if ready and not self._halted:
+                    await self._dispatch(sends, ready)
                 await self._wake.wait()
                 self._wake = trio.Event()
 
@@ -118,52 +118,56 @@ class Producer:
 
         return await self.cluster.retrying(attempt, final=UNKNOWN_TOPIC)
 
-    async def _dispatch(self, sends: trio.Nursery) -> None:
+    async def _dispatch(self, sends: trio.Nursery, ready: Mapping[TopicPartition, PartitionQueue]) -> None:
         """Start a request to every node that is free and has something ready."""
+        unled: dict[TopicPartition, ApiError] = {}
         try:
             if self._idempotent and self._producer[0] < 0:
                 self._producer = await new_producer_id(self.cluster)
-            ready = {queue.partition: queue for queue in self._accumulator.queues.values() if queue.batches and queue.in_flight is None}
-            by_leader = await self.cluster.by_leader(ready)
-        except (Disconnected, TimeoutError, NoBroker) as problem:
-            sends.start_soon(self._pause_after, problem)
-            return
-        except (ApiError, UnsupportedApi, ProtocolError) as problem:
-            if isinstance(problem, ApiError) and is_retriable(problem.code):
-                sends.start_soon(self._pause_after, problem)
+            by_leader = await self.cluster.by_leader(ready, unled)
+        except (Disconnected, TimeoutError, NoBroker, ApiError, UnsupportedApi, ProtocolError) as problem:
+            if isinstance(problem, UnsupportedApi | ProtocolError) or (isinstance(problem, ApiError) and not is_retriable(problem.code)):
+                self._fail(self._accumulator.queues.values(), problem)
             else:
-                self._fail_all(problem)
+                self._halted = True  # Nobody can be asked.
+                sends.start_soon(self._pause, problem)
             return
+        for partition, reason in unled.items():
+            self._set_aside(sends, ready[partition], reason)
         for leader, partitions in by_leader.items():
             if not self._busy.get(leader):
                 self._busy[leader] = True
-                queues = [ready[partition] for partition in partitions if ready[partition].batches and ready[partition].in_flight is None]
-                sends.start_soon(self._send, leader, queues)
+                sends.start_soon(self._send, leader, [ready[partition] for partition in partitions])
 
-    async def _pause_after(self, problem: KraftError | TimeoutError) -> None:
+    def _set_aside(self, sends: trio.Nursery, queue: PartitionQueue, problem: ApiError) -> None:
+        """One that nobody leads waits for a leader, one that is refused fails."""
+        if not is_retriable(problem.code):
+            self._fail((queue,), problem)
+            return
+        if not any(other.is_aside for other in self._accumulator.queues.values()):
+            sends.start_soon(self._pause, problem)
+        queue.is_aside = True
+
+    async def _pause(self, problem: KraftError | TimeoutError) -> None:
+        """Look again later, however often something is sent meanwhile."""
         self.cluster.forget()
-        await self.cluster.world.clock.sleep(self._backoff().next())
+        await self.cluster.world.clock.sleep(self._look_again.next())
+        for queue in self._accumulator.queues.values():
+            queue.is_aside = False
+        self._halted = False
         self._expire(problem)
         self._wake.set()
 
     def _expire(self, problem: KraftError | TimeoutError | None = None) -> None:
-        """Give up batches that wait for too long. If one was sent before, nobody knows what became of it, and its producer id ends."""
+        """Give up batches that wait for too long."""
         now = self.cluster.world.clock.now()
         for queue in self._accumulator.queues.values():
-            while queue.batches and queue.batches[0].deadline <= now and queue.in_flight is None:
-                batch = queue.batches.popleft()
-                if batch.encoded is not None:
-                    self._producer = (-1, -1)
-                self._finish_with_error(queue, batch, self._too_late(problem))
+            while queue.is_waiting and queue.batches[0].deadline <= now:
+                self._finish_with_error(queue, queue.batches.popleft(), not_acknowledged(self._delivery_seconds, problem))
 
-    def _too_late(self, problem: KraftError | TimeoutError | None) -> DeadlinePassed:
-        late = DeadlinePassed(f"not acknowledged within {self._delivery_seconds:g} s" + (f"; the last attempt: {problem}" if problem is not None else ""))
-        late.__cause__ = problem
-        return late
-
-    def _fail_all(self, problem: KraftError) -> None:
-        for queue in self._accumulator.queues.values():
-            while queue.batches and queue.in_flight is None:
+    def _fail(self, queues: Iterable[PartitionQueue], problem: KraftError) -> None:
+        for queue in queues:
+            while queue.is_waiting:
                 self._finish_with_error(queue, queue.batches.popleft(), problem)
 
     # Sending
@@ -175,10 +179,11 @@ class Producer:
         try:
             for queue in queues:
                 topic = await self.cluster.topic(queue.partition.topic)
-                if queue.batches and queue.in_flight is None:  # They may have expired, or left with another request, meanwhile.
+                producer = self._producer if self._idempotent else None  # It, and the queue, may have changed meanwhile.
+                if queue.is_ready(producer):
                     taken.append(queue)
                     entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
-                    entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=self._take(queue)))
+                    entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=queue.take(producer, self._codec)))
             if taken:
                 await self._exchange(leader, taken, topics)
         except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
@@ -191,20 +196,6 @@ class Producer:
             self._busy[leader] = False
             self._wake.set()
 
-    def _take(self, queue: PartitionQueue) -> bytes:
-        """The oldest batch of the queue goes on its way."""
-        batch = queue.in_flight = queue.batches.popleft()
-        if batch.encoded is None:
-            if self._idempotent:
-                if (queue.producer_id, queue.producer_epoch) != self._producer:
-                    queue.producer_id, queue.producer_epoch = self._producer
-                    queue.next_sequence = 0
-                batch.producer_id, batch.epoch, batch.sequence = queue.producer_id, queue.producer_epoch, queue.next_sequence
-            batch.encoded = build_batch(
-                batch.records, codec=self._codec, producer_id=batch.producer_id, producer_epoch=batch.epoch, base_sequence=batch.sequence
-            )
-        return batch.encoded
-
     async def _exchange(self, leader: int, queues: list[PartitionQueue], topics: Mapping[str, TopicProduceData]) -> None:
         request = ProduceRequest(acks=self._acks, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=list(topics.values()))
         if self._acks == 0:
@@ -212,7 +203,10 @@ class Producer:
             for queue in queues:
                 self._finish(queue, -1, -1)
             return
-        response: ProduceResponse = await self.cluster.call(request, node_id=leader)
+        left = max(queue.in_flight.deadline for queue in queues if queue.in_flight is not None) - self.cluster.world.clock.now()
+        if left <= 0:
+            raise TimeoutError("no time was left to send it")
+        response: ProduceResponse = await self.cluster.call(request, node_id=leader, seconds=min(self.cluster.request_seconds, left))
         names = {entry.topic_id: entry.name for entry in topics.values()}
         told = [(topic.name or names.get(bytes(topic.topic_id), ""), each) for topic in response.responses for each in topic.partition_responses]
         answers = {TopicPartition(name, each.index): each for name, each in told}
@@ -229,13 +223,16 @@ class Producer:
             return None
         code = answer.error_code
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
+            self._look_again = self._backoff()
             self._finish(queue, answer.base_offset, answer.log_append_time_ms)
             return None
         problem = api_error(code, str(queue.partition), answer.error_message)
         if is_retriable(code):
             return problem
-        if code in _LOST_SEQUENCE:
-            self._producer = (-1, -1)
+        if code == ErrorCode.MESSAGE_TOO_LARGE and len(batch.records) > 1:
+            queue.in_flight = None  # The batch is, not the records.
+            queue.batches.extendleft(reversed(batch.halves()))
+            return None
         self._finish_with_error(queue, batch, problem)
         return None
 
@@ -259,6 +256,8 @@ class Producer:
         self._done(queue, batch)
 
     def _finish_with_error(self, queue: PartitionQueue, batch: PendingBatch, problem: KraftError) -> None:
+        if (batch.producer_id, batch.epoch) == self._producer:
+            self._producer = (-1, -1)
         for delivery in batch.deliveries:
             delivery.fail(problem)
         self._done(queue, batch)
@@ -267,8 +266,6 @@ class Producer:
         if queue.in_flight is batch:
             queue.in_flight = None
         self._accumulator.release(batch)
-        self._settled.set()
-        self._settled = trio.Event()
 
 
 @asynccontextmanager
