@@ -27,13 +27,13 @@ from kraft.spark.options import (
     SpecificTimestamps,
     Subscribe,
 )
-from kraft.spark.ranges import OffsetRange
+from kraft.spark.ranges import OffsetRange, gone_back
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Offsets = dict[TopicPartition, int]
 SETTLE_SECONDS = 10.0
-"""How long an end must stay below one that was seen before, to be believed."""
+"""How long an end must stay below one that was seen before, or a partition be missing, to be believed."""
 CLIENT_SECONDS_MIN = 0.5
 """The least pause before another client is made."""
 
@@ -94,22 +94,27 @@ class KafkaOffsetReader:
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Log start of those partitions that still exist."""
-        wanted = list(partitions)
+        wanted = frozenset(partitions)
         if not wanted:
             return {}
-        return self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions().intersection(wanted), EARLIEST)))
+        return self.settled(dict.fromkeys(wanted, 0), lambda: self.list_offsets(dict.fromkeys(self.partitions() & wanted, EARLIEST)))
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
-        """End offsets of all partitions. An end below `known` may come from a leader that lags, or was deposed: asked again before it is believed."""
+        """End offsets of all partitions."""
+        return self.settled(known or {}, lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
+
+    def settled(self, known: Mapping[TopicPartition, int], ask: Callable[[], Offsets]) -> Offsets:
+        """What `ask` answers. An offset below `known`, or a partition that is missing, may come from a node that lags, or was deposed: asked again before it is
+        believed."""
         until = time.monotonic() + min(SETTLE_SECONDS, self.options.poll_timeout_ms / 1000)
         attempts = self.options.offset_fetch_attempts_max
         while True:
-            offsets = self.with_retries(lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
-            behind = {each: end for each, end in offsets.items() if known is not None and known.get(each, end) > end}
+            offsets = self.with_retries(ask)
+            behind = gone_back(known, offsets)
             attempts -= 1
             if not behind or (attempts <= 0 and time.monotonic() >= until):
                 return offsets
-            log.warning("latest offsets went back, asking again: %s", show_offsets(behind))
+            log.warning("offsets went back (-1: the partition is missing), asking again: %s", show_offsets(behind))
             time.sleep(max(CLIENT_SECONDS_MIN, self.options.offset_fetch_retry_ms / 1000))
             self._admin = None  # A client keeps to the leaders that it knows: another looks for them anew.
 

@@ -79,6 +79,11 @@ def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
     return parts
 
 
+def gone_back(known: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+    """What is told of the partitions that have less than is known of them; -1 where they are missing."""
+    return {partition: told.get(partition, -1) for partition, offset in known.items() if told.get(partition, -1) < offset}
+
+
 def rate_limit(
     limit: int,
     start: Mapping[TopicPartition, int],

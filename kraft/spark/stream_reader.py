@@ -18,10 +18,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from kraft.spark.batch_reader import fetch
 from kraft.spark.client_config import consumer_config
-from kraft.spark.errors import SourceError, show_offsets, show_partitions
+from kraft.spark.errors import CONTINUE, SourceError, show_offsets, show_partitions
 from kraft.spark.option_values import offsets_of_json, offsets_to_json
 from kraft.spark.options import SourceOptions
-from kraft.spark.ranges import OffsetRange, group_ranges, rate_limit, split_ranges
+from kraft.spark.ranges import OffsetRange, gone_back, group_ranges, rate_limit, split_ranges
 from kraft.spark.worker_socket import ForWorkers
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         self.config = consumer_config(options.kafka, f"{options.group_id_prefix}-{uuid.uuid4()}-executor")
         self.known_latest: Offsets | None = None
         self.frozen: Offsets | None = None  # the end of everything under Trigger.AvailableNow
+        self.initial: Offsets | None = None
         self.last_trigger_s: float | None = None
         self.told: Offsets | None = None  # what the group was told last
         self._offsets: KafkaOffsetReader | None = None
@@ -57,7 +58,10 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return {**self.__dict__, "_offsets": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        return offsets_to_json(self.offsets.resolve(self.options.starting, starting=True))
+        """The same however often Spark asks, which it does until the first batch is done: what comes meanwhile belongs to that batch."""
+        if self.initial is None:
+            self.initial = self.offsets.resolve(self.options.starting, starting=True)
+        return offsets_to_json(self.initial)
 
     def getDefaultReadLimit(self) -> ReadLimit:
         if self.options.offsets_per_trigger_max is not None:
@@ -69,7 +73,7 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         begin = offsets_of_json(start)
         self.tell_group(begin)
-        if self.frozen is not None and any(begin.get(partition, end) > end for partition, end in self.frozen.items()):
+        if self.frozen is not None and gone_back(begin, self.frozen):
             self.frozen = self.offsets.latest(begin)  # Frozen by what a leader said that is behind, unless it says so still.
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
@@ -119,31 +123,37 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
     def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
         """Under Trigger.AvailableNow partitions neither go nor shrink. One may have come since the batch was planned, when a query resumes it."""
         if not until.keys() <= frozen.keys():
-            raise SourceError(
+            self.report(
                 "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
                 f"Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset to end offset for each "
                 f"microbatch. {RESTART} topic-partitions for pre-fetched offset: {show_partitions(frozen)}, "
                 f"topic-partitions for end offset: {show_partitions(until)}.",
             )
-        if any(end > frozen[partition] for partition, end in until.items()):
-            raise SourceError(
+        elif any(end > frozen[partition] for partition, end in until.items()):
+            self.report(
                 "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
                 "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal offset per each topic partition than pre-fetched "
                 f"offset. {RESTART} pre-fetched offset: {show_offsets(frozen)}, end offset: {show_offsets(until)}.",
             )
         latest = self.offsets.latest(until)
         if not until.keys() <= latest.keys():
-            raise SourceError(
+            self.report(
                 "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
                 f"Some of partitions in Kafka topic(s) have been lost during running query with Trigger.AvailableNow. {RESTART} "
-                f"topic-partitions for latest offset: {show_partitions(latest)}, topic-partitions for end offset: {show_partitions(until)}",
+                f"topic-partitions for latest offset: {show_partitions(latest)}, topic-partitions for end offset: {show_partitions(until)}.",
             )
-        if any(end > latest[partition] for partition, end in until.items()):
-            raise SourceError(
+        elif any(end > latest[partition] for partition, end in until.items()):
+            self.report(
                 "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
                 "Some of partitions in Kafka topic(s) report available offset which is less than end offset during running query with Trigger.AvailableNow. "
-                f"{RESTART} latest offset: {show_offsets(latest)}, end offset: {show_offsets(until)}",
+                f"{RESTART} latest offset: {show_offsets(latest)}, end offset: {show_offsets(until)}.",
             )
+
+    def report(self, condition: str, message: str) -> None:
+        """What the log lacks is told again, offset by offset, by whoever comes to read it."""
+        if self.options.fail_on_data_loss:
+            raise SourceError(condition, f"{message} {CONTINUE}")
+        log.warning("[%s] %s", condition, message)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return fetch(self.options, self.config, partition.value)

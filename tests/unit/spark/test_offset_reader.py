@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.options import stream_options
+from kraft.spark.options import EARLIEST, stream_options
 
 module = pytest.importorskip("kraft.spark.offset_reader")
-T0 = TopicPartition("t", 0)
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def reader(**options: str) -> Any:
@@ -58,6 +58,33 @@ def test_an_end_that_did_not_go_back_is_asked_once(clock: SimpleNamespace) -> No
     clients = told(made, 1000)
     assert made.latest({T0: 1000}) == {T0: 1000}
     assert (len(clients), clock.now) == (1, 1000)
+
+
+def knowing(made: Any, *looks: int) -> None:
+    """Nodes that know so many partitions of t, one a question; the last one stays. All hold offsets [0, 7)."""
+    answers = list(looks)
+
+    def partitions() -> frozenset[TopicPartition]:
+        return frozenset(TopicPartition("t", each) for each in range(answers.pop(0) if len(answers) > 1 else answers[0]))
+
+    made.partitions, made.list_offsets = partitions, lambda specs: {each: 0 if spec == EARLIEST else 7 for each, spec in specs.items()}
+
+
+def test_a_partition_that_the_node_asked_has_not_heard_of_yet_is_not_taken_for_deleted(clock: SimpleNamespace) -> None:
+    """Else it is read again from its start once it is back, or ends the query."""
+    made = reader(failOnDataLoss="false")
+    knowing(made, 1, 1, 2)
+    assert made.latest({T0: 3, T1: 3}) == {T0: 7, T1: 7}
+    knowing(made, 1)
+    assert made.latest({T0: 3, T1: 3}) == {T0: 7}
+    assert clock.now >= 1010
+
+
+def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_its_start(clock: SimpleNamespace) -> None:
+    """Else the offsets up to the batch's end count as read."""
+    made = reader(failOnDataLoss="false")
+    knowing(made, 1, 1, 2)
+    assert [each.start for each in made.resolved_ranges({T0: 3}, {T0: 7, T1: 7})] == [3, 0]
 
 
 def test_a_group_is_not_told_nothing() -> None:

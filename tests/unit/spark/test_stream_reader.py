@@ -92,12 +92,20 @@ def test_available_now_ends_where_the_topic_ended_at_the_start_of_the_query() ->
         ({T0: 5, T1: 3}, offset(5, 5), "THAN_LATEST"),
     ],
 )
-def test_under_available_now_partitions_neither_go_nor_shrink(now: dict[TopicPartition, int], until: dict[str, Any], condition: str) -> None:
+def test_under_available_now_partitions_neither_go_nor_shrink_unless_losses_are_allowed(
+    now: dict[TopicPartition, int], until: dict[str, Any], condition: str, caplog: pytest.LogCaptureFixture
+) -> None:
     made = reader({T0: 5, T1: 5})
     made.prepareForTriggerAvailableNow()
     made._offsets.now = now
-    with pytest.raises(SourceError, match=condition):
+    with pytest.raises(SourceError, match=rf"{condition}.* set the source option failOnDataLoss to false"):
         made.partitions(offset(0, 0), until)
+    going_on = reader({T0: 5, T1: 5}, failOnDataLoss="false")
+    going_on.prepareForTriggerAvailableNow()
+    going_on._offsets.now = now
+    going_on._offsets.resolved_ranges = lambda begin, until: []
+    assert going_on.partitions(offset(0, 0), until) == []
+    assert condition in caplog.text
 
 
 def test_a_batch_that_was_planned_before_partitions_were_added_is_resumed_under_available_now() -> None:
@@ -106,6 +114,21 @@ def test_a_batch_that_was_planned_before_partitions_were_added_is_resumed_under_
     made._offsets.resolved_ranges = lambda begin, until: []
     assert made.partitions({"t": {"0": 0}}, {"t": {"0": 5}}) == []
     assert made.latestOffset({"t": {"0": 5}}, made.getDefaultReadLimit()) == offset(5, 5)
+
+
+def test_partitions_that_were_missing_when_the_end_was_frozen_are_looked_for_again() -> None:
+    made = reader({T0: 5})
+    made.prepareForTriggerAvailableNow()
+    made._offsets.now = {T0: 9, T1: 9}
+    assert made.latestOffset(offset(3, 5), made.getDefaultReadLimit()) == offset(9, 9)
+
+
+def test_where_a_query_begins_stays_the_same_while_producers_go_on() -> None:
+    """Spark asks again until the first batch is done: a start beyond the end that was planned would be a loss, or lose what is between."""
+    made = reader({})
+    ends = [{T0: 5, T1: 5}, {T0: 9, T1: 9}]
+    made._offsets.resolve = lambda limit, starting: ends.pop(0)
+    assert [made.initialOffset(), made.initialOffset()] == [offset(5, 5)] * 2
 
 
 def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
