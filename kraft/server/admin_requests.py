@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 from kraft.client.connection import ClientConnection, Disconnected, UnsupportedApi, open_connection
 from kraft.common.config.endpoints import Endpoint
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, ProtocolError
 from kraft.handlers.dispatcher import RequestDispatcher
+from kraft.handlers.errors import code_of
 from kraft.handlers.registry import Registry
 from kraft.network.cold_reads import ColdReads
 from kraft.network.reply import FileRange, Peer, Reply
@@ -20,6 +22,7 @@ from kraft.protocol.schema import Message
 from kraft.world.ports import Threads
 
 if TYPE_CHECKING:
+    from kraft.common.logging import Logger
     from kraft.server.node import Node
 
 CLIENT_ID: Final = "http-admin"
@@ -31,22 +34,33 @@ READ_AT_ONCE_BYTES: Final = 1 << 20
 class LocalRequests:
     """Requests to this node's own broker, without a socket."""
 
-    def __init__(self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint, threads: Threads) -> None:
+    def __init__(self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint, threads: Threads, log: Logger) -> None:
         """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`."""
         self._dispatcher = dispatcher
         self._registry = registry
         self._peer = Peer("127.0.0.1", listener.name, (listener.host, listener.port))
         self._cold_reads = ColdReads(threads)
+        self._log = log
         self._correlation_id = 0
 
     async def call(self, api_key: int, version: int, request: Message) -> Message:
-        """Raises ApiError UNSUPPORTED_VERSION for what is not served, ProtocolError for what cannot be encoded."""
+        """Raises ApiError: UNSUPPORTED_VERSION for what is not served, KAFKA_STORAGE_ERROR when the answer's records cannot be read, UNKNOWN_SERVER_ERROR where
+        a connection would be closed; ProtocolError for a request that cannot be encoded."""
         handler = self._registry.get(api_key)
         if handler is None or not handler.min_version <= version <= handler.max_version:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not served here")
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(api_key, version, self._correlation_id, CLIENT_ID, request)
-        pending = self._dispatcher.dispatch(self._peer, memoryview(frame)[SIZE_BYTES:])
+        try:
+            return await self._answer(api_key, version, memoryview(frame)[SIZE_BYTES:])
+        except ProtocolError as problem:  # What was asked could be encoded, so this is about the answer. The dispatcher has logged it.
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
+        except OSError as problem:
+            self._log.error("answer failed", api=name_of(api_key), reason=str(problem))
+            raise ApiError(code_of(problem), f"what was asked for cannot be read: {problem}") from problem
+
+    async def _answer(self, api_key: int, version: int, frame: memoryview) -> Message:
+        pending = self._dispatcher.dispatch(self._peer, frame)
         reply = pending if isinstance(pending, Reply) else await pending
         _, response = decode_response(api_key, version, memoryview(await self._bytes_of(reply))[SIZE_BYTES:])
         return response
@@ -62,7 +76,10 @@ class LocalRequests:
             for position in range(part.position, end, READ_AT_ONCE_BYTES):
                 count = min(READ_AT_ONCE_BYTES, end - position)
                 await self._cold_reads.until_resident(part.file, position, count)
-                whole += part.file.pread(count, position)
+                data = part.file.pread(count, position)
+                if len(data) < count:
+                    raise OSError(errno.EIO, f"{part.file.path} ends before byte {position + count}")
+                whole += data
                 await trio.lowlevel.checkpoint()
         return whole
 

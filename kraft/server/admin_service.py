@@ -36,7 +36,8 @@ class AdminService:
         self._bridge = AsyncioBridge(trio.lowlevel.current_trio_token())
         self._local: LocalRequests | None = None
         if node.broker is not None:
-            self._local = LocalRequests(node.broker.dispatcher, node.broker.services.registry, node.config.broker_listeners[0], node.world.threads)
+            listener, log = node.config.broker_listeners[0], node.loggers.get("http_admin")
+            self._local = LocalRequests(node.broker.dispatcher, node.broker.services.registry, listener, node.world.threads, log)
         self._remote = RemoteRequests(node)
         self._metrics = NodeMetrics(node)
         self._identity = NodeIdentity(

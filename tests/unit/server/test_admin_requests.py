@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,9 +13,12 @@ import trio.testing
 
 from kraft.client.connection import Disconnected
 from kraft.common.config.endpoints import Endpoint
+from kraft.common.errors import ApiError, ProtocolError
+from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
 from kraft.handlers.registry import BROKER, Handler, Registry
 from kraft.network.reply import FileRange, Peer, Reply
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import encode_response
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
@@ -22,7 +26,14 @@ from kraft.server import admin_requests
 from kraft.server.admin_requests import LocalRequests, RemoteRequests
 from kraft.world.ports import Threads as ThreadsPort
 from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
+
+
+def local_requests(dispatcher: RequestDispatcher, threads: ThreadsPort, lines: list[Any]) -> LocalRequests:
+    log = Loggers(lines.append, cast("Any", SimpleNamespace(wall_ms=lambda: 0))).get("http_admin")
+    return LocalRequests(dispatcher, Registry(BROKER, [Handler(1, (4, 12))]), Endpoint("PLAINTEXT", "localhost", 9092), threads, log)
+
 
 RECORDS = bytes(range(256)) * 12_000
 MEGABYTE = 1 << 20
@@ -49,10 +60,59 @@ def test_what_is_not_in_memory_is_read_in_a_thread_and_not_on_the_loop() -> None
                 return Reply((head, FileRange(file, 0, len(RECORDS), None), tail))
 
         dispatcher, threads = cast("RequestDispatcher", Dispatcher()), cast("ThreadsPort", Threads())
-        local = LocalRequests(dispatcher, Registry(BROKER, [Handler(1, (4, 12))]), Endpoint("PLAINTEXT", "localhost", 9092), threads)
+        local = local_requests(dispatcher, threads, [])
         response: Any = await local.call(1, 12, FetchRequest())
         assert response.responses[0].partitions[0].records == RECORDS
         assert ran == [(0, MEGABYTE), (MEGABYTE, MEGABYTE), (2 * MEGABYTE, len(RECORDS) - 2 * MEGABYTE)]
+
+    simulate(play)
+
+
+class Answering:
+    """A dispatcher that answers every request with what it was given, or fails as it was told to."""
+
+    def __init__(self, outcome: Reply | Exception) -> None:
+        self._outcome = outcome
+
+    def dispatch(self, peer: Peer, frame: memoryview) -> Reply:
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+async def refusal(outcome: Reply | Exception, threads: ThreadsPort) -> ApiError:
+    """What the HTTP admin is told when the broker's answer to a Fetch is `outcome`."""
+    dispatcher = cast("RequestDispatcher", Answering(outcome))
+    lines: list[Any] = []
+    local = local_requests(dispatcher, threads, lines)
+    with pytest.raises(ApiError) as told:
+        await local.call(1, 12, FetchRequest())
+    assert len(lines) == (told.value.code == ErrorCode.KAFKA_STORAGE_ERROR)
+    return told.value
+
+
+@pytest.mark.parametrize("size", [100, 5000])
+def test_a_file_that_cannot_be_read_or_ends_too_early_is_an_error_of_storage(size: int) -> None:
+    async def play(universe: Universe) -> None:
+        world = universe.world_for("a")
+        file = world.files.open("/file", create=True)
+        file.append((bytes(1000),))
+        if size < 1000:
+            universe.disk("a").faults = [Fault("pread", errno.EIO)]
+        told = await refusal(Reply((b"head", FileRange(file, 0, size, None))), world.threads)
+        assert told.code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "/file" in told.message
+
+    simulate(play)
+
+
+def test_an_answer_that_the_broker_could_not_make_is_no_fault_of_the_request() -> None:
+    async def play(universe: Universe) -> None:
+        world = universe.world_for("a")
+        told = await refusal(ProtocolError("FETCH failed in the server; its log has the details"), world.threads)
+        assert (told.code, told.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, "FETCH failed in the server; its log has the details")
+        assert (await refusal(Reply((b"nonsense",)), world.threads)).code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert (await refusal(OSError(errno.EIO, "the disk"), world.threads)).code == ErrorCode.KAFKA_STORAGE_ERROR
 
     simulate(play)
 
