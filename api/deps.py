@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
+from urllib.parse import quote
 
 from fastapi import Depends, Path, Query, Request
 from starlette.datastructures import URL
@@ -44,7 +45,14 @@ ClusterIdPath = Annotated[str, Path(description="The cluster's id, as /v3/cluste
 def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPath) -> ClusterContext:
     if cluster_id != port.identity.cluster_id:
         raise not_found(f"Cluster {cluster_id}")
-    return ClusterContext(cluster_id, Kafka(port), Links(str(request.base_url), cluster_id), request.url)
+    return ClusterContext(cluster_id, Kafka(port), Links(str(request.base_url), cluster_id), _url(request))
+
+
+def _url(request: Request) -> URL:
+    """What was asked for, quoted as it was: `request.url` is made of the path that the server has decoded."""
+    raw_path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+    query: bytes = request.scope["query_string"]
+    return URL(f"{str(request.base_url).rstrip('/')}{raw_path.decode('latin-1')}{'?' if query else ''}{query.decode('latin-1')}")
 
 
 def writable(port: Port) -> None:

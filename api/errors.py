@@ -15,9 +15,11 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from api.kafka.client import KafkaProblem, UnencodableRequest
+from api.links import restore_slashes
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 
 PROBLEM_JSON: Final = "application/problem+json"
+REQUEST_ID_CHARACTERS_MAX: Final = 128
 
 
 class KafkaErrorBody(BaseModel):
@@ -44,6 +46,7 @@ class ErrorBody(BaseModel):
     kafka_error: KafkaErrorBody | None = None
     errors: list[FieldProblem] | None = None
     hint: str | None = Field(default=None, description="What to do about it.")
+    request_id: str | None = Field(default=None, description="The request's X-Request-ID.")
 
 
 class Answer(NamedTuple):
@@ -141,29 +144,35 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(UnencodableRequest, _unencodable)
     app.add_exception_handler(RequestValidationError, _invalid_request)
     app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(ConnectionError, _stopped)
 
 
 async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, KafkaProblem)
     status, error_code = answer_for(error)
     kafka_error = KafkaErrorBody(name=error.name, code=error.code, retriable=is_retriable(error.code))
-    return _respond(request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code))
+    return error_response(request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code))
 
 
 async def _api_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ApiProblem)
-    return _respond(request, error.status, error.detail, error.error_code, errors=error.errors, hint=error.hint)
+    return error_response(request, error.status, error.detail, error.error_code, errors=error.errors, hint=error.hint)
 
 
 async def _unencodable(request: Request, error: Exception) -> JSONResponse:
-    return _respond(request, 400, "The request holds a value that Kafka's protocol cannot carry.", 400)
+    return error_response(request, 400, "The request holds a value that Kafka's protocol cannot carry.", 400)
+
+
+async def _stopped(request: Request, error: Exception) -> JSONResponse:
+    """`AdminPort` has no node any more, or will have none in a moment."""
+    return error_response(request, RETRIABLE.status, f"No answer: {error}.", RETRIABLE.error_code)
 
 
 async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     errors = [_field_problem(detail) for detail in error.errors()]
     summary = "; ".join(f"{field.pointer}: {field.detail}" for field in errors[:3])
-    return _respond(request, 400, f"The request is not valid: {summary}", 400, errors=errors)
+    return error_response(request, 400, f"The request is not valid: {summary}", 400, errors=errors)
 
 
 def _field_problem(detail: dict[str, Any]) -> FieldProblem:
@@ -177,12 +186,12 @@ async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     detail = str(error.detail)
     if error.status_code == 404 and detail == "Not Found":
         detail = "There is nothing at this address. /docs shows what there is."
-    response = _respond(request, error.status_code, detail, error.status_code)
+    response = error_response(request, error.status_code, detail, error.status_code)
     response.headers.update(error.headers or {})
     return response
 
 
-def _respond(
+def error_response(
     request: Request,
     status: int,
     detail: str,
@@ -192,27 +201,36 @@ def _respond(
     errors: list[FieldProblem] | None = None,
     hint: str | None = None,
 ) -> JSONResponse:
+    """The one shape in which an error leaves."""
+    path = request.scope["path"]
     body = ErrorBody(
         type="about:blank",
         title=_TITLES.get(status, "Error"),
         status=status,
         detail=detail,
-        instance=request.url.path,
+        instance=path,
         error_code=error_code,
         message=detail,
         kafka_error=kafka_error,
         errors=errors,
         hint=hint,
+        request_id=request_id_of(request),
     )
-    wants_json = request.url.path.startswith("/v3") and PROBLEM_JSON not in request.headers.get("accept", "")
+    wants_json = path.startswith("/v3") and PROBLEM_JSON not in request.headers.get("accept", "")
     headers = {"Retry-After": "1"} if status == 503 else None
     content = body.model_dump(exclude_none=True)
-    return JSONResponse(_without_surrogates(content), status, headers, media_type="application/json" if wants_json else PROBLEM_JSON)
+    return JSONResponse(_readable(content), status, headers, media_type="application/json" if wants_json else PROBLEM_JSON)
 
 
-def _without_surrogates(content: dict[str, Any]) -> dict[str, Any]:
-    """The texts of an error may quote the request, and JSON can carry what UTF-8 cannot."""
-    return {key: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value for key, value in content.items()}
+def request_id_of(request: Request) -> str | None:
+    """What the client calls its request, if that can be repeated as it is."""
+    request_id = request.headers.get("x-request-id", "")
+    return request_id if 0 < len(request_id) <= REQUEST_ID_CHARACTERS_MAX and request_id.isascii() and request_id.isprintable() else None
+
+
+def _readable(content: dict[str, Any]) -> dict[str, Any]:
+    """The texts of an error may quote the request, and JSON can carry what UTF-8 cannot. A slash of the path has its stand-in there."""
+    return {key: restore_slashes(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else value for key, value in content.items()}
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

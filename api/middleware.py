@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 from urllib.parse import unquote
 
@@ -12,7 +13,7 @@ from api.links import SLASH_STAND_IN
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
 """Of a request whose body is taken as one document. Records are taken one after another, and each has a bound of its own (`api.json_stream`)."""
-STREAMED: Final = "/records"
+_STREAMED: Final = re.compile(r"/v3/clusters/[^/]+/topics/[^/]+/records")
 
 
 class EncodedSlashes:
@@ -36,7 +37,7 @@ class BoundedBodies:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"].endswith(STREAMED):
+        if scope["type"] != "http" or _STREAMED.fullmatch(scope["path"]):
             await self.app(scope, receive, send)
             return
         taken = 0

@@ -47,11 +47,15 @@ class Kafka:
         self.port = port
 
     async def ask(self, api_key: int, version: int, request: Message, response_type: type[R], node_id: int | None = None) -> R:
-        """Raises KafkaProblem when the broker cannot be reached or does not answer in time, UnencodableRequest for text that UTF-8 lacks."""
+        """Raises KafkaProblem when the broker cannot be reached, does not answer in time, or is the -1 of a partition without a leader; UnencodableRequest for
+        text that UTF-8 lacks."""
+        if node_id is not None and node_id < 0:
+            raise KafkaProblem(ErrorCode.LEADER_NOT_AVAILABLE)
         try:
             response = await self.port.call(api_key, version, request, node_id=node_id)
         except ConnectionError as problem:
-            raise KafkaProblem(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {node_id} cannot be reached") from problem
+            sentence = str(problem) if node_id is None else f"broker {node_id} cannot be reached: {problem}"
+            raise KafkaProblem(ErrorCode.BROKER_NOT_AVAILABLE, sentence) from problem
         except TimeoutError as problem:
             raise KafkaProblem(ErrorCode.REQUEST_TIMED_OUT) from problem
         except ApiError as problem:

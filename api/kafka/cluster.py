@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from typing import Final
 
-from api.kafka.client import Kafka, raise_for
+from api.kafka.client import Kafka, KafkaProblem, raise_for
 from kraft.common.ids import METADATA_TOPIC
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
@@ -18,6 +20,8 @@ from kraft.protocol.messages.describe_quorum_response import DescribeQuorumRespo
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kraft.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 
+QUORUM_SECONDS_MAX: Final = 2.0
+
 
 async def describe_brokers(kafka: Kafka) -> list[DescribeClusterBroker]:
     """Every registered broker, fenced ones too, by id."""
@@ -30,6 +34,15 @@ async def describe_brokers(kafka: Kafka) -> list[DescribeClusterBroker]:
 async def describe_quorum(kafka: Kafka) -> PartitionData:
     """The partition of `describe_quorum_fully`."""
     return (await describe_quorum_fully(kafka)).topics[0].partitions[0]
+
+
+async def describe_quorum_soon(kafka: Kafka) -> PartitionData | None:
+    """None when the active controller does not answer within QUORUM_SECONDS_MAX, or there is none: for those who have more to tell than this."""
+    try:
+        async with asyncio.timeout(QUORUM_SECONDS_MAX):
+            return await describe_quorum(kafka)
+    except (TimeoutError, KafkaProblem):
+        return None
 
 
 async def describe_quorum_fully(kafka: Kafka) -> DescribeQuorumResponse:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request
 from api.deps import BrokerIdPath, Cluster, ClusterContext, Port, whole
 from api.errors import documented, not_found
 from api.kafka.client import Kafka
-from api.kafka.cluster import describe_brokers, describe_quorum
+from api.kafka.cluster import describe_brokers, describe_quorum_soon
 from api.kafka.topics import describe_topics
 from api.links import Links
 from api.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
@@ -32,13 +32,14 @@ async def get_cluster(cluster: Cluster) -> ClusterData:
 
 
 async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
-    quorum = await describe_quorum(kafka)
+    quorum = await describe_quorum_soon(kafka)
+    leader = -1 if quorum is None else quorum.leader_id
     brokers = [broker.broker_id for broker in await describe_brokers(kafka)]
     return ClusterData(
         kind="KafkaCluster",
         metadata=ResourceMetadata(self=links.to(), resource_name=links.name()),
         cluster_id=links.cluster_id,
-        controller=Relationship(related=links.to("brokers", quorum.leader_id)) if quorum.leader_id in brokers else None,
+        controller=Relationship(related=links.to("brokers", leader)) if leader in brokers else None,
         brokers=Relationship(related=links.to("brokers")),
         broker_configs=Relationship(related=links.to("broker-configs")),
         consumer_groups=Relationship(related=links.to("consumer-groups")),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from fastapi import APIRouter, Response
@@ -12,14 +12,15 @@ from pydantic import BaseModel
 
 from api.deps import Port
 from api.health import VOTER_SILENT_MS_MAX, ClusterHealth, VoterFacts, judge
-from api.kafka.client import Kafka, KafkaProblem
-from api.kafka.cluster import describe_quorum
+from api.kafka.client import Kafka
+from api.kafka.cluster import describe_quorum_soon
 from api.ports import AdminPort, Check
 from kraft.protocol.messages.describe_quorum_response import ReplicaState
 
 router = APIRouter(tags=["Operations"])
 
-QUORUM_SECONDS_MAX: Final = 2.0
+PROBE_SECONDS_MAX: Final = 5.0
+"""Whoever probes a node waits for less or not much more."""
 PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -52,10 +53,8 @@ async def cluster_health(port: Port) -> ClusterHealth:
 
 async def _voters(port: AdminPort) -> list[VoterFacts] | None:
     """As the active controller sees them, or None when it does not answer soon."""
-    try:
-        async with asyncio.timeout(QUORUM_SECONDS_MAX):
-            quorum = await describe_quorum(Kafka(port))
-    except (TimeoutError, KafkaProblem):
+    quorum = await describe_quorum_soon(Kafka(port))
+    if quorum is None:
         return None
     now = port.now_ms()
     end = max((voter.log_end_offset for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), default=-1)
@@ -78,18 +77,29 @@ async def node(port: Port) -> NodeData:
 
 @router.get("/livez", summary="Does the process work", response_model=ProbeData, responses={503: {"model": ProbeData, "description": "It does not."}})
 async def livez(port: Port) -> Response:
-    return _probe(await port.liveness())
+    return _probe(await _checks(port.liveness))
 
 
 @router.get("/readyz", summary="Does this node serve", response_model=ProbeData, responses={503: {"model": ProbeData, "description": "Not now."}})
 async def readyz(port: Port) -> Response:
     """Says nothing about the rest of the cluster, so that a rolling restart does not block itself."""
-    return _probe(await port.readiness())
+    return _probe(await _checks(port.readiness))
 
 
 @router.get("/healthz", summary="Liveness and readiness together", response_model=ProbeData, responses={503: {"model": ProbeData, "description": "Not now."}})
 async def healthz(port: Port) -> Response:
-    return _probe([*await port.liveness(), *await port.readiness()])
+    return _probe([*await _checks(port.liveness), *await _checks(port.readiness)])
+
+
+async def _checks(ask: Callable[[], Awaitable[Sequence[Check]]]) -> Sequence[Check]:
+    """A node that does not answer, or has stopped, does not work."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS_MAX):
+            return await ask()
+    except TimeoutError:
+        return [Check(name="loop", ok=False, detail=f"the node's loop has not answered for {PROBE_SECONDS_MAX:g} s")]
+    except ConnectionError as problem:
+        return [Check(name="loop", ok=False, detail=str(problem))]
 
 
 def _probe(checks: Sequence[Check]) -> Response:

@@ -65,11 +65,13 @@ class AdminThread:
         self._thread.join(STOP_SECONDS_MAX)
 
     def _run(self) -> None:
+        from kraft.cli.library_logs import library_logs  # Like FastAPI: not before the node serves.
+
         try:
-            app = self._import()
-            if self._stopped.is_set():
-                return
-            self._serve(app)
+            with library_logs(self._log_sink):
+                app = self._import()
+                if not self._stopped.is_set():
+                    self._serve(app)
         except Exception as problem:  # noqa: BLE001 - the boundary of a thread: the node lives on without its admin, and says so.
             self._log_sink({"level": "error", "event": "http_admin_failed", "error": repr(problem)})
         finally:
@@ -79,7 +81,7 @@ class AdminThread:
         try:
             from api.app import create_app
 
-            app = create_app(self._port)
+            app = create_app(self._port, self._log_sink)
         finally:
             gc.collect()
             gc.freeze()

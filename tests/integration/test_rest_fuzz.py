@@ -17,6 +17,7 @@ from schemathesis.specs.openapi.checks import content_type_conformance, response
 from api.app import create_app
 from api.ports import NodeIdentity
 from kraft.common.version import VERSION
+from kraft.world.real import write_to_stderr
 from tests.integration.rest_node import RunningNode, running_node
 from tests.unit.api.socket_port import SocketPort
 
@@ -41,7 +42,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
 def document() -> dict[str, Any]:
     """The same as the live app serves at /openapi.json, which a test below says; needed before any node runs."""
     port = SocketPort("127.0.0.1", 0, NodeIdentity(node_id=1, roles=("broker",), cluster_id="x", version=VERSION))
-    return create_app(port).openapi()
+    return create_app(port, write_to_stderr).openapi()
 
 
 schema = schemathesis.openapi.from_dict(document())

@@ -61,8 +61,10 @@ FILES: tuple[Allowed, ...] = (
     Allowed(
         "kraft/server/asyncio_bridge.py", "ambient module", ("asyncio",), "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none."
     ),
-    Allowed("api/routers/operations.py", "ambient module", ("asyncio",), "The HTTP edge's own loop: how long its health page waits for the quorum."),
+    Allowed("api/routers/operations.py", "ambient module", ("asyncio",), "The HTTP edge's own loop: how long a probe waits for the node's."),
+    Allowed("api/kafka/cluster.py", "ambient module", ("asyncio",), "Likewise: how long its health page waits for the quorum."),
     Allowed("api/kafka/client.py", "ambient module", ("asyncio",), "Likewise: several brokers are asked side by side."),
+    Allowed("kraft/cli/library_logs.py", "ambient module", ("logging",), "Where what libraries log becomes events of the node."),
     Allowed(
         "kraft/storage/file_cache.py",
         "finalizer",

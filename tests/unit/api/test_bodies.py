@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from api.app import create_app
-from tests.unit.api.test_edges import CLUSTER, Port
+from tests.unit.api.test_edges import CLUSTER, Port, refuse
 
 CHUNK = bytes(1 << 20)
 CHUNKS = 40
 
 
-async def posted(path: str, chunk: bytes) -> tuple[int, dict[bytes, bytes], int]:
+async def sent(method: str, path: str, chunk: bytes) -> tuple[int, dict[bytes, bytes], int]:
     """Status and headers of the answer to a body of 40 MB, and how many chunks of it were taken."""
     taken = 0
     sent: list[Any] = []
@@ -31,15 +31,25 @@ async def posted(path: str, chunk: bytes) -> tuple[int, dict[bytes, bytes], int]
 
     port: Any = Port()
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http", "path": path, "raw_path": path.encode(),
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": path, "raw_path": path.encode(),
         "query_string": b"", "root_path": "", "headers": [(b"content-type", b"application/json"), (b"host", b"node")], "client": None, "server": ("node", 80),
     }  # fmt: skip
-    await create_app(port)(scope, receive, send)
+    await create_app(port, refuse)(scope, receive, send)
     return sent[0]["status"], dict(sent[0]["headers"]), taken
 
 
-@pytest.mark.parametrize("path", ["topics", "topics/t/records:batch", "quorum/voters"])
-def test_a_body_without_end_is_refused_before_it_is_kept(path: str) -> None:
-    status, headers, taken = asyncio.run(posted(f"/v3/clusters/{CLUSTER}/{path}", CHUNK))
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "topics"),
+        ("POST", "topics/t/records:batch"),
+        ("POST", "quorum/voters"),
+        ("PATCH", "topics/records"),
+        ("PUT", "topics/t/configs/records"),
+        ("PUT", "broker-configs/records"),
+    ],
+)
+def test_a_body_without_end_is_refused_before_it_is_kept(method: str, path: str) -> None:
+    status, headers, taken = asyncio.run(sent(method, f"/v3/clusters/{CLUSTER}/{path}", CHUNK))
     assert (status, headers.get(b"connection")) == (413, b"close")
     assert taken == 17

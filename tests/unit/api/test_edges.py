@@ -41,9 +41,13 @@ def test_a_voter_at_any_other_is_asked_for(host: str) -> None:
     assert posted(host) == 503, "the cluster has to be asked"
 
 
+def refuse(line: Any) -> None:
+    raise AssertionError(line)
+
+
 def posted(host: str) -> int:
     async def post() -> int:
-        transport = httpx.ASGITransport(app=create_app(Port()))  # type: ignore[arg-type]
+        transport = httpx.ASGITransport(app=create_app(Port(), refuse))  # type: ignore[arg-type]
         async with httpx.AsyncClient(transport=transport, base_url="http://node") as http:
             body = {"node_id": 2, "directory_id": DIRECTORY, "endpoints": [{"host": host, "port": 9093}]}
             return (await http.post(f"/v3/clusters/{CLUSTER}/quorum/voters", json=body)).status_code

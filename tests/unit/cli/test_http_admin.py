@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import gc
+import json
+import logging
 import socket
 from typing import Any
 
+import pytest
+
 from kraft.cli.http_admin import AdminThread, bind_admin
+from kraft.cli.library_logs import LibraryLogs, library_logs
 from kraft.common.config.endpoints import Address
+from kraft.common.logging import render_json
+from tests.unit.api.test_edges import Port
 
 
 def test_an_admin_that_fails_refuses_connections_and_says_why() -> None:
@@ -31,3 +38,63 @@ def test_an_admin_that_fails_refuses_connections_and_says_why() -> None:
         gc.unfreeze()
         waiting.close()
         listener.close()
+
+
+class Halfway(Port):
+    """Its stream of events breaks off."""
+
+    async def events(self, after_id: int, wait_seconds: float) -> Any:
+        raise ZeroDivisionError
+
+
+def test_what_the_http_server_has_to_say_is_an_event_of_the_node_and_a_failure_is_told_once() -> None:
+    listener = bind_admin(Address("127.0.0.1", 0))
+    assert listener is not None
+    lines: list[Any] = []
+    port: Any = Halfway()
+    admin = AdminThread(listener, port, lines.append)
+    address = listener.getsockname()
+    try:
+        admin.start()
+        assert asked(address, b"\x16\x03\x01 no HTTP\r\n\r\n").startswith(b"HTTP/1.1 400 ")
+        assert asked(address, b"GET /v1/events HTTP/1.1\r\nhost: n\r\naccept: text/event-stream\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    finally:
+        admin.stop()
+        gc.unfreeze()
+        listener.close()
+    invalid, failed = (json.loads(render_json(line, 0)) for line in lines)
+    assert (invalid["level"], invalid["logger"], invalid["event"]) == ("warning", "uvicorn.error", "Invalid HTTP request received.")
+    assert (failed["level"], failed["event"], failed["path"]) == ("error", "request failed", "/v1/events")
+    assert "ZeroDivisionError" in failed["traceback"]
+
+
+def asked(address: Any, request: bytes) -> bytes:
+    """All that is answered until the connection is closed."""
+    answer = b""
+    with socket.create_connection(address, timeout=60) as connection:
+        connection.sendall(request)
+        while piece := connection.recv(4096):
+            answer += piece
+    return answer
+
+
+def test_records_of_libraries_become_events_with_their_traceback_while_it_lasts() -> None:
+    lines: list[Any] = []
+    log = logging.getLogger("asyncio")
+    with library_logs(lines.append):
+        try:
+            raise OSError("gone")
+        except OSError:
+            log.exception("Fatal error on %s\n", "transport")
+        logging.getLogger("some.library").info("below its level")
+    log.error("after the end")
+    [line] = lines
+    assert (line["level"], line["logger"], line["event"]) == ("error", "asyncio", "Fatal error on transport")
+    assert line["traceback"].endswith("OSError: gone\n")
+
+
+def test_a_record_that_cannot_be_shown_does_not_break_who_logs_it(capsys: pytest.CaptureFixture[str]) -> None:
+    lines: list[Any] = []
+    LibraryLogs(lines.append).emit(logging.LogRecord("asyncio", logging.WARNING, "", 0, "%d", ("no number",), None))
+    assert lines == []
+    assert "no number" in capsys.readouterr().err
