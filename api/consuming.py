@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from api.deps import ClusterContext
 from api.kafka.offsets import EARLIEST, LATEST, Partition, leaders_of, list_offsets
@@ -11,6 +12,9 @@ from api.kafka.topics import describe_topic, partition_of
 from api.models.common import CollectionMetadata
 from api.models.records import ConsumedRecord, ConsumedRecords, DataType
 from api.record_codec import show_record
+
+ANSWER_BYTES_MAX: Final = 64 << 20
+"""Of all partitions together: an answer is made in the node's memory. Partitions that have no part in it are read by the next request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,14 +43,18 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
     waiting_ms = wanted.timeout_ms if all(starts[partition] >= ends[partition] for partition in leaders) else 0
     records: list[ConsumedRecord] = []
     positions = dict(starts)
+    room = ANSWER_BYTES_MAX
     for index, (partition, leader) in enumerate(leaders.items()):
         if starts[partition] >= ends[partition] and waiting_ms == 0 and wanted.offset is None:
             continue
         share = -(-(wanted.limit - len(records)) // (len(leaders) - index))  # What is left, divided among the partitions that are left.
         source = _Source(cluster, partition, leader, wanted)
-        found, positions[partition] = await source.read(starts[partition], ends[partition], share, waiting_ms)
+        found, positions[partition], size = await source.read(starts[partition], ends[partition], share, waiting_ms)
         records += found
         waiting_ms = 0
+        room -= size
+        if room <= 0:
+            break
     return ConsumedRecords(
         kind="KafkaRecordList",
         metadata=CollectionMetadata(self=str(cluster.url)),
@@ -81,8 +89,8 @@ class _Source:
         self._leader = leader
         self._wanted = wanted
 
-    async def read(self, position: int, end: int, count: int, wait_ms: int) -> tuple[list[ConsumedRecord], int]:
-        """At most `count` records from `position` on, and where to go on. What was compacted away or is a marker is skipped."""
+    async def read(self, position: int, end: int, count: int, wait_ms: int) -> tuple[list[ConsumedRecord], int, int]:
+        """At most `count` records from `position` on, where to go on, and their bytes. What was compacted away or is a marker is skipped."""
         topic_name, index = self._partition
         while count > 0:
             fetched = await fetch(
@@ -91,15 +99,14 @@ class _Source:
                 index,
                 self._leader,
                 position,
+                count=count,
                 max_bytes=self._wanted.max_bytes,
                 max_wait_ms=wait_ms,
                 committed=self._wanted.committed,
             )
-            taken = fetched.records[:count]
-            if taken:
-                shown = [show_record(record, index, self._wanted.data_format) for record in taken]
-                return shown, fetched.next_offset if len(taken) == len(fetched.records) else taken[-1].offset + 1
+            if fetched.records:
+                return [show_record(record, index, self._wanted.data_format) for record in fetched.records], fetched.next_offset, fetched.size
             if fetched.next_offset >= end or fetched.next_offset == position:
-                return [], fetched.next_offset
+                return [], fetched.next_offset, 0
             position = fetched.next_offset
-        return [], position
+        return [], position, 0

@@ -15,10 +15,13 @@ from api.kafka.topics import describe_topic, partition_of
 from api.models.records import ProduceRecord, ProduceReport
 from api.record_codec import format_timestamp, produced, to_record
 from kraft.client.partitioner import partition_for_key
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft.protocol.records.record import Record
 
 ACKNOWLEDGED = 200
+_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR)
+"""After which a partition may have another leader. The records are not sent again by us: they may have been appended all the same."""
 
 
 class Producer:
@@ -28,6 +31,8 @@ class Producer:
     def __init__(self, cluster: ClusterContext, topic: MetadataResponseTopic) -> None:
         self._cluster = cluster
         self._topic = topic
+        self._moved = False
+        """Whether the topic has to be looked at again: a request may last for hours, and leaders change meanwhile."""
         self._turns = count()
 
     @classmethod
@@ -68,9 +73,12 @@ class Producer:
         records = [Record(position, record.timestamp, record.key, record.value, record.headers) for position, (_, _, record) in enumerate(entries)]
         name = self._topic.name or ""
         try:
+            if self._moved:
+                self._topic, self._moved = await describe_topic(self._cluster.kafka, name), False
             leader = partition_of(self._topic, partition).leader_id
             appended = await produce(self._cluster.kafka, name, partition, leader, records)
         except KafkaProblem as problem:
+            self._moved |= problem.code in _MOVED
             return [ProduceReport(error_code=answer_for(problem).error_code, message=problem.sentence)] * len(entries)
         except UnencodableRequest as problem:
             return [ProduceReport(error_code=400, message=f"Bad Request: {problem}")] * len(entries)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 from api.errors import ApiProblem
 from api.models.records import ConsumedData, ConsumedHeader, ConsumedRecord, DataType, ProducedData, ProduceRecord, RecordData
-from kraft.protocol.records.record import Record
+from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
 
 INVALID_PAYLOAD = 42206
 _TIMESTAMP_MS_MAX = 253_402_300_799_999
@@ -22,12 +24,21 @@ def encode_data(data: RecordData | None) -> bytes | None:
     if data is None or (data.data is None and data.type is not DataType.JSON):
         return None
     if data.type is DataType.JSON:
-        return None if data.data is None else _utf8(json.dumps(data.data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
+        return None if data.data is None else _utf8(_as_text(data.data))
     if not isinstance(data.data, str):
         raise ApiProblem(400, f"{data.type} data must be a JSON string.")
     if data.type is DataType.STRING:
         return _utf8(data.data)
     return decode_base64(data.data)
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as problem:
+        raise ApiProblem(400, "The data holds NaN or an infinite number, which are not JSON.") from problem
+    except RecursionError as problem:
+        raise ApiProblem(400, "The data is nested too deeply.") from problem
 
 
 def _utf8(text: str) -> bytes:
@@ -77,7 +88,7 @@ def format_timestamp(timestamp_ms: int) -> str:
 
 def show_record(record: Record, partition_id: int, data_format: DataType | None) -> ConsumedRecord:
     """`data_format` None: JSON where it is JSON, else text where it is UTF-8, else base64."""
-    headers = [ConsumedHeader(name=name, value=None if value is None else base64.b64encode(value).decode()) for name, value in record.headers]
+    headers = [_show_header(name, value) for name, value in record.headers]
     return ConsumedRecord(
         partition_id=partition_id,
         offset=record.offset,
@@ -86,6 +97,15 @@ def show_record(record: Record, partition_id: int, data_format: DataType | None)
         value=show_data(record.value, data_format),
         headers=headers,
     )
+
+
+def _show_header(name: str, value: bytes | None) -> ConsumedHeader:
+    shown = None if value is None else base64.b64encode(value).decode()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ConsumedHeader(name=base64.b64encode(name.encode("utf-8", HEADER_KEY_ERRORS)).decode(), name_type=DataType.BINARY, value=shown)
+    return ConsumedHeader(name=name, name_type=DataType.STRING, value=shown)
 
 
 def show_data(data: bytes | None, data_format: DataType | None) -> ConsumedData | None:
@@ -104,9 +124,9 @@ def show_data(data: bytes | None, data_format: DataType | None) -> ConsumedData 
 
 
 def _as_json(data: bytes) -> tuple[bool, Any]:
-    """Whether the bytes are a JSON document that can be written again just so."""
+    """Whether the bytes are a JSON document that can be written again without a loss."""
     try:
-        value = json.loads(data, parse_constant=_refuse_constant)
+        value = json.loads(data, parse_constant=_refuse_constant, parse_float=_exact, object_pairs_hook=_distinct)
         json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         return False, None
@@ -115,3 +135,17 @@ def _as_json(data: bytes) -> tuple[bool, Any]:
 
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
+
+
+def _exact(text: str) -> float:
+    value = float(text)
+    if Decimal(text) != Decimal(repr(value)):
+        raise ValueError(f"{text} has more digits than a number of JSON keeps")
+    return value
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("an object names a member twice")
+    return members

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from api.kafka.client import Kafka, raise_for
+from api.kafka.client import Kafka, KafkaProblem, raise_for
+from kraft.common.errors import ProtocolError
 from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -14,12 +16,15 @@ from kraft.protocol.messages.fetch_response import FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.compression import DecompressedTooLarge
 from kraft.protocol.records.record import Record
-from kraft.protocol.records.record_batch import batches
+from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.protocol.schema import Bytes
 
 TIMEOUT_MS = 30_000
 ALL_IN_SYNC = -1
+DECODED_BYTES_MAX: Final = 64 << 20
+"""What the records of one read may have decompressed; a batch of more than this cannot be read here. It is the node's memory."""
 
 
 class Appended(NamedTuple):
@@ -32,8 +37,8 @@ class Fetched(NamedTuple):
     records: list[Record]
     next_offset: int
     """Where to go on: after the last record read, or after what a compacted or control batch skipped."""
-    high_watermark: int
-    log_start_offset: int
+    size: int
+    """Bytes of the records' keys, values and headers."""
 
 
 async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
@@ -46,8 +51,10 @@ async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records
     return Appended(answer.base_offset, answer.log_append_time_ms)
 
 
-async def fetch(kafka: Kafka, topic: str, partition: int, leader: int, offset: int, *, max_bytes: int, max_wait_ms: int, committed: bool) -> Fetched:
-    """Records from `offset` on, at least one if there is any. Raises KafkaProblem."""
+async def fetch(
+    kafka: Kafka, topic: str, partition: int, leader: int, offset: int, *, count: int, max_bytes: int, max_wait_ms: int, committed: bool
+) -> Fetched:
+    """At most `count` records from `offset` on, one at least if there is any. Raises KafkaProblem, also if the first batch is damaged or too large."""
     asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -61,29 +68,63 @@ async def fetch(kafka: Kafka, topic: str, partition: int, leader: int, offset: i
     raise_for(response.error_code)
     answer = response.responses[0].partitions[0]
     raise_for(answer.error_code, subject=f"{topic}-{partition} at offset {offset}")
+    reading = _Reading(offset, count)
     aborted = {(transaction.producer_id, transaction.first_offset) for transaction in answer.aborted_transactions or ()} if committed else set()
-    records, next_offset = _decode(answer.records, offset, aborted)
-    return Fetched(records, next_offset, answer.high_watermark, answer.log_start_offset)
+    try:
+        reading.take(answer.records or b"", aborted)
+    except ProtocolError as problem:
+        if reading.next_offset == offset:  # Else what comes before it is the answer, and the next read meets it first.
+            code = ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
+            raise KafkaProblem(code, str(problem), f"{topic}-{partition} at offset {offset}") from problem
+    return Fetched(reading.found, reading.next_offset, DECODED_BYTES_MAX - reading.room)
 
 
-def _decode(data: Bytes | None, offset: int, aborted: set[tuple[int, int]]) -> tuple[list[Record], int]:
-    """The records from `offset` on that a consumer may see, and the offset after the last whole batch."""
-    found: list[Record] = []
-    next_offset = offset
-    aborting: set[int] = set()
-    for batch in batches(data or b"", partial_tail=True):
-        next_offset = max(next_offset, batch.next_offset)
-        if batch.is_control:
-            aborting.discard(batch.producer_id)
-            continue
-        if batch.is_transactional:
-            begun = {(producer_id, first) for producer_id, first in aborted if producer_id == batch.producer_id and first <= batch.base_offset}
-            aborting |= {producer_id for producer_id, _ in begun}
-            aborted = aborted - begun
-            if batch.producer_id in aborting:
-                continue
-        found += [record for record in batch.records() if record.offset >= offset]
-    return found, next_offset
+class _Reading:
+    """The records of one answer that a consumer may see, as far as there is room for them."""
+
+    def __init__(self, offset: int, count: int) -> None:
+        self._offset = offset
+        self._count = count
+        self.found: list[Record] = []
+        self.next_offset = offset
+        self.room = DECODED_BYTES_MAX
+
+    def take(self, data: Bytes, aborted: set[tuple[int, int]]) -> None:
+        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError)."""
+        aborting: set[int] = set()
+        for batch in batches(data, partial_tail=True):
+            if batch.is_control:
+                aborting.discard(batch.producer_id)
+            elif batch.is_transactional and _is_aborted(batch, aborted, aborting):
+                pass
+            elif not self._take_batch(batch):
+                return
+            self.next_offset = max(self.next_offset, batch.next_offset)
+            if self.room <= 0:
+                return
+
+    def _take_batch(self, batch: RecordBatch) -> bool:
+        """Whether more may be taken."""
+        batch.verify_crc()
+        for record in batch.iterate_records(self.room):
+            if record.offset >= self._offset:
+                self.found.append(record)
+                self.next_offset = record.offset + 1
+                self.room -= _size(record)
+                if len(self.found) == self._count:
+                    return False
+        return True
+
+
+def _size(record: Record) -> int:
+    return len(record.key or b"") + len(record.value or b"") + sum(len(name) + len(value or b"") for name, value in record.headers)
+
+
+def _is_aborted(batch: RecordBatch, aborted: set[tuple[int, int]], aborting: set[int]) -> bool:
+    begun = {(producer_id, first) for producer_id, first in aborted if producer_id == batch.producer_id and first <= batch.base_offset}
+    aborting |= {producer_id for producer_id, _ in begun}
+    aborted -= begun
+    return batch.producer_id in aborting
 
 
 async def delete_records(kafka: Kafka, topic: str, partition: int, leader: int, before_offset: int) -> int:

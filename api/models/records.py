@@ -82,6 +82,7 @@ class ProduceBatchResponse(BaseModel):
 
 class ConsumedHeader(BaseModel):
     name: str
+    name_type: DataType = Field(description="STRING; or BINARY where the name is not UTF-8, which `name` shows as base64.")
     value: str | None = Field(description="base64")
 
 

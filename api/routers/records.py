@@ -121,7 +121,7 @@ async def produce_batch(cluster: Cluster, topic_name: TopicNamePath, body: Produ
     return answer
 
 
-@router.get("/records", summary="Consume records", responses=documented(400, 404))
+@router.get("/records", summary="Consume records", responses=documented(400, 404, 413))
 async def consume_records(
     cluster: Cluster,
     topic_name: TopicNamePath,

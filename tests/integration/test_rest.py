@@ -200,7 +200,7 @@ def test_records_of_kafka_clients_are_shown_whatever_they_hold(node: RunningNode
         {"type": "BINARY", "data": "/wA="},
         None,
     ]
-    assert shown[0]["headers"] == [{"name": "h", "value": "AQ=="}]
+    assert shown[0]["headers"] == [{"name": "h", "name_type": "STRING", "value": "AQ=="}]
     assert shown[0]["timestamp"] == "2023-11-14T22:13:20.000Z"
     binary = http.get(f"{base}/topics/mixed/records", params={"format": "BINARY", "limit": 1}).json()["data"]
     assert binary[0]["value"] == {"type": "BINARY", "data": "eyJhIjogMX0="}

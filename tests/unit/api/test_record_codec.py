@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import warnings
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from api.errors import ApiProblem
 from api.models.records import DataType, ProduceRecord, RecordData, RecordHeader
-from api.record_codec import encode_data, format_timestamp, show_data, to_record
+from api.record_codec import encode_data, format_timestamp, show_data, show_record, to_record
 from kraft.client.partitioner import murmur2, partition_for_key
 from kraft.protocol.records.record import Record
 
@@ -60,11 +61,36 @@ def test_a_record_is_made_of_its_parts() -> None:
         (RecordData(type=DataType.BINARY, data=5), "must be a JSON string"),
         (RecordData(type=DataType.STRING, data={}), "must be a JSON string"),
         (RecordData(type=DataType.STRING, data="\ud800"), "half a surrogate pair"),
+        (RecordData(data=[float("nan")]), "not JSON"),
+        (RecordData(data=float("inf")), "not JSON"),
+        (RecordData(data=functools.reduce(lambda inner, _: [inner], range(5000), [0])), "nested too deeply"),
     ],
 )
 def test_data_that_has_no_bytes_is_refused(data: RecordData, complaint: str) -> None:
     with pytest.raises(ApiProblem, match=complaint):
         encode_data(data)
+
+
+@pytest.mark.parametrize("name", ["\udcff", "caf\udce9"])
+def test_the_name_of_a_header_that_is_not_utf_8_is_shown_as_base64(name: str) -> None:
+    shown = json.loads(show_record(Record(0, 0, None, None, (("h", b"1"), (name, b"2"))), 0, None).model_dump_json())
+    plain, other = shown["headers"]
+    assert (plain["name"], plain["name_type"]) == ("h", "STRING")
+    assert (base64.b64decode(other["name"]), other["name_type"]) == (name.encode("utf-8", "surrogateescape"), "BINARY")
+
+
+@pytest.mark.parametrize("data", [b'{"a":1,"a":2}', b"0.12345678901234567890", b"123456789012345678.5", b"1e400"])
+def test_what_json_numbers_and_names_would_lose_is_shown_as_text(data: bytes) -> None:
+    shown = show_data(data, None)
+    assert shown is not None
+    assert (shown.type, shown.data) == (DataType.STRING, data.decode())
+
+
+@pytest.mark.parametrize("data", [b'{"a":1.50,"b":9007199254740993}', b"0.1", b"1e3", b"-0.0"])
+def test_other_numbers_are_shown_as_numbers(data: bytes) -> None:
+    shown = show_data(data, None)
+    assert shown is not None
+    assert shown.type is DataType.JSON
 
 
 def test_times_are_shown_in_rfc_3339_even_when_they_are_nonsense() -> None:
