@@ -130,7 +130,7 @@ async def consume_records(
     timestamp: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Begin with the first record at or after this time in ms.")] = None,
     tail: Annotated[int | None, Query(ge=1, le=10_000, description="Begin so many offsets before the end of each partition.")] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
-    max_bytes: Annotated[int, Query(ge=1, le=64 * 1024 * 1024, description="About the most bytes to read of a partition.")] = 1024 * 1024,
+    max_bytes: Annotated[int, Query(ge=1, le=64 * 1024 * 1024, description="About the most bytes to read of one partition; of all, 64 MiB.")] = 1024 * 1024,
     timeout_ms: Annotated[int, Query(ge=0, le=30_000, description="How long to wait for records when there are none.")] = 0,
     data_format: Annotated[DataType | None, Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64.")] = None,
     committed: Annotated[bool, Query(description="Whether records of unfinished and aborted transactions are left out.")] = False,
