@@ -9,7 +9,7 @@ import trio
 
 from kraft.protocol.messages.fetch_response import EpochEndOffset
 from kraft.world.simulated import Universe
-from tests.unit.replication.test_replica_fetcher import LEADER, Follower, record
+from tests.unit.replication.followers import LEADER, Follower, record
 from tests.unit.server.brokers import NODE, Broker, broker, simulate
 
 

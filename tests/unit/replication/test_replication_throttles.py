@@ -9,7 +9,7 @@ from kraft.protocol.messages.fetch_response import FetchableTopicResponse, Fetch
 from kraft.replication.replication_quota import UNLIMITED, ReplicationQuota
 from kraft.world.simulated import Universe
 from tests.unit.handlers.test_follower_fetch import Follower as ServedFollower
-from tests.unit.replication.test_replica_fetcher import Follower, record
+from tests.unit.replication.followers import Follower, record
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
 TOPIC, BROKER = 2, 4

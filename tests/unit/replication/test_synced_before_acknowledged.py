@@ -15,7 +15,7 @@ from kraft.protocol.messages.fetch_response import FetchableTopicResponse, Fetch
 from kraft.replication.replica_fetcher import ReplicaFetcher
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
-from tests.unit.replication.test_replica_fetcher import Follower, ScriptedLeader, record
+from tests.unit.replication.followers import Follower, ScriptedLeader, record
 from tests.unit.server.brokers import broker, simulate
 
 NOTHING: dict[str, Any] = {"high_watermark": 0, "log_start_offset": 0, "records": None}

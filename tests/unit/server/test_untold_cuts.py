@@ -29,7 +29,7 @@ from kraft.server.untold_cuts import UntoldCuts
 from kraft.storage.cut_checkpoint import CutCheckpoint
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
-from tests.unit.replication.test_replica_fetcher import LEADER, ScriptedLeader, record
+from tests.unit.replication.followers import LEADER, ScriptedLeader, record
 from tests.unit.server.brokers import NODE, UNASSIGNED, Broker
 
 TOPIC_ID = Uuid(b"t" * 16)
