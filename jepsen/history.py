@@ -8,14 +8,17 @@ what was not synced, and when) and `loss_reports` (what the cluster says that un
 from __future__ import annotations
 
 import json
+import math
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from kraft.testing.checker.history import History, from_line, to_line
 from kraft.testing.checker.operations import OK, Operation, Partition, Send
+
+METADATA: Partition = ("__cluster_metadata", 0)
 
 SomeOperation = TypeVar("SomeOperation", bound=Operation)
 
@@ -68,6 +71,10 @@ class LossReport:
     complete: bool
     lost: dict[int, tuple[int, int]]
     unknown: list[int]
+    committed: dict[int, int] = field(default_factory=dict)
+    """Up to where each of those replicas says that it knew its records to be committed."""
+    at: float = math.inf
+    """When it had been told, at the latest."""
 
 
 @dataclass(slots=True)
@@ -122,7 +129,7 @@ class Recorder:
 
     def loss_reports(self, reports: list[LossReport]) -> None:
         with self._lock:
-            self._write("loss_reports", {"reports": [asdict(report) for report in reports]})
+            self._write("loss_reports", {"reports": [asdict(replace(report, at=self.now())) for report in reports]})
 
     def close(self) -> None:
         """What is still open is written as it is: nobody answered."""
@@ -162,4 +169,6 @@ def load(path: Path) -> RunHistory:
 
 
 def _loss_report(fields: dict[str, Any]) -> LossReport:
-    return LossReport(**{**fields, "lost": {int(replica): (start, end) for replica, (start, end) in fields["lost"].items()}})
+    lost = {int(replica): (start, end) for replica, (start, end) in fields["lost"].items()}
+    committed = {int(replica): offset for replica, offset in fields.get("committed", {}).items()}
+    return LossReport(**{**fields, "lost": lost, "committed": committed})

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
-from jepsen.checkers.losses import latest
+from jepsen.checkers.elections import Elections
 from jepsen.checkers.verdict import Verdict
 from jepsen.history import RunHistory, load
 from kraft.testing.checker.operations import OK, Commit, FaultInjected, Phase, Poll, Send, TopicChange
@@ -156,7 +156,7 @@ class Page:
             + (", ".join(f"n{replica} gave up [{start}, {end})" for replica, (start, end) in sorted(each.lost.items())) or "nothing was given up")
             + "".join(f", n{replica} is not known" for replica in each.unknown)
             + "</td></tr>"
-            for each in latest(self.run)
+            for each in Elections(self.run).all_reports()
         )
         return f"<h2>Unclean elections</h2><table><tr><th>partition</th><th>epoch</th><th>told by the cluster</th></tr>{rows}</table>" if rows else ""
 

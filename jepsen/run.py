@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from jepsen.checkers.verdict import UNSEEN_SECONDS_MAX, Verdict, judge_file
 from jepsen.db import Cluster
-from jepsen.history import Recorder, RunFacts
+from jepsen.history import METADATA, Recorder, RunFacts
 from jepsen.nemesis.injection import Context
 from jepsen.nemesis.plans import needs_preload
 from jepsen.nemesis.runner import Nemesis
@@ -23,7 +23,7 @@ from jepsen.observer import Observer
 from jepsen.sandbox import ROOT
 from jepsen.targets import Target
 from jepsen.workloads.client import SERVERS_COMMON, Client
-from jepsen.workloads.final import METADATA, compare_replicas, read_all, stuck
+from jepsen.workloads.final import compare_replicas, read_all, stuck
 from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
 from kraft.testing.checker.operations import OK, Partition, Phase, Unexpected
 

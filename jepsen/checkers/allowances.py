@@ -2,8 +2,8 @@
 
 With flush.messages=1, or while at least one in-sync replica keeps its power, nothing that was acknowledged may be lost. Under default flush settings
 an acknowledged record may be lost if every replica that was in sync at its acknowledgement lost power afterwards. What was only read, not
-acknowledged, may go in the same way: readers see a record before it is synced. With unclean elections allowed, a partition may lose what it likes.
-All that is allowed is counted.
+acknowledged, may go in the same way: readers see a record before it is synced. Unclean elections may take what they are told to have taken, of leader epochs
+before their own (`elections`). All that is allowed is counted, record by record; everything else in the partition stays under every rule.
 
 Metadata is synced before it is acknowledged: nothing here concerns topics.
 """
@@ -13,20 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from jepsen.checkers.elections import UNKNOWN, Elections
+from jepsen.checkers.ways import Record, Ways
 from jepsen.history import PowerLoss, RunHistory, Sample
-from kraft.testing.checker.operations import INFO, OK, Commit, Committed, FinalRead, Partition, Poll, Send
+from kraft.testing.checker.history import History
+from kraft.testing.checker.operations import INFO, OK, Commit, Committed, FinalRead, Operation, Partition, Poll, Send
 
 SAMPLE_SLACK_SECONDS = 2.0
 """In-sync sets are sampled: one that was seen so near to an acknowledgement may have been in force."""
 
-
 @dataclass(slots=True)
 class Allowed:
-    """Values of acknowledged records that were lost and may be; how many reads of records that are gone were passed over."""
+    """Values of acknowledged records that were lost and may be, and those among them that a loss of power explains; how many reads of records that are gone
+    were passed over."""
 
     lost: list[str] = field(default_factory=list)
+    by_power: set[str] = field(default_factory=set)
     reads: int = 0
-    partitions: set[Partition] = field(default_factory=set)
 
 
 class Power:
@@ -36,8 +39,8 @@ class Power:
         self._samples = samples
         self._losses = losses
 
-    def lost_since(self, moment: float) -> set[int]:
-        return {node for loss in self._losses if loss.at >= moment for node in loss.nodes}
+    def lost_since(self, moment: float, until: float) -> set[int]:
+        return {node for loss in self._losses if moment <= loss.at <= until for node in loss.nodes}
 
     def in_sync_sets(self, place: Partition, began: float, ended: float) -> Iterator[set[int]]:
         name = f"{place[0]}-{place[1]}"
@@ -45,53 +48,91 @@ class Power:
             if began - SAMPLE_SLACK_SECONDS <= sample.at <= ended + SAMPLE_SLACK_SECONDS and name in sample.partitions:
                 yield set(sample.partitions[name][2])
 
-    def excuses(self, place: Partition, began: float, ended: float) -> bool:
+    def excuses(self, place: Partition, began: float, ended: float, until: float = float("inf")) -> bool:
         """Whether every replica of an in-sync set of that time lost power later."""
-        gone = self.lost_since(began)
+        gone = self.lost_since(began, until)
         return bool(gone) and any(in_sync and in_sync <= gone for in_sync in self.in_sync_sets(place, began, ended))
 
 
 def allow(run: RunHistory) -> Allowed:
-    """Changes the run's operations: what is allowed to be lost becomes unknown."""
+    """Changes the run's operations: what is allowed to be lost becomes unknown, what was read of it was not read."""
+    excuses = Excuses(run)
     allowed = Allowed()
-    power = Power(run.samples, run.power_losses)
-    final = {read.place: {offset: value for offset, value, _ in read.records} for read in run.operations.of(FinalRead)}
     for send in run.operations.of(Send):
-        if send.outcome != OK or send.ended is None or send.place not in final or final[send.place].get(send.offset) == send.values[0]:
+        if send.outcome != OK or send.ended is None or not excuses.is_gone(send.place, send.offset, send.values[0]):
             continue
-        if run.facts.unclean or (not run.facts.flush and power.excuses(send.place, send.began, send.ended)):
+        by_power = excuses.by_power(send)
+        if by_power or excuses.by_election(send):
             allowed.lost.append(send.values[0])
-            allowed.partitions.add(send.place)
+            allowed.by_power.update(send.values[:by_power])
             send.outcome, send.offset, send.error = INFO, -1, "lost, as the promise allows"
-    kept = {send.values[0] for send in run.operations.of(Send) if send.outcome == OK}
-    for poll in run.operations.of(Poll):
-        if poll.place in final:
-            _allow_reads(run, poll, final[poll.place], kept, power, allowed)
-    _reposition(run, allowed)
+    if run.power_losses or run.facts.unclean:
+        excuses.kept = {send.values[0] for send in run.operations.of(Send) if send.outcome == OK}
+        ways = Ways(excuses.took, excuses.may_go_back)
+        run.operations = History(each for operation in run.operations.operations for each in _reread(ways, operation))
+        allowed.reads = ways.gone
     if not run.facts.flush:
         _allow_commits(run)
     return allowed
 
 
-def _allow_reads(run: RunHistory, poll: Poll, log: dict[int, str], kept: set[str], power: Power, allowed: Allowed) -> None:
-    elsewhere = run.facts.unclean  # What was read at a leader that was lost may have been sent again, and be acknowledged at another place.
-    gone = [record for record in poll.records if log.get(record[0]) != record[1] and (elsewhere or record[1] not in kept)]
-    if gone and (run.facts.unclean or power.excuses(poll.place, poll.began, poll.ended or poll.began)):
-        poll.records = [record for record in poll.records if record not in gone]
-        allowed.reads += len(gone)
-        allowed.partitions.add(poll.place)
+def _reread(ways: Ways, operation: Operation) -> list[Poll] | list[Operation]:
+    return ways.of(operation) if isinstance(operation, Poll) else [operation]
 
 
-def _reposition(run: RunHistory, allowed: Allowed) -> None:
-    """A reader whose position is gone starts anew, and no client tells that it did."""
-    last: dict[tuple[str, Partition], int] = {}
-    for poll in run.operations.of(Poll):
-        if poll.place in allowed.partitions and poll.records:
-            key = (poll.process, poll.place)
-            if last.get(key, -1) + 1 != poll.records[0][0]:
-                poll.repositioned = True
-                poll.position = poll.records[0][0]
-            last[key] = poll.records[-1][0]
+class Excuses:
+    """Says of each record, acknowledged or read, whether its loss is explained."""
+
+    def __init__(self, run: RunHistory) -> None:
+        self._flush = run.facts.flush
+        self._power = Power(run.samples, run.power_losses)
+        self._elections = Elections(run)
+        self._final = {read.place: {offset: value for offset, value, _ in read.records} for read in run.operations.of(FinalRead)}
+        self._epochs: dict[tuple[Partition, int, str], int] = {}
+        for read in [*run.operations.of(Poll), *run.operations.of(FinalRead)]:
+            for offset, value, epoch in read.records:
+                known = (read.place, offset, value)
+                if epoch >= 0:
+                    self._epochs[known] = min(epoch, self._epochs.get(known, epoch))
+        self.kept: set[str] = set()
+        """Values that are acknowledged, and held to be."""
+
+    def is_gone(self, place: Partition, offset: int, value: str) -> bool:
+        """Whether it is not there in the end; of a partition that nobody read then, nobody knows."""
+        return place in self._final and self._final[place].get(offset) != value
+
+    def _epoch(self, place: Partition, offset: int, value: str) -> int:
+        """Of a record, from whoever read it; what was sent twice may have been at one offset under two leaders: the earlier counts."""
+        return self._epochs.get((place, offset, value), UNKNOWN)
+
+    def by_power(self, send: Send) -> bool:
+        return not self._flush and send.ended is not None and self._power.excuses(send.place, send.began, send.ended)
+
+    def by_election(self, send: Send) -> bool:
+        epoch = self._epoch(send.place, send.offset, send.values[0])
+        return self._elections.took(send.place, send.offset, epoch, send.began)
+
+    def took(self, poll: Poll, record: Record) -> bool:
+        """Whether a record that was read is gone, and may be.
+
+        What was read at a leader that was lost may have been sent again, and be acknowledged at another place."""
+        offset, value, _ = record
+        if not self.is_gone(poll.place, offset, value):
+            return False
+        if self._elections.took(poll.place, offset, self._epoch(poll.place, offset, value)):
+            return True
+        return value not in self.kept and self._power.excuses(poll.place, poll.began, poll.ended or poll.began)
+
+    def may_go_back(self, poll: Poll, last: Record, by: Poll) -> bool:
+        """Whether a reader that got `last` by one poll may be told by another that its position is beyond the end, and start over.
+
+        What one unclean election took is gone for good, unless a second one brings it back; so is what was not synced, where all that is acknowledged is."""
+        offset, value, _ = last
+        gone = self.is_gone(poll.place, offset, value)
+        elections = self._elections.after(poll.place, self._epoch(poll.place, offset, value))
+        if elections > 1 or (elections and gone):
+            return True
+        return (gone or not self._flush) and self._power.excuses(poll.place, poll.began, poll.ended or poll.began, until=by.ended or by.began)
 
 
 def _allow_commits(run: RunHistory) -> None:

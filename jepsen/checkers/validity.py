@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jepsen.history import RunHistory
+from jepsen.history import METADATA, RunHistory
 from kraft.testing.checker.operations import (
     OK,
     Commit,
@@ -13,7 +13,9 @@ from kraft.testing.checker.operations import (
     FinalRead,
     ListOffset,
     Operation,
+    Partition,
     Phase,
+    Poll,
     ReplicaContent,
     Send,
     TopicChange,
@@ -24,7 +26,9 @@ ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
 LEADER_CHANGES_LEAST = 2
 CALM = "calm"
 OVERTAKEN = "overtaken-leader"
-NEEDS: dict[str, tuple[type[Operation], ...]] = {"groups": (Commit, Committed), "topics": (TopicChange,), "offsets": (ListOffset,)}
+NEEDS: dict[str, tuple[type[Operation], ...]] = {
+    "queue": (Commit, Committed, ListOffset, TopicChange), "groups": (Commit, Committed), "topics": (TopicChange,), "offsets": (ListOffset,),
+}  # fmt: skip
 """What a workload is there for: of each kind something has to have succeeded."""
 
 
@@ -54,6 +58,8 @@ def invalid(run: RunHistory, lost: int) -> Iterator[str]:
         yield f"{len(chaos)} records were acknowledged under faults, {wanted:.0f} are wanted"
     if not any(began < phases["chaos"] for began in acknowledged) or not any(began >= phases["healed"] for began in acknowledged):
         yield "nothing was acknowledged before the first fault, or nothing after the last"
+    if not any(poll.records and phases["chaos"] <= poll.began < phases["healed"] for poll in run.operations.of(Poll) if poll.outcome == OK):
+        yield "nothing was read under faults"
     yield from _unlooked(run)
     if run.facts.plan != CALM:
         yield from _faults(run)
@@ -65,18 +71,30 @@ def _unlooked(run: RunHistory) -> Iterator[str]:
     """What was acknowledged and nobody looked at in the end: no rule says anything of it."""
     history = run.operations
     read = {each.place for each in history.of(FinalRead)}
-    compared = {each.place for each in history.of(ReplicaContent)}
+    compared: dict[Partition, set[str]] = {}
+    for content in history.of(ReplicaContent):
+        if content.start < content.end:
+            compared.setdefault(content.place, set()).add(content.process)
+    if METADATA not in compared:
+        yield "no node's metadata log was compared"
     for place in sorted({send.place for send in history.of(Send) if send.outcome == OK}):
+        name = f"{place[0]}-{place[1]}"
         if place not in read:
-            yield f"{place[0]}-{place[1]} was not read in the end"
-        if place not in compared:
-            yield f"the replicas of {place[0]}-{place[1]} were not compared"
+            yield f"{name} was not read in the end"
+        replicas = next((sample.partitions[name][3] for sample in reversed(run.samples) if name in sample.partitions), [])
+        if len(compared.get(place, ())) < max(1, len(replicas)):
+            yield f"{len(compared.get(place, ()))} replicas of {name} were compared, and there are {len(replicas)}"
     topics = {change.topic for change in history.of(TopicChange) if change.outcome == OK} - {each.topic for each in history.of(TopicSeen)}
     if topics:
         yield f"{len(topics)} topics were changed and not looked at in the end, among them {min(topics)}"
     for kind in NEEDS.get(run.facts.workload, ()):
-        if not any(each.outcome == OK for each in history.of(kind)):
+        if not any(each.outcome == OK and not _is_unjudged(each) for each in history.of(kind)):
             yield f"the workload {run.facts.workload} had no {kind.OP} that succeeded"
+
+
+def _is_unjudged(operation: Operation) -> bool:
+    """Of ends that were asked for without a leader epoch no rule says anything."""
+    return isinstance(operation, ListOffset) and operation.epoch < 0
 
 
 def _faults(run: RunHistory) -> Iterator[str]:

@@ -42,11 +42,11 @@ class Verdict:
 
 def judge(run: RunHistory) -> Verdict:
     """Changes the run's operations where loss is allowed (`allowances`)."""
-    history = run.operations
-    acknowledged = {send.values[0]: send for send in history.of(Send) if send.outcome == OK}
+    acknowledged = {send.values[0]: send for send in run.operations.of(Send) if send.outcome == OK}
     _place_duplicates(run)
     offsets = {value: send.offset for value, send in acknowledged.items()}  # As they were told: allowances forget them.
     allowed = allow(run)
+    history = run.operations
     copies = [value for read in history.of(FinalRead) for _, value, _ in read.records]
     final = set(copies)
     read_places = {read.place for read in history.of(FinalRead)}
@@ -58,7 +58,7 @@ def judge(run: RunHistory) -> Verdict:
         within = f"within {UNSEEN_SECONDS_MAX:g} s of healing"
         findings += (f"unseen: {len(unseen)} acknowledged records were seen by no reader {within}, among them {', '.join(unseen[:3])}",)
     if run.facts.tells_losses:
-        findings += tuple(untrue(run, [Lost(value, acknowledged[value].place, offsets[value]) for value in lost], offsets))
+        findings += tuple(untrue(run, [Lost(value, acknowledged[value].place, offsets[value]) for value in lost if value not in allowed.by_power], offsets))
     reasons = tuple(invalid(run, len(lost)))
     checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
     checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))

@@ -11,14 +11,13 @@ from pathlib import Path
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from jepsen.db import Cluster
-from jepsen.history import Recorder
+from jepsen.history import METADATA, Recorder
 from jepsen.workloads.client import SERVERS_COMMON
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 
 READ_SECONDS_MAX = 40.0
 ALIKE_SECONDS_MAX = 30.0
-METADATA: Partition = ("__cluster_metadata", 0)
 
 
 def stuck(recorder: Recorder, what: str) -> None:

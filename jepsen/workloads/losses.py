@@ -64,7 +64,10 @@ class LossWatch(Client):
         return True
 
     def _report(self, told: dict[str, Any]) -> LossReport:
-        lost = {each["replica"]: (each["start_offset"], each["end_offset"]) for each in told["losses"] if each["state"] == "lost"}
-        unknown = [each["replica"] for each in told["losses"] if each["state"] in ("awaited", "gone")]
-        partition, epoch = told["partition_id"], told["leader_epoch"]
-        return LossReport(topic=self.topic, partition=partition, leader_epoch=epoch, complete=told["complete"], lost=lost, unknown=unknown)
+        lost = [each for each in told["losses"] if each["state"] == "lost"]
+        return LossReport(
+            topic=self.topic, partition=told["partition_id"], leader_epoch=told["leader_epoch"], complete=told["complete"],
+            lost={each["replica"]: (each["start_offset"], each["end_offset"]) for each in lost},
+            unknown=[each["replica"] for each in told["losses"] if each["state"] in ("awaited", "gone")],
+            committed={each["replica"]: each["high_watermark"] for each in lost},
+        )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jepsen.checkers.allowances import allow
 from jepsen.checkers.verdict import judge
 from jepsen.history import PowerLoss
-from tests.unit.jepsen.histories import final, poll, run, sample, send
+from tests.unit.jepsen.histories import final, poll, report, run, sample, send
 
 ALL = [PowerLoss(at=10.0, nodes=[1, 2, 3, 4, 5])]
 
@@ -37,13 +37,13 @@ def test_losses_one_after_the_other_add_up() -> None:
 
 
 def test_an_unclean_election_may_lose() -> None:
-    assert allow(run(send("a", 0), final(), unclean=True)).lost == ["a"]
+    assert allow(run(send("a", 0), final(), reports=[report({1: (0, 1)})])).lost == ["a"]
 
 
 def test_what_was_read_from_a_leader_that_was_lost_may_be_acknowledged_at_another_place() -> None:
     read, found = poll(3, (3, "a")), final((0, "a"), (1, "b"), (2, "c"), (3, "d"))
     sends = [send(value, offset) for offset, value in enumerate("abcd")]
-    assert judge(run(*sends, read, found, unclean=True)).findings == ()
+    assert judge(run(*sends, read, found, reports=[report({1: (3, 4)})])).findings == ()
     read, found = poll(3, (3, "a")), final((0, "a"), (1, "b"), (2, "c"), (3, "d"))
     assert judge(run(*[send(value, offset) for offset, value in enumerate("abcd")], read, found)).findings
 

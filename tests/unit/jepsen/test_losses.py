@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from jepsen.checkers.verdict import judge
-from jepsen.history import LossReport
+from jepsen.history import LossReport, PowerLoss, Recorder, load
 from jepsen.report import render
-from kraft.testing.checker.operations import INFO, FinalRead, Operation
-from tests.unit.jepsen.histories import final, run, send
+from jepsen.workloads.losses import LossWatch
+from kraft.testing.checker.operations import INFO, Operation
+from tests.unit.jepsen.histories import final, report, run, send
 
 
-def report(lost: dict[int, tuple[int, int]], unknown: list[int] | None = None, partition: int = 0, epoch: int = 2) -> LossReport:
-    return LossReport(topic="events", partition=partition, leader_epoch=epoch, complete=not unknown, lost=lost, unknown=unknown or [])
+def findings(*operations: Operation, reports: list[LossReport]) -> set[str]:
+    return {finding.partition(":")[0] for finding in judge(run(*operations, unclean=True, reports=reports)).findings}
 
 
-def findings(*operations: Operation, reports: list[LossReport]) -> list[str]:
-    judged = run(*operations, unclean=True)
-    judged.loss_reports = reports
-    return [finding.partition(":")[0] for finding in judge(judged).findings]
-
-
-def read(*records: tuple[int, str, int]) -> FinalRead:
-    """With the epoch of each record."""
-    found = final()
-    found.records, found.end = list(records), len(records)
-    return found
+def told_in_vain(*operations: Operation, reports: list[LossReport]) -> list[str]:
+    found = judge(run(*operations, unclean=True, reports=reports)).findings
+    return [finding for finding in found if finding.startswith("told in vain")]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +35,7 @@ def read(*records: tuple[int, str, int]) -> FinalRead:
     ],
 )
 def test_what_is_gone_and_told_is_allowed(reports: list[LossReport]) -> None:
-    assert findings(send("a", 0), final(), reports=reports) == []
+    assert findings(send("a", 0), final(), reports=reports) == set()
 
 
 @pytest.mark.parametrize(
@@ -50,23 +48,63 @@ def test_what_is_gone_and_told_is_allowed(reports: list[LossReport]) -> None:
     ],
 )
 def test_what_is_gone_and_told_by_nobody_is_a_finding(reports: list[LossReport]) -> None:
-    assert findings(send("a", 0), final(), reports=reports) == ["untold"]
+    assert findings(send("a", 0), final(), reports=reports) >= {"untold"}
 
 
-def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding() -> None:
-    assert findings(send("a", 0), read((0, "a", 1)), reports=[report({1: (0, 5)}, epoch=2)]) == ["told in vain"]
-    assert findings(send("a", 0), read((0, "a", 2)), reports=[report({1: (0, 5)}, epoch=2)]) == []
+OLD = [send("a", 0), final((0, "a", 1))]
+NEW = [send("a", 0), send("b", 1), final((0, "a", 1), (1, "b", 2))]
+"""Beside what is from before the election, what its leader wrote."""
+
+
+@pytest.mark.parametrize(
+    ("operations", "reports"),
+    [
+        pytest.param(OLD, [report({1: (0, 5)})], id="one election"),
+        pytest.param(OLD, [report({1: (3, 3)})], id="nothing at all"),
+        pytest.param(OLD, [report({1: (3, 3)}), report({2: (7, 8)}, epoch=4)], id="nothing at all, by the first of two"),
+        pytest.param(NEW, [report({1: (0, 5)}, at=8), report({1: (0, 5)}, at=9), report({2: (7, 8)}, epoch=4, at=9)], id="by the first of two"),
+        pytest.param(NEW, [report({}, at=8), report({1: (0, 5)}, epoch=4, at=9)], id="by the second of two, of what both must have had"),
+    ],
+)
+def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding(operations: list[Operation], reports: list[LossReport]) -> None:
+    assert len(told_in_vain(*operations, reports=reports)) == 1
+
+
+@pytest.mark.parametrize(
+    ("operations", "reports"),
+    [
+        pytest.param([send("a", 0), final((0, "a", 2))], [report({1: (0, 5)})], id="written anew by the leader that was elected"),
+        pytest.param(OLD, [report({1: (0, 5)}, committed=0)], id="a tail that nobody acknowledged, of a leader deposed before, in the place of what came then"),
+        pytest.param(OLD, [report({1: (0, 5)}, at=8), report({2: (7, 8)}, epoch=4, at=9)], id="what comes back with the leader of another election"),
+        pytest.param(OLD, [report({}, [1], at=8), report({1: (0, 5)}, at=9), report({2: (7, 8)}, epoch=4, at=9)], id="given up to the leader of another"),
+        pytest.param(OLD, [report({}, at=8), report({1: (0, 5)}, epoch=4, at=9)], id="what the former leader wrote there, where this one has what was before"),
+        pytest.param(NEW, [report({}, [1], at=8), report({1: (0, 5)}, epoch=4, at=9)], id="a tail from before the former election"),
+    ],
+)
+def test_what_looks_alike_and_was_given_up_is_no_finding(operations: list[Operation], reports: list[LossReport]) -> None:
+    assert told_in_vain(*operations, reports=reports) == []
 
 
 def test_what_another_leader_had_in_that_place_and_never_acknowledged_is_no_finding() -> None:
     unanswered = send("other", -1)
     unanswered.outcome = INFO
-    assert findings(unanswered, read((0, "other", 1)), reports=[report({1: (0, 5)}, epoch=2)]) == []
+    assert findings(unanswered, final((0, "other", 1)), reports=[report({1: (0, 5)})]) == set()
 
 
-def test_what_comes_back_with_the_leader_of_another_unclean_election_is_no_finding() -> None:
-    reports = [report({1: (0, 5)}, epoch=2), report({2: (7, 8)}, epoch=4)]
-    assert findings(send("a", 0), read((0, "a", 1)), reports=reports) == []
+def test_what_power_took_under_default_settings_no_election_need_tell() -> None:
+    judged = run(send("a", 0), final(), losses=[PowerLoss(at=10.0, nodes=[1, 2, 3])], flush=False, unclean=True)
+    assert judge(judged).findings == ()
+
+
+def test_what_is_told_comes_through_the_file(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "history.jsonl", run().facts)
+    watch: Any = LossWatch("losses", recorder, SimpleNamespace(bootstrap=""), 1, "events")  # type: ignore[arg-type]
+    losses = [{"replica": 1, "state": "lost", "start_offset": 3, "end_offset": 9, "high_watermark": 7}, {"replica": 2, "state": "awaited"}]
+    recorder.loss_reports([watch._report({"partition_id": 0, "leader_epoch": 2, "complete": False, "losses": losses})])
+    recorder.close()
+    told = load(tmp_path / "history.jsonl").loss_reports[0]
+    assert told == report({1: (3, 9)}, [2], committed=7, at=told.at)
+    assert told.at < math.inf
 
 
 def test_apache_kafka_tells_nothing_and_need_not() -> None:

@@ -10,18 +10,30 @@ import pytest
 
 from jepsen.checkers.validity import invalid, leader_changes
 from jepsen.checkers.verdict import judge
-from jepsen.history import RunHistory
+from jepsen.history import METADATA, RunHistory
 from jepsen.nemesis.injection import Injection, NotNow
 from jepsen.nemesis.membership import transfer
 from jepsen.nemesis.plans import FAULTS, Step
 from jepsen.nemesis.runner import Nemesis
-from kraft.testing.checker.operations import OK, Commit, Committed, FaultInjected, FinalRead, ListOffset, Operation, ReplicaContent, TopicChange, TopicSeen
-from tests.unit.jepsen.histories import PLACE, load, run, sample
+from kraft.testing.checker.operations import (
+    OK,
+    Commit,
+    Committed,
+    FaultInjected,
+    FinalRead,
+    ListOffset,
+    Operation,
+    Poll,
+    ReplicaContent,
+    TopicChange,
+    TopicSeen,
+)
+from tests.unit.jepsen.histories import PLACE, load, poll, run, sample
 
 SUCCEEDED: dict[str, Any] = {"process": "c", "began": 6.0, "ended": 6.1, "outcome": OK}
 
 
-def reasons(operations: list[Operation], workload: str = "queue") -> list[str]:
+def reasons(operations: list[Operation], workload: str = "producers") -> list[str]:
     judged = run(*operations)
     judged.facts.workload = workload
     assert judge(judged).findings == ()
@@ -37,7 +49,28 @@ def test_a_partition_that_nobody_read_in_the_end_makes_a_run_invalid() -> None:
 
 
 def test_replicas_that_nobody_compared_make_a_run_invalid() -> None:
-    assert reasons(without(ReplicaContent)) == ["the replicas of events-0 were not compared"]
+    assert reasons(without(ReplicaContent)) == ["no node's metadata log was compared", "0 replicas of events-0 were compared, and there are 3"]
+
+
+def test_a_replica_that_was_left_out_makes_a_run_invalid() -> None:
+    two = [each for each in load() if not (isinstance(each, ReplicaContent) and each.process == "3" and each.place != METADATA)]
+    assert reasons(two) == ["2 replicas of events-0 were compared, and there are 3"]
+
+
+@pytest.mark.parametrize("end", [0, 9])
+def test_metadata_logs_without_anything_in_common_make_a_run_invalid(end: int) -> None:
+    operations = load()
+    for each in operations:
+        if isinstance(each, ReplicaContent) and each.place == METADATA:
+            each.start = each.end = end
+    assert reasons(operations) == ["no node's metadata log was compared"]
+
+
+def test_readers_that_got_nothing_until_all_was_healed_make_a_run_invalid() -> None:
+    operations = without(Poll)
+    everything = [(number, f"v{number}") for number in range(100)]
+    assert reasons([*operations, poll(0, *everything, began=25.0)]) == ["nothing was read under faults"]
+    assert reasons([*operations, poll(0, *everything, began=6.0)]) == []
 
 
 def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
@@ -57,6 +90,11 @@ def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
 def test_a_workload_whose_own_business_never_succeeded_is_invalid(workload: str, operations: list[Operation]) -> None:
     assert len(reasons(load(), workload)) == (2 if workload == "groups" else 1)
     assert reasons([*load(), *operations], workload) == []
+    assert len(reasons([*load(), *operations], "queue")) == (2 if workload == "groups" else 3)
+
+
+def test_ends_that_were_asked_for_without_an_epoch_are_not_judged() -> None:
+    assert reasons([*load(), ListOffset(offset=99, **PLACE, **SUCCEEDED)], "offsets") == ["the workload offsets had no list_offset that succeeded"]
 
 
 def test_leaders_that_changed_before_the_faults_do_not_count() -> None:
