@@ -34,7 +34,8 @@ class BrokerControlState:
 
 class HeartbeatReply(NamedTuple):
     response: BrokerHeartbeatResponse
-    in_controlled_shutdown: bool
+    following: str
+    """What the broker is once the records are in the log."""
 
 
 def process_heartbeat(
@@ -50,16 +51,23 @@ def process_heartbeat(
     if following != current:
         records += _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
-    heartbeats.touch(request.broker_id, fenced=fenced, metadata_offset=request.current_metadata_offset)
-    if following == BrokerControlState.SHUTDOWN_NOW:
-        heartbeats.left(request.broker_id, request.broker_epoch)
     records += leader_and_isr.directories_cordoned(view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registration_offset,
         is_fenced=fenced,
         should_shut_down=following == BrokerControlState.SHUTDOWN_NOW,
     )
-    return ControllerResult(records, HeartbeatReply(response, following == BrokerControlState.CONTROLLED_SHUTDOWN))
+    return ControllerResult(records, HeartbeatReply(response, following))
+
+
+def note_heartbeat(heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, reply: HeartbeatReply, offset: int) -> None:
+    """The records of a heartbeat are in the log, the last one at `offset`. What could not be written, for want of room, say, has changed nothing: a broker that
+    is still fenced is held as long as it was."""
+    heartbeats.touch(request.broker_id, fenced=reply.response.is_fenced, metadata_offset=request.current_metadata_offset)
+    if reply.following == BrokerControlState.SHUTDOWN_NOW:
+        heartbeats.left(request.broker_id, request.broker_epoch)
+    elif reply.following == BrokerControlState.CONTROLLED_SHUTDOWN:
+        heartbeats.enter_controlled_shutdown(request.broker_id, offset)
 
 
 def current_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, broker_id: int) -> str:

@@ -44,8 +44,8 @@ def incremental_alter_configs(
     """SET, DELETE, APPEND and SUBTRACT single keys."""
 
     def change(resource: ConfigResource, configs: Sequence[Any]) -> list[Any]:
-        alterations = [Alteration(config.name, config.config_operation, config.value) for config in configs]
-        return alter_resource(view, resource, alterations, newly_created=False, forwarded=context.forwarded)
+        alterations = {config.name: Alteration(config.name, config.config_operation, config.value) for config in configs}  # The last one of a key counts.
+        return alter_resource(view, resource, list(alterations.values()), newly_created=False, forwarded=context.forwarded)
 
     records, outcomes = _each_resource(view, request.resources, change)
     responses = [

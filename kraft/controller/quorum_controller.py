@@ -141,16 +141,16 @@ class QuorumController(ActiveController):
             return broker_heartbeat.process_heartbeat(view, request, self._term.heartbeats, offset)
 
         def beaten(reply: broker_heartbeat.HeartbeatReply, offset: int) -> None:
-            if reply.in_controlled_shutdown:
-                self._term.heartbeats.enter_controlled_shutdown(request.broker_id, offset)
+            broker_heartbeat.note_heartbeat(self._term.heartbeats, request, reply, offset)
 
         reply = await self._writes.write(beat, beaten)
         return reply.response
 
     async def unregister_broker(self, request: UnregisterBrokerRequest, context: ControllerRequestContext) -> UnregisterBrokerResponse:
-        response = await self._writes.write(lambda view: cluster_control.unregister_broker(view, request.broker_id))
-        self._term.heartbeats.forget(request.broker_id)
-        return response
+        def unregister(view: ControllerView) -> ControllerResult[UnregisterBrokerResponse]:
+            return cluster_control.unregister_broker(view, request.broker_id)
+
+        return await self._writes.write(unregister, lambda answer, offset: self._term.heartbeats.forget(request.broker_id))
 
     async def register_controller(self, request: ControllerRegistrationRequest, context: ControllerRequestContext) -> ControllerRegistrationResponse:
         return await self._writes.write(lambda view: cluster_control.register_controller(view, request))

@@ -46,6 +46,13 @@ def test_single_keys_are_set_deleted_extended_and_reduced() -> None:
     assert texts(cluster, TOPIC, "t") == {"cleanup.policy": "compact"}
 
 
+def test_of_a_key_named_twice_the_last_operation_counts() -> None:
+    cluster = PureCluster(1)
+    cluster.topic("t", [1], retention_ms="5")
+    assert change(cluster, TOPIC, "t", ("retention.ms", SET, "6"), ("retention.ms", SET, "5")) == (0, None)
+    assert texts(cluster, TOPIC, "t") == {"retention.ms": "5"}
+
+
 def test_replacing_deletes_what_is_not_given() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1], retention_ms="5", segment_ms="9")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import ErrorCode
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import Rig, keep_beating, running, simulate
 
@@ -193,5 +195,26 @@ def test_an_election_that_waited_for_a_hold_waits_for_room_as_well() -> None:
             rig.log.is_full = False
             await keep_beating(rig, universe, other, seconds=3)
             assert rig.partition("t").leader == other
+
+    simulate(body)
+
+
+def test_a_return_that_could_not_be_written_leaves_the_hold_as_it_was() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe, unclean_leader_election_interval_ms=100) as rig:
+            leader, other = await led_beside_one_that_lacks_records(rig, 1, 2)
+            await rig.beat(other)
+            await gone(rig, universe, leader)
+            rig.refusing.clear()
+            await rig.register(leader, incarnation=2)
+            rig.log.is_full = True
+            with pytest.raises(ApiError) as refused:
+                await rig.beat(leader)
+            assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+            rig.log.is_full = False
+            await universe.sleep(1)  # Elections are looked for, and the broker has not been told that it may run.
+            assert (rig.partition("t").leader, rig.partition("t").isr) == (-1, (leader,))
+            await rig.beat(leader)
+            assert rig.partition("t").leader == leader
 
     simulate(body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.common.errors import ApiError
-from kraft.controller.broker_heartbeat import process_heartbeat
+from kraft.controller.broker_heartbeat import note_heartbeat, process_heartbeat
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.elect_leaders import elect_unclean_leaders
@@ -143,7 +143,7 @@ def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
     heartbeats.hold_until(1, 105.0)
     cluster.held = heartbeats.held
     request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=cluster.epoch(1), current_metadata_offset=9)
-    cluster.apply(process_heartbeat(cluster.view, request, heartbeats, 5))
+    note_heartbeat(heartbeats, request, cluster.apply(process_heartbeat(cluster.view, request, heartbeats, 5)), 5)
     assert (cluster.partition("t").leader, cluster.partition("t").leader_recovery_state) == (1, RECOVERING)
     assert heartbeats.held == frozenset()
 
