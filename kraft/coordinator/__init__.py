@@ -7,7 +7,7 @@ answers go when the high watermark has passed everything they rest on. If an app
 gets an error: nobody has seen what was undone.
 
 - `shard.py` is the contract between a state machine and its host; `coordinator_log.py` what a host needs of the replicated log.
-- `shard_driver.py` hosts one shard, `runtime.py` all shards of a node, by leader epoch.
+- `shard_driver.py` hosts one shard, `runtime.py` all shards of a node, by leader epoch; `walks.py` is work on a whole shard, in turns.
 - `group/` holds the group state machine, `group_coordinator.py` the service in front of it, `records/` the generated key and value schemas.
 
 Deliberately absent: sockets, authorization (handlers do that), the metadata image (topics come in through a port).

@@ -16,7 +16,7 @@ from kraft.coordinator import offset_requests
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import delete_groups, delete_offsets, forget_topics
+from kraft.coordinator.group.deletion import delete_groups, delete_offsets, expiring, forgetting
 from kraft.coordinator.group.describe import describe_group, list_groups
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
@@ -71,12 +71,20 @@ class GroupCoordinator:
         self._partition_count = partition_count
         self._world = world
         self.runtime: CoordinatorRuntime[GroupShardState] = CoordinatorRuntime(
-            OFFSETS_TOPIC, GroupShard(config, topics), log=log, world=world, write_timeout_ms=config.offsets_commit_timeout_ms
+            OFFSETS_TOPIC, GroupShard(config), log=log, world=world, write_timeout_ms=config.offsets_commit_timeout_ms
         )
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until cancelled."""
-        await self.runtime.run(task_status)
+        async with trio.open_nursery() as expiry_nursery:
+            expiry_nursery.start_soon(self._expire)
+            await self.runtime.run(task_status)
+
+    async def _expire(self) -> None:
+        walk = expiring(self._topics)
+        while True:
+            await self._world.clock.sleep(self._config.offsets_retention_check_interval_ms / 1000)
+            self.runtime.walk_all(walk)
 
     def partition_for(self, group_id: str) -> int:
         """The partition of `__consumer_offsets` whose leader coordinates the group."""
@@ -90,8 +98,7 @@ class GroupCoordinator:
 
     def on_topics_deleted(self, topics: Collection[tuple[str, bytes]]) -> None:
         """Topics (name, id) are gone: so are the offsets committed for them."""
-        deleted = list(topics)
-        self.runtime.submit_all(lambda draft: forget_topics(draft, deleted))
+        self.runtime.walk_all(forgetting(topics))
 
     # Membership.
 

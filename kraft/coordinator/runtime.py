@@ -14,8 +14,9 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
-from kraft.coordinator.shard import CoordinatorShard
-from kraft.coordinator.shard_driver import Operation, ShardDriver
+from kraft.coordinator.shard import CoordinatorShard, Operation
+from kraft.coordinator.shard_driver import ShardDriver
+from kraft.coordinator.walks import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import World
 
@@ -110,10 +111,10 @@ class CoordinatorRuntime(Generic[S]):
         """Ask the committed state of those shards that are loaded; for metrics."""
         return [query(self._drivers[partition].committed_state) for partition in self.partitions() if self._drivers[partition].active]
 
-    def submit_all(self, operation: Operation) -> None:
-        """Run an operation on every shard here, now or when it is loaded; nobody waits for it."""
+    def walk_all(self, walk: Walk[S]) -> None:
+        """Walk every shard here, now or when it is loaded; nobody waits for it."""
         for partition in self.partitions():
-            self._drivers[partition].submit_when_loaded(operation)
+            self._drivers[partition].walks.add(walk)
 
     def _require_running(self) -> None:
         if self._nursery is None:

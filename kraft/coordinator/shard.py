@@ -7,13 +7,16 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol, TypeVar
 
 TimerKey = tuple[str, ...]
 Token = int
 LogRecord = tuple[bytes, bytes | None]
 """Key and value of one record to append; a value of None is a tombstone."""
+
+Operation = Callable[[Any], Any]
+"""Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
 
 
 class Parked:

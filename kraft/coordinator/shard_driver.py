@@ -4,7 +4,7 @@ Operations run on the newest state at once; an answer is let go when the high wa
 operations that come while an append is under way go into the next batch together. When an append fails, the state from before it is put back, with whatever
 was built on top: no answer that rests on it has left.
 
-One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its steps.
+One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its steps, of which `walks` is one.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.errors import ReloadNeeded, append_error
 from kraft.coordinator.pending_batch import Batch, PendingBatches, Waiter, chunks, require_room
-from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, TimerKey, Token
+from kraft.coordinator.shard import PARKED, CoordinatorShard, Moment, Operation, TimerKey, Token
 from kraft.coordinator.shard_loader import load
 from kraft.coordinator.timers import TimerIndex
+from kraft.coordinator.walks import Walks
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock
 
 S = TypeVar("S")
-
-Operation = Callable[[Any], Any]
-"""Takes the shard's draft; returns the response or PARKED; raises ApiError to refuse."""
 
 RETRY_BACKOFF_S = 0.5
 
@@ -53,6 +51,7 @@ class ShardDriver(Generic[S]):
         self.finished = trio.Event()
         self.cancel_scope = trio.CancelScope()
         self.state: S = shard.empty()
+        self.walks: Walks[S] = Walks(lambda fields: note({"partition": str(partition), "epoch": leader_epoch, **fields}))
         self._shard = shard
         self._log = log
         self._clock = clock
@@ -62,7 +61,6 @@ class ShardDriver(Generic[S]):
         self._timers_held_until_ms = 0
         self._next_token: Token = 1
         self._parked: dict[Token, Waiter] = {}
-        self._when_loaded: list[Operation] = []
         self._pending: PendingBatches[S] = PendingBatches()
         self._woken = trio.Event()
         self._unsubscribe: Callable[[], None] = _nothing
@@ -91,13 +89,6 @@ class ShardDriver(Generic[S]):
             self._let_go(waiter, response)
         return waiter
 
-    def submit_when_loaded(self, operation: Operation) -> None:
-        """Run an operation that nobody waits for, as soon as there is a state to run it on."""
-        if self.active:
-            self.submit(operation)
-        else:
-            self._when_loaded.append(operation)
-
     def close(self) -> None:
         """Stop serving at once; `finished` tells when the task is gone."""
         self.active = False
@@ -116,7 +107,10 @@ class ShardDriver(Generic[S]):
             with self.cancel_scope:
                 while True:
                     await self._load()
-                    await self._serve()
+                    async with trio.open_nursery() as walking_nursery:
+                        walking_nursery.start_soon(self.walks.run, self._newest_state, self.submit)
+                        await self._serve()
+                        walking_nursery.cancel_scope.cancel()
         finally:
             self._unsubscribe()
             self.active = False
@@ -159,9 +153,6 @@ class ShardDriver(Generic[S]):
         fields = {"partition": str(self.partition), "epoch": self.leader_epoch, "records": count, "ms": round((self._clock.now() - started) * 1000)}
         if count:
             self._note({"event": "coordinator_loaded", **fields})
-        waiting, self._when_loaded = self._when_loaded, []
-        for operation in waiting:
-            self.submit(operation)
 
     async def _until_known_to_be_committed(self) -> None:
         """Wait, however long, until the high watermark has passed all that was read: where a new leader first knows it to be, it may lie below what was
@@ -291,6 +282,9 @@ class ShardDriver(Generic[S]):
             deadline_ms = self._deadline_of(key)
             if deadline_ms is not None:
                 self._timers.schedule(key, deadline_ms)
+
+    def _newest_state(self) -> S:
+        return self.state
 
     def _deadline_of(self, key: TimerKey) -> int | None:
         return self._shard.deadline_of(self.state, key)

@@ -11,7 +11,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, ClassicGroup
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import delete_groups, expire_groups, forget_topics
+from kraft.coordinator.group.deletion import delete_groups, expiring, forgetting
 from kraft.coordinator.group.heartbeat import heartbeat
 from kraft.coordinator.group.join import join
 from kraft.coordinator.group.leave import leave
@@ -224,11 +224,11 @@ class GroupLife:
             self.committed = {key: offset for key, offset in self.committed.items() if key[0] != GROUPS[group]}
 
     def _forget_topic(self, topic: str) -> None:
-        self.host.run(lambda draft: forget_topics(draft, [(topic, bytes(16))]) or "done")
+        self.host.walk(forgetting([(topic, bytes(16))]))
         self.committed = {key: offset for key, offset in self.committed.items() if key[1].topic != topic}
 
     def _expire(self) -> None:
-        self.host.run(lambda draft: expire_groups(draft, None) or "done")
+        self.host.walk(expiring(None))
         self.committed = {key: offset for key, offset in self.committed.items() if key[1] in self.host.state.offsets_of(key[0])}
 
     def _reload(self) -> None:
@@ -358,4 +358,4 @@ def plain(state: GroupShardState) -> Any:
         group_id: tuple(dict(value) if isinstance(value := getattr(state.groups[group_id], name), dict) else value for name in ClassicGroup.__slots__)
         for group_id in sorted(state.groups)
     }
-    return groups, {group_id: dict(state.offsets[group_id]) for group_id in sorted(state.offsets)}, state.expiration_deadline_ms
+    return groups, {group_id: dict(state.offsets[group_id]) for group_id in sorted(state.offsets)}

@@ -1,16 +1,23 @@
-"""How groups and offsets go: OffsetDelete, DeleteGroups, deleted topics, and expiry after offsets.retention.minutes (KIP-211)."""
+"""How groups and offsets go: OffsetDelete, DeleteGroups, deleted topics, and expiry after offsets.retention.minutes (KIP-211).
+
+The last two concern everything that a shard holds, and are walks: one portion a turn.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import ZERO_UUID
 from kraft.common.ids import TopicPartition as PartitionKey
 from kraft.coordinator.group.classic_group import EMPTY, STABLE, ClassicGroup
 from kraft.coordinator.group.draft import GroupDraft
-from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
+from kraft.coordinator.group.portions import Portion, portions
+from kraft.coordinator.group.shard_state import NO_TIMESTAMP, GroupShardState, OffsetAndMetadata
+from kraft.coordinator.shard import Operation
 from kraft.coordinator.topic_directory import TopicDirectory
+from kraft.coordinator.walks import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
@@ -54,42 +61,52 @@ def _delete_group(draft: GroupDraft, group_id: str) -> int:
     return ErrorCode.NONE
 
 
-def forget_topics(draft: GroupDraft, topics: Collection[tuple[str, bytes]]) -> None:
-    """Drop every group's offsets of topics (name, id) that were deleted. A topic made since under the same name has another id and keeps its offsets."""
-    names = {name for name, _ in topics}
-    ids = {ZERO_UUID, *(topic_id for _, topic_id in topics)}
-    for group_id in draft.offset_group_ids():
-        offsets = draft.offsets(group_id)
-        for partition in sorted(offsets):
-            if partition.topic in names and offsets[partition].topic_id in ids:
-                draft.delete_offset(group_id, partition)
+def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
+    """The walk that drops every group's offsets of topics (name, id) that were deleted. A topic made since under the same name has another id and keeps its
+    offsets."""
+    ids: dict[str, list[bytes]] = {}
+    for name, topic_id in topics:
+        ids.setdefault(name, [ZERO_UUID]).append(topic_id)
+
+    def walk(state: GroupShardState) -> Iterator[Operation]:
+        for portion in portions(state, state.offsets):
+            yield partial(_forget, portion=portion, ids=ids)
+
+    return walk
 
 
-def expire_groups(draft: GroupDraft, topics: TopicDirectory | None) -> None:
-    """Drop offsets that nobody has used for the retention time, and groups that are empty and have none left.
+def _forget(draft: GroupDraft, *, portion: Portion, ids: Mapping[str, list[bytes]]) -> None:
+    for group_id, partition in portion:
+        committed = None if partition is None else draft.offsets(group_id).get(partition)
+        if partition is not None and committed is not None and committed.topic_id in ids.get(partition.topic, ()):
+            draft.delete_offset(group_id, partition)
+
+
+def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
+    """The walk that drops offsets that nobody has used for the retention time, and groups that are empty and have none left.
 
     Offsets of a topic whose id is gone go as well: their coordinator died, or lost the partition, before it had forgotten them. A coordinator knows every
-    topic that its predecessors knew, because it starts from the metadata that made it coordinator, or later."""
-    for group_id in draft.group_ids():
+    topic that its predecessors knew, because it starts from the metadata that made it coordinator, or later. `topics` tells which there are; without it none
+    is taken to be deleted."""
+
+    def walk(state: GroupShardState) -> Iterator[Operation]:
+        for portion in portions(state, state.groups):
+            yield partial(_expire, portion=portion, topics=topics)
+
+    return walk
+
+
+def _expire(draft: GroupDraft, *, portion: Portion, topics: TopicDirectory | None) -> None:
+    for group_id, partition in portion:
         group = draft.group(group_id)
-        assert group is not None
-        if _expire_offsets(draft, group, topics) and group.state is EMPTY:
-            draft.delete_group(group_id)
-    draft.schedule_expiration()
-
-
-def _expire_offsets(draft: GroupDraft, group: ClassicGroup, topics: TopicDirectory | None) -> bool:
-    """Whether the group has no offset left."""
-    offsets = draft.offsets(group.group_id)
-    if not offsets:
-        return True
-    all_expired = True
-    for partition in sorted(offsets):
-        if _is_of_deleted_topic(offsets[partition], topics) or _may_go(draft, group, partition, offsets[partition]):
-            draft.delete_offset(group.group_id, partition)
-        else:
-            all_expired = False
-    return all_expired
+        if group is None:
+            continue
+        committed = None if partition is None else draft.offsets(group_id).get(partition)
+        if partition is None:
+            if group.state is EMPTY and not draft.offsets(group_id):
+                draft.delete_group(group_id)
+        elif committed is not None and (_is_of_deleted_topic(committed, topics) or _may_go(draft, group, partition, committed)):
+            draft.delete_offset(group_id, partition)
 
 
 def _is_of_deleted_topic(committed: OffsetAndMetadata, topics: TopicDirectory | None) -> bool:

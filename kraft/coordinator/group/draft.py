@@ -31,7 +31,6 @@ class GroupDraft:
         "_offsets",
         "completions",
         "config",
-        "expiration_deadline_ms",
         "notes",
         "now_ms",
         "records",
@@ -49,7 +48,6 @@ class GroupDraft:
         self.completions: list[tuple[Token, Any]] = []
         self.timers: list[TimerKey] = []
         self.notes: list[dict[str, Any]] = []
-        self.expiration_deadline_ms = state.expiration_deadline_ms
         self._groups: Map[str, ClassicGroup] = state.groups
         self._offsets: Map[str, GroupOffsets] = state.offsets
         self._edited: dict[str, ClassicGroup] = {}
@@ -58,7 +56,7 @@ class GroupDraft:
         groups = self._groups
         for group_id, group in self._edited.items():
             groups = groups.set(group_id, group)
-        return GroupShardState(groups, self._offsets, self.expiration_deadline_ms)
+        return GroupShardState(groups, self._offsets)
 
     # Reading.
 
@@ -71,9 +69,6 @@ class GroupDraft:
 
     def offsets(self, group_id: str) -> GroupOffsets:
         return self._offsets.get(group_id, NO_OFFSETS)
-
-    def offset_group_ids(self) -> list[str]:
-        return sorted(self._offsets)
 
     # Changing what lives in memory.
 
@@ -104,10 +99,6 @@ class GroupDraft:
     def schedule_sync(self, group: ClassicGroup, delay_ms: int) -> None:
         group.sync_deadline_ms = self.now_ms + delay_ms
         self.timers.append(("sync", group.group_id))
-
-    def schedule_expiration(self) -> None:
-        self.expiration_deadline_ms = self.now_ms + self.config.offsets_retention_check_interval_ms
-        self.timers.append(("expiration",))
 
     def note(self, event: str, **fields: Any) -> None:
         self.notes.append({"event": event, **fields})

@@ -7,23 +7,19 @@ from dataclasses import replace
 
 from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import expire_groups
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.replay import replay_bytes
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.coordinator.shard import Moment, TimerKey, Token
-from kraft.coordinator.topic_directory import TopicDirectory
 
-MEMBER, JOIN, SYNC, EXPIRATION = "member", "join", "sync", "expiration"
+MEMBER, JOIN, SYNC = "member", "join", "sync"
 
 
 class GroupShard:
-    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join", group), ("sync", group), ("expiration",)."""
+    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join", group), ("sync", group)."""
 
-    def __init__(self, config: GroupCoordinatorConfig, topics: TopicDirectory | None = None) -> None:
-        """`topics` tells which topics there are; without it none is taken to be deleted."""
+    def __init__(self, config: GroupCoordinatorConfig) -> None:
         self.config = config
-        self._topics = topics
 
     def empty(self) -> GroupShardState:
         return GroupShardState()
@@ -49,11 +45,8 @@ class GroupShard:
             }
             if len(group.members) > self.config.group_max_size:
                 rebalance.prepare_rebalance(draft, group, f"{len(group.members)} members are more than group.max.size")
-        draft.schedule_expiration()
 
     def deadlines(self, state: GroupShardState) -> Iterator[tuple[TimerKey, int]]:
-        if state.expiration_deadline_ms is not None:
-            yield (EXPIRATION,), state.expiration_deadline_ms
         for group_id in sorted(state.groups):
             group = state.groups[group_id]
             if group.join_deadline_ms is not None:
@@ -67,8 +60,6 @@ class GroupShard:
                 yield (MEMBER, group_id, member_id), deadline
 
     def deadline_of(self, state: GroupShardState, key: TimerKey) -> int | None:
-        if key[0] == EXPIRATION:
-            return state.expiration_deadline_ms
         group = state.group(key[1])
         if group is None:
             return None
@@ -80,9 +71,6 @@ class GroupShard:
         return group.pending_joins.get(key[2]) if member is None else member.session_deadline_ms
 
     def expire(self, draft: GroupDraft, key: TimerKey) -> None:
-        if key[0] == EXPIRATION:
-            expire_groups(draft, self._topics)
-            return
         group = draft.edit(key[1])
         if key[0] == JOIN:
             rebalance.expire_join(draft, group)

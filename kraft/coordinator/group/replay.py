@@ -37,13 +37,13 @@ def replay_bytes(state: GroupShardState, key: bytes, value: bytes | None) -> Gro
         groups = state.groups
         if committed is not None and group_id not in groups:
             groups = groups.set(group_id, ClassicGroup(group_id))
-        return GroupShardState(groups, set_offsets(state.offsets, group_id, offsets), state.expiration_deadline_ms)
+        return GroupShardState(groups, set_offsets(state.offsets, group_id, offsets))
     if kind == GROUP_METADATA:
         group_id = decode_group_metadata_key(key)
         if value is None:
-            return GroupShardState(state.groups.delete(group_id) if group_id in state.groups else state.groups, state.offsets, state.expiration_deadline_ms)
+            return GroupShardState(state.groups.delete(group_id) if group_id in state.groups else state.groups, state.offsets)
         group = replay_group(state.group(group_id), group_id, decode_group_metadata_value(value))
-        return GroupShardState(state.groups.set(group_id, group), state.offsets, state.expiration_deadline_ms)
+        return GroupShardState(state.groups.set(group_id, group), state.offsets)
     return state
 
 

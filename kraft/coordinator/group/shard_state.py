@@ -34,7 +34,6 @@ class GroupShardState:
 
     groups: Map[str, ClassicGroup] = field(default_factory=Map)
     offsets: Map[str, GroupOffsets] = field(default_factory=Map)
-    expiration_deadline_ms: int | None = None
 
     def group(self, group_id: str) -> ClassicGroup | None:
         return self.groups.get(group_id)

@@ -30,7 +30,7 @@ from typing import Any
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import delete_groups, expire_groups
+from kraft.coordinator.group.deletion import delete_groups, expiring
 from kraft.coordinator.group.heartbeat import heartbeat
 from kraft.coordinator.group.join import join
 from kraft.coordinator.group.leave import leave
@@ -125,7 +125,7 @@ class Scenario:
         return name_of(results[0].error_code)
 
     def _do_expire(self, words: list[str]) -> str:
-        self.host.run(lambda draft: expire_groups(draft, None) or "done")
+        self.host.walk(expiring(None))
         return ""
 
     # Steps of an actor.

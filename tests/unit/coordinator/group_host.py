@@ -6,9 +6,11 @@ from typing import Any
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.deletion import expiring
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.coordinator.shard import PARKED, LogRecord, Moment, Token
+from kraft.coordinator.walks import Walk
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.leave_group_request import MemberIdentity
@@ -36,6 +38,7 @@ class GroupHost:
         self.log: list[LogRecord] = []
         self.now_ms = 0
         self.answers: dict[Token, Any] = {}
+        self.expires_at_ms = 0
         self._token = 0
         self.load()
 
@@ -45,6 +48,7 @@ class GroupHost:
         draft = self.draft()
         self.shard.loaded(draft)
         self._adopt(draft)
+        self.expires_at_ms = self.now_ms + self.shard.config.offsets_retention_check_interval_ms
 
     def draft(self) -> Any:
         self._token += 1
@@ -59,6 +63,10 @@ class GroupHost:
             self.answers[draft.token] = response
         return draft.token, response
 
+    def walk(self, walk: Walk[GroupShardState]) -> None:
+        for operation in walk(self.state):
+            self.run(operation)
+
     def _adopt(self, draft: Any) -> None:
         self.state = draft.finish()
         self.log += draft.records
@@ -68,6 +76,13 @@ class GroupHost:
 
     def advance(self, milliseconds: int) -> None:
         until = self.now_ms + milliseconds
+        while self.expires_at_ms <= until:
+            self._fire_until(self.expires_at_ms)
+            self.walk(expiring(None))
+            self.expires_at_ms += self.shard.config.offsets_retention_check_interval_ms
+        self._fire_until(until)
+
+    def _fire_until(self, until: int) -> None:
         while True:
             due = min(((deadline, key) for key, deadline in self.shard.deadlines(self.state) if deadline <= until), default=None)
             if due is None:

@@ -7,7 +7,7 @@ import trio
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
-from kraft.coordinator.group.deletion import forget_topics
+from kraft.coordinator.group.deletion import forgetting
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics
 from tests.unit.coordinator.fakes import MemoryLog
@@ -100,5 +100,5 @@ def test_two_topics_of_one_name_may_be_gone_at_once():
     for partition, topic_id in enumerate((b"1" * 16, b"2" * 16, b"3" * 16, bytes(16))):
         committed = OffsetAndMetadata(7, -1, "", 0, topic_id=topic_id)
         host.run(lambda draft, index=partition, value=committed: draft.write_offset("g", TopicPartition("t", index), value))
-    host.run(lambda draft: forget_topics(draft, [("t", b"1" * 16), ("t", b"2" * 16)]))
+    host.walk(forgetting([("t", b"1" * 16), ("t", b"2" * 16)]))
     assert [key.partition for key in host.offsets("g")] == [2]

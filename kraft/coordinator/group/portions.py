@@ -1,0 +1,47 @@
+"""A shard's groups and offsets, in order and in portions: what one turn of a walk looks at."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.shard_state import GroupShardState
+
+K = TypeVar("K", str, TopicPartition)
+
+PORTION = 64
+"""How many groups and offsets are looked at in one turn: less than a millisecond."""
+
+Portion = list[tuple[str, TopicPartition | None]]
+"""Groups, each with one of its partitions; None when all of them have been named."""
+
+
+def portions(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[Portion]:
+    """Some groups of the state with all offsets they have there. A portion may be empty: putting much in order takes turns too."""
+    entries = _entries(state, group_ids)
+    while part := list(islice(entries, PORTION)):
+        yield [entry for entry in part if entry is not None]
+
+
+def _entries(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[tuple[str, TopicPartition | None] | None]:
+    for group_id in _in_order(group_ids):
+        if group_id is None:
+            yield None
+            continue
+        for partition in _in_order(state.offsets_of(group_id)):
+            yield None if partition is None else (group_id, partition)
+        yield group_id, None
+
+
+def _in_order(keys: Iterable[K]) -> Iterator[K | None]:
+    """The keys sorted a run at a time and merged, with a None for each run that is full."""
+    unsorted = iter(keys)
+    runs: list[list[K]] = []
+    while run := list(islice(unsorted, PORTION)):
+        runs.append(sorted(run))
+        if len(run) == PORTION:
+            yield None
+    yield from heapq.merge(*runs)

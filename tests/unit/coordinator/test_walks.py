@@ -1,0 +1,178 @@
+"""Expiry and deleted topics reach every group of a shard, in turns: others are served in between, and what they do counts."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.portions import portions
+from kraft.coordinator.group.shard_state import OffsetAndMetadata
+from kraft.coordinator.walks import WALKS_MAX
+from kraft.protocol.error_codes import ErrorCode
+from tests.unit.coordinator.fakes import MemoryLog
+from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request
+from tests.unit.coordinator.service import PARTITIONS, Service, run, serving
+
+MANY = 500
+TURN = 64
+CONFIG = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, offsets_retention_minutes=1, offsets_retention_check_interval_ms=90_000)
+DELETED = [("t", b"t".ljust(16, b"."))]
+
+
+def commit_many(draft):
+    """Simple groups with one offset each, and one group that has as many."""
+    for number in range(MANY):
+        committed = OffsetAndMetadata(number, -1, "", draft.wall_ms, topic_id=DELETED[0][1])
+        draft.write_offset(f"group-{number}", TopicPartition("t", 0), committed)
+        draft.write_offset("large", TopicPartition("t", number), committed)
+
+
+async def filled(service: Service) -> TopicPartition:
+    """A shard that holds many offsets, all of them committed now."""
+    partition = service.partition("large")
+    await service.coordinator.runtime.write(partition.partition, commit_many)
+    return partition
+
+
+def sizes(service: Service, partition: TopicPartition, start: int) -> list[int]:
+    return [len(batch.entries) for batch in service.log.batches[partition][start:]]
+
+
+def test_expiry_takes_a_bounded_part_of_the_shard_in_each_turn():
+    async def scenario():
+        async with serving(config=CONFIG) as service:
+            partition = await filled(service)
+            before = len(service.log.batches[partition])
+            await trio.sleep(91)
+            assert service.coordinator.group_states() == {}
+            written = sizes(service, partition, before)
+            assert sum(written) == 3 * MANY + 1, "a tombstone for each offset, and for each group"
+            assert max(written) <= TURN
+
+    run(scenario)
+
+
+def test_a_deleted_topic_is_forgotten_in_turns():
+    async def scenario():
+        async with serving() as service:
+            partition = await filled(service)
+            before = len(service.log.batches[partition])
+            service.coordinator.on_topics_deleted(DELETED)
+            await trio.testing.wait_all_tasks_blocked()
+            assert service.coordinator.committed_offsets() == {}
+            written = sizes(service, partition, before)
+            assert sum(written) == 2 * MANY
+            assert max(written) <= TURN
+
+    run(scenario)
+
+
+def test_others_get_their_turn_between_any_two_of_a_walk():
+    async def scenario():
+        async with serving() as service, trio.open_nursery() as nursery:
+            turns: list[str] = []
+
+            async def others() -> None:
+                while True:
+                    turns.append("others")
+                    await trio.lowlevel.checkpoint()
+
+            def walk(state):
+                for _ in range(10):
+                    yield lambda draft: turns.append("walk")
+
+            nursery.start_soon(others)
+            service.coordinator.runtime.walk_all(walk)
+            while turns.count("walk") < 10 * PARTITIONS:
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+            assert "walk" * (2 * PARTITIONS + 1) not in "".join(turns), "each shard one turn before the others' and one after"
+
+    run(scenario)
+
+
+def test_portions_are_everything_in_order_and_never_large():
+    host = GroupHost()
+    host.run(commit_many)
+    parts = list(portions(host.state, host.state.groups))
+    assert max(map(len, parts)) <= TURN
+    named = [entry for part in parts for entry in part]
+    assert [group_id for group_id, partition in named if partition is None] == sorted(host.state.groups)
+    assert [entry for entry in named if entry[1] is not None] == [
+        (group_id, partition) for group_id in sorted(host.state.offsets) for partition in sorted(host.state.offsets[group_id])
+    ]
+
+
+def test_no_more_than_so_many_walks_wait():
+    async def scenario():
+        async with serving(lead=False) as service:
+            service.log.read_gate = trio.Event()
+            await service.lead()
+            for number in range(WALKS_MAX + 1):
+                service.coordinator.on_topics_deleted([("t", number.to_bytes(16))])
+            refused = [note for note in service.world.notes if note["event"] == "coordinator_walk_refused"]
+            assert len(refused) == PARTITIONS
+            service.log.read_gate.set()
+
+    run(scenario)
+
+
+def test_what_is_committed_between_the_turns_of_an_expiry_stays_with_its_group():
+    async def scenario():
+        async with serving(config=CONFIG) as service:
+            partition = await filled(service)
+            await trio.sleep(89)
+            service.log.gate = trio.Event()
+            await trio.sleep(2)
+            async with trio.open_nursery() as nursery:
+                # The last of the shard to be looked at, and every group in between has to go.
+                nursery.start_soon(service.coordinator.offset_commit, commit_request("large", {("t", 1): 7}), TestCaller(9))
+                await trio.testing.wait_all_tasks_blocked()
+                service.log.gate.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert service.coordinator.committed_offsets() == {"large": service.coordinator.offsets_of("large")}
+            assert [(key.partition, each.offset) for key, each in service.coordinator.offsets_of("large").items()] == [(1, 7)]
+            assert partition == service.partition("large")
+
+    run(scenario)
+
+
+def test_a_walk_ends_with_its_leadership_and_the_next_leader_expires_the_rest():
+    async def scenario():
+        log = MemoryLog()
+        async with serving(log, CONFIG) as service:
+            partition = await filled(service)
+            await trio.sleep(89)
+            log.held = True
+            await trio.sleep(2)
+            service.coordinator.on_resignation(partition.partition, 2)
+            await trio.testing.wait_all_tasks_blocked()
+            left = log.end_offset(partition)
+            log.held = False
+            log.replicate(partition)
+            await trio.sleep(200)
+            assert log.end_offset(partition) == left, "nothing is written without leadership"
+        async with serving(log, CONFIG, lead=False) as successor:
+            await successor.lead(3)
+            assert 0 < len(successor.coordinator.group_states()) < MANY + 1
+            await trio.sleep(91)
+            assert successor.coordinator.group_states() == {}
+
+    run(scenario)
+
+
+def test_an_expiry_that_the_log_refuses_comes_again():
+    async def scenario():
+        async with serving(config=CONFIG) as service:
+            await filled(service)
+            service.log.fail_next = [ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)]
+            await trio.sleep(91)
+            assert len(service.coordinator.group_states()) == MANY + 1
+            assert [note["event"] for note in service.world.notes if note["event"].startswith("coordinator_walk")] == ["coordinator_walk_refused"]
+            await trio.sleep(90)
+            assert service.coordinator.group_states() == {}
+
+    run(scenario)
