@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from tests.capabilities import require_capability
 from tests.integration.plain_clients import Record, read_confluent, write_confluent
 
 SECONDS_MAX = 30
+PARTITIONS = 6
 DISK_BYTES = 16 << 20
 LIBRARY = """
 #define _GNU_SOURCE
@@ -125,6 +127,13 @@ def produce_once(node: NodeProcess, topic: str, value: bytes, seconds: float = 2
     return outcomes[0]
 
 
+def refusing(node: NodeProcess, topic: str, value: bytes) -> set[int]:
+    """Which of the partitions do not take the value. All are asked at once: a producer tries for two seconds before it is refused."""
+    with ThreadPoolExecutor(PARTITIONS) as pool:
+        codes = pool.map(lambda partition: produce_once(node, topic, value, partition=partition), range(PARTITIONS))
+        return {partition for partition, code in enumerate(codes) if code != 0}
+
+
 def eventually(deed: Callable[[], Any], wanted: Any, seconds: float = SECONDS_MAX) -> None:
     deadline = time.monotonic() + seconds
     while (found := deed()) != wanted:
@@ -175,21 +184,20 @@ def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(tmp_pa
     other = tmp_path / "other"
     with NodeProcess(tmp_path, environment=failing_sync, disks=("data", "other")) as node:
         admin = admin_of(node)
-        assert create(admin, "t", partitions=6, flush_messages="1") == 0
-        for partition in range(6):
-            assert produce_once(node, "t", b"before", partition=partition) == 0
+        assert create(admin, "t", partitions=PARTITIONS, flush_messages="1") == 0
+        assert refusing(node, "t", b"before") == set()
         broken = {int(path.name.rpartition("-")[2]) for path in other.glob("t-*")}
-        assert 0 < len(broken) < 6
+        assert 0 < len(broken) < PARTITIONS
         wanted.write_text(f"{other}/t-")
-        refused = {partition for partition in range(6) if produce_once(node, "t", b"after", partition=partition) != 0}
+        refused = refusing(node, "t", b"after")
         assert refused & broken, "a sync that failed is no acknowledgement"
-        eventually(lambda: {partition for partition in range(6) if produce_once(node, "t", b"after", partition=partition) != 0}, broken)
+        eventually(lambda: refusing(node, "t", b"after"), broken)
         wanted.unlink()  # It is never trusted again, whatever it says now.
-        assert {partition for partition in range(6) if produce_once(node, "t", b"again", partition=partition) != 0} == broken
+        assert refusing(node, "t", b"again") == broken
         assert admin.list_topics(timeout=SECONDS_MAX).topics["t"].partitions
         node.stop()
         node.start()
-        eventually(lambda: {partition for partition in range(6) if produce_once(node, "t", b"restarted", partition=partition) != 0}, set())
+        eventually(lambda: refusing(node, "t", b"restarted"), set())
 
 
 def test_a_node_whose_only_directory_fails_ends_with_its_reason(tmp_path: Path, failing_sync: dict[str, str]) -> None:
