@@ -1,12 +1,14 @@
 """Reading records of assigned partitions, in order, from positions that the caller owns.
 
 `poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold. Nothing is read ahead and nothing runs between two
-polls, so a position is exactly what the caller has been given; a Fetch that is abandoned costs bandwidth, never records.
+polls, so a position is exactly what the caller has been given: it moves as the records are returned, and not if something fails before that. A Fetch that is
+abandoned costs bandwidth, never records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import trio
@@ -22,7 +24,7 @@ from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
-from kraft.protocol.records.record import Record
+from kraft.protocol.records.record import CorruptBatch, Record
 
 MAX_WAIT_MS = 500
 MAX_BYTES = 16 * 1024 * 1024
@@ -34,6 +36,16 @@ class ConsumedRecord(NamedTuple):
     leader_epoch: int
     timestamp_type: int
     record: Record
+
+
+@dataclass(slots=True)
+class _Answers:
+    """What came of asking every leader once. `moved` has the next offset and the end of each partition that answered."""
+
+    found: list[ConsumedRecord] = field(default_factory=list)
+    moved: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    outside: list[TopicPartition] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
 
 
 class Consumer:
@@ -94,9 +106,7 @@ class Consumer:
             try:
                 found = await self._round(min(MAX_WAIT_MS, int(left * 1000)))
             except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
-                if isinstance(problem, ApiError) and (not is_retriable(problem.code) or problem.code in UNKNOWN_TOPIC):
-                    raise
-                if clock.now() >= deadline:
+                if not _may_pass(problem) or clock.now() >= deadline:
                     raise
                 self.cluster.forget()
                 await clock.sleep(min(backoff.next(), left))
@@ -107,29 +117,33 @@ class Consumer:
 
     async def _round(self, wait_ms: int) -> list[ConsumedRecord]:
         """Ask every leader; the first answer with records ends the waiting of the others."""
-        by_leader = await self.cluster.by_leader(self._positions)
-        found: list[ConsumedRecord] = []
-        outside: list[TopicPartition] = []
-        failures: list[Exception] = []
+        unled: dict[TopicPartition, ApiError] = {}
+        by_leader = await self.cluster.by_leader(self._positions, unled)
+        answers = _Answers(failures=list(unled.values()))
 
         async def ask(leader: int, partitions: list[TopicPartition]) -> None:
             try:
                 request, names = await self._request(partitions, wait_ms)
                 response = await self.cluster.call(request, node_id=leader, seconds=self.cluster.request_seconds + wait_ms / 1000)
-                self._take(response, names, found, outside)
+                self._take(response, names, answers)
             except (KraftError, TimeoutError) as problem:
-                failures.append(problem)
-            if (found or outside or failures) and len(by_leader) > 1:
+                answers.failures.append(problem)
+            if (answers.found or answers.outside) and len(by_leader) > 1:
                 fetches.cancel_scope.cancel()
 
         async with trio.open_nursery() as fetches:
             for leader, partitions in by_leader.items():
                 fetches.start_soon(ask, leader, partitions)
-        if failures and not found:
-            raise failures[0]
-        if outside:
-            await self._reset_positions(outside)
-        return found
+        for problem in answers.failures:
+            if not answers.found or not _may_pass(problem):
+                raise problem
+        if answers.outside:
+            await self._reset_positions(answers.outside)
+        if answers.failures:
+            self.cluster.forget()
+        for partition, (position, end) in answers.moved.items():  # From here on nothing may fail, or come in between.
+            self._positions[partition], self._ends[partition] = position, end
+        return answers.found
 
     async def _request(self, partitions: list[TopicPartition], wait_ms: int) -> tuple[FetchRequest, dict[bytes, str]]:
         """Partitions take turns at the front, for the first ones fill the answer (KIP-74)."""
@@ -154,40 +168,57 @@ class Consumer:
         )
         return request, names
 
-    def _take(self, response: FetchResponse, names: Mapping[bytes, str], found: list[ConsumedRecord], outside: list[TopicPartition]) -> None:
-        """Move positions past what came and add it to `found`, in one go: nothing may come in between, or records would be lost."""
+    def _take(self, response: FetchResponse, names: Mapping[bytes, str], answers: _Answers) -> None:
         check(response.error_code, "fetch")
         for topic in response.responses:
             name = topic.topic or names.get(bytes(topic.topic_id), "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and partition in self._positions:
-                    outside.append(partition)
+                    answers.outside.append(partition)
+                elif data.error_code != ErrorCode.NONE:
+                    answers.failures.append(api_error(data.error_code, str(partition)))
                 elif partition in self._positions:
-                    self._take_partition(partition, data, found)
+                    self._take_partition(partition, data, answers)
 
-    def _take_partition(self, partition: TopicPartition, data: PartitionData, found: list[ConsumedRecord]) -> None:
-        check(data.error_code, str(partition))
+    def _take_partition(self, partition: TopicPartition, data: PartitionData, answers: _Answers) -> None:
+        """Raises CorruptBatch when that is what comes next; what lies before a damaged batch is taken."""
         committed = self._isolation == READ_COMMITTED
         position = self._positions[partition]
-        for batch, is_visible in visible_batches(data.records or b"", data.aborted_transactions if committed else None):
-            if is_visible:
-                epoch, timestamp_type = batch.partition_leader_epoch, batch.timestamp_type
-                found += [ConsumedRecord(partition, epoch, timestamp_type, record) for record in batch.records() if record.offset >= position]
-            position = max(position, batch.next_offset)
-        self._positions[partition] = position
-        self._ends[partition] = data.last_stable_offset if committed else data.high_watermark
+        end = data.last_stable_offset if committed else data.high_watermark
+        try:
+            for batch, is_visible in visible_batches(data.records or b"", data.aborted_transactions if committed else None):
+                if is_visible:
+                    epoch, timestamp_type = batch.partition_leader_epoch, batch.timestamp_type
+                    answers.found += [ConsumedRecord(partition, epoch, timestamp_type, record) for record in batch.records() if record.offset >= position]
+                position = max(position, batch.next_offset)
+        except CorruptBatch:
+            if position == self._positions[partition]:
+                raise
+        answers.moved[partition] = position, end
 
     async def _reset_positions(self, outside: list[TopicPartition]) -> None:
         if self._reset is None:
             partition = outside[0]
             raise api_error(ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log")
-        self._positions.update(await offsets_at(self.cluster, outside, self._reset))
+        self._positions.update(await offsets_at(self.cluster, outside, self._reset, isolation=self._isolation))
 
 
-async def start_positions(cluster: Cluster, partitions: Iterable[TopicPartition], time: int) -> dict[TopicPartition, int]:
-    """Where to begin: EARLIEST, LATEST, or at a time in ms since 1970 (the end of a partition that has no record as late)."""
+def _may_pass(problem: Exception) -> bool:
+    """Whether trying again may help. A topic that there is not is said at once."""
+    if isinstance(problem, ApiError):
+        return is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC
+    return isinstance(problem, Disconnected | TimeoutError | NoBroker)
+
+
+async def start_positions(
+    cluster: Cluster, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
+    """Where to begin: EARLIEST, LATEST, or at a time in ms since 1970 (the end of a partition that has no record as late).
+
+    With READ_COMMITTED the end is before the first transaction that is open: its records, if it commits, come after this.
+    """
     partitions = list(partitions)
-    found = await offsets_at(cluster, partitions, time)
+    found = await offsets_at(cluster, partitions, time, isolation=isolation)
     late = [partition for partition, offset in found.items() if offset < 0]
-    return {**found, **(await offsets_at(cluster, late, LATEST) if late else {})}
+    return {**found, **(await offsets_at(cluster, late, LATEST, isolation=isolation) if late else {})}

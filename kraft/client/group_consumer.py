@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import trio
@@ -27,6 +27,8 @@ class GroupConsumer:
         self.consumer = Consumer(cluster, reset=reset, isolation=isolation)
         self._cluster = cluster
         self._reset = reset
+        self._isolation = isolation
+        self._lacks_positions = False
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
         """As `Consumer.poll`, but takes part in a rebalance first if there is one (that may take longer than `seconds`).
@@ -36,7 +38,13 @@ class GroupConsumer:
         if self.membership.failure is not None:
             raise self.membership.failure
         if self.membership.must_join:
-            await self._rejoin()
+            await self.commit()
+            self.consumer.assign({})
+            await self.membership.join()
+            self._lacks_positions = True
+        if self._lacks_positions:
+            await self._find_positions()
+            self._lacks_positions = False
         if self.consumer.positions:
             return await self.consumer.poll(min(seconds, 1.0))  # A rebalance must not wait for a long poll.
         await self._cluster.world.clock.sleep(min(seconds, 0.1))
@@ -63,24 +71,23 @@ class GroupConsumer:
             return False
         return True
 
-    async def _rejoin(self) -> None:
-        await self.commit()
-        self.consumer.assign({})
-        await self.membership.join()
-        committed = await groups.committed_offsets(self._cluster, self.membership.group_id)
+    async def _find_positions(self) -> None:
+        """Where the group is, once no transaction is about to move it (KIP-447)."""
+        committed = await groups.committed_offsets(self._cluster, self.membership.group_id, require_stable=True)
         fresh = [partition for partition in self.membership.assigned if partition not in committed]
-        positions = await start_positions(self._cluster, fresh, self._reset) if fresh else {}
+        positions = await start_positions(self._cluster, fresh, self._reset, isolation=self._isolation) if fresh else {}
         positions.update({partition: committed[partition].offset for partition in self.membership.assigned if partition in committed})
         self.consumer.assign(positions)
 
-    async def close(self) -> None:
-        """Commit and leave, as far as the cluster answers in time."""
+    async def close(self, *, commit: bool = True) -> None:
+        """Commit, unless what was polled last was not done, and leave, as far as the cluster answers in time."""
+        steps: list[Callable[[], Awaitable[object]]] = [self.commit, self.membership.leave] if commit else [self.membership.leave]
         with trio.CancelScope(shield=True), self._cluster.world.clock.move_on_after(LEAVE_SECONDS):
-            try:
-                await self.commit()
-                await self.membership.leave()
-            except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError):
-                return  # The session ends by itself; records since the last commit are read again.
+            for step in steps:
+                try:
+                    await step()
+                except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError):
+                    continue  # The session ends by itself; records since the last commit are read again.
 
 
 @asynccontextmanager
@@ -93,7 +100,10 @@ async def open_group_consumer(
     isolation: int = READ_UNCOMMITTED,
     instance_id: str | None = None,
 ) -> AsyncIterator[GroupConsumer]:
-    """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have nothing committed."""
+    """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have nothing committed.
+
+    Positions are committed when the block ends, unless it fails: then what was read since the last commit is read again.
+    """
     assert reset in (EARLIEST, LATEST)
     consumer = GroupConsumer(cluster, group_id, topics, reset=reset, isolation=isolation, instance_id=instance_id)
     failure: Exception | None = None
@@ -104,7 +114,7 @@ async def open_group_consumer(
         except Exception as problem:  # noqa: BLE001 - raised below, outside the nursery, which would wrap it in a group.
             failure = problem
         finally:
-            await consumer.close()
+            await consumer.close(commit=failure is None)
             heartbeat_nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

@@ -129,6 +129,7 @@ class GroupMembership:
             request = HeartbeatRequest(
                 group_id=self.group_id, generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id
             )
+            as_whom = self.member_id, self.generation
             try:
                 code = (await self.cluster.call_coordinator(self.group_id, request)).error_code
             except (Disconnected, TimeoutError, NoBroker):
@@ -138,6 +139,8 @@ class GroupMembership:
                 if is_retriable(problem.code):
                     continue
                 code = problem.code
+            if as_whom != (self.member_id, self.generation):
+                continue  # We have joined again meanwhile: it says nothing about now.
             if code in JOIN_AGAIN:
                 self.must_join = True
                 if code != ErrorCode.REBALANCE_IN_PROGRESS:

@@ -59,7 +59,7 @@ def consume(
             else:
                 chosen = [TopicPartition(topic.name, topic.partition(each).index) for topic in described for each in partition or range(len(topic.partitions))]
                 consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
-                consumer.assign(await _begin(cluster, chosen, start))
+                consumer.assign(await _begin(cluster, chosen, start, isolation))
                 await _read(cluster, consumer, printer, exit_at_end, isolation)
             nursery.cancel_scope.cancel()
 
@@ -88,11 +88,11 @@ def parse_start(text: str) -> tuple[str, int]:
     raise typer.BadParameter(f"{text!r} is none of beginning, end, N, -N, @MS", param_hint="--offset")
 
 
-async def _begin(cluster: Cluster, partitions: list[TopicPartition], start: tuple[str, int]) -> dict[TopicPartition, int]:
+async def _begin(cluster: Cluster, partitions: list[TopicPartition], start: tuple[str, int], isolation: int) -> dict[TopicPartition, int]:
     kind, number = start
     if kind == "time":
-        return await start_positions(cluster, partitions, number)
-    begins, ends = await offsets_at(cluster, partitions, EARLIEST), await offsets_at(cluster, partitions, LATEST)
+        return await start_positions(cluster, partitions, number, isolation=isolation)
+    begins, ends = await offsets_at(cluster, partitions, EARLIEST), await offsets_at(cluster, partitions, LATEST, isolation=isolation)
     if kind == "offset":
         return {partition: _within(partition, number, begins[partition], ends[partition]) for partition in partitions}
     return {partition: max(begins[partition], ends[partition] - number) for partition in partitions}

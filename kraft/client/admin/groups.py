@@ -111,9 +111,12 @@ def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
     return tuple(sorted(TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions))
 
 
-async def committed_offsets(cluster: Cluster, group_id: str) -> dict[TopicPartition, Committed]:
-    """Everything the group has committed, in order of partition; nothing for a group that does not exist. Raises ApiError."""
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)])
+async def committed_offsets(cluster: Cluster, group_id: str, *, require_stable: bool = False) -> dict[TopicPartition, Committed]:
+    """Everything the group has committed, in order of partition; nothing for a group that does not exist. Raises ApiError.
+
+    `require_stable` waits for offsets that an open transaction is about to commit (KIP-447).
+    """
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=require_stable)
 
     async def attempt() -> dict[TopicPartition, Committed]:
         coordinator = await cluster.coordinator(group_id)

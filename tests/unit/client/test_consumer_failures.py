@@ -1,0 +1,180 @@
+"""What a consumer does where something fails between two records: nothing is given twice, nothing is passed over, and what can be read is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kraft.client.admin.offsets import EARLIEST
+from kraft.client.consumer import Consumer
+from kraft.client.group_consumer import GroupConsumer, open_group_consumer
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
+from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.record import CorruptBatch, Record
+from kraft.world.simulated import Universe
+from tests.unit.client.scripted_cluster import ScriptedCluster, fetched, wanted
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def batch(offset: int) -> bytes:
+    return build_batch([Record(offset, 0, None, b"%d" % offset)], base_offset=offset)
+
+
+def test_records_before_a_damaged_batch_are_given_once_and_then_it_is_told() -> None:
+    damaged = bytearray(batch(1))
+    damaged[-2] ^= 1
+
+    async def answer(request: FetchRequest, _: int | None) -> Any:
+        return fetched({T0: (ErrorCode.NONE, (batch(0) if wanted(request)[T0] == 0 else b"") + bytes(damaged))})
+
+    async def main(universe: Universe) -> None:
+        consumer = Consumer(ScriptedCluster(universe, {"t": [1]}, answer))
+        consumer.assign({T0: 0})
+        assert [each.record.value for each in await consumer.poll(1.0)] == [b"0"]
+        with pytest.raises(CorruptBatch):
+            await consumer.poll(1.0)
+
+    Universe(1).run(main)
+
+
+def test_a_position_that_cannot_be_reset_costs_no_records_of_other_partitions() -> None:
+    async def answer(request: Any, _: int | None) -> Any:
+        assert not isinstance(request, ListOffsetsRequest)
+        at = wanted(request)
+        return fetched({T0: (ErrorCode.NONE, batch(at[T0])), **({T1: (ErrorCode.OFFSET_OUT_OF_RANGE, b"")} if T1 in at else {})})
+
+    async def main(universe: Universe) -> None:
+        consumer = Consumer(ScriptedCluster(universe, {"t": [1, 1]}, answer))
+        consumer.assign({T0: 0, T1: 7})
+        with pytest.raises(ApiError, match="offset 7 is not in the log"):
+            await consumer.poll(1.0)
+        consumer.unassign(T1)
+        assert [each.record.offset for each in await consumer.poll(1.0)] == [0]
+
+    Universe(1).run(main)
+
+
+def test_a_leader_that_moved_is_looked_up_though_others_always_have_records() -> None:
+    async def answer(request: Any, node_id: int | None) -> Any:
+        found = {}
+        for partition, offset in wanted(request).items():
+            leads = node_id == (1 if partition == T0 else 2)
+            found[partition] = (ErrorCode.NONE, batch(offset)) if leads else (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")
+        return fetched(found)
+
+    async def main(universe: Universe) -> None:
+        cluster = ScriptedCluster(universe, {"t": [1, 1]}, answer)
+        await cluster.topic("t")
+        cluster.leaders["t"] = [1, 2]
+        consumer = Consumer(cluster)
+        consumer.assign({T0: 0, T1: 0})
+        for _ in range(10):
+            await consumer.poll(1.0)
+        assert consumer.positions[T1] > 0
+
+    Universe(1).run(main)
+
+
+def test_a_partition_without_a_leader_holds_up_no_other() -> None:
+    async def answer(request: Any, _: int | None) -> Any:
+        return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+
+    async def main(universe: Universe) -> None:
+        cluster = ScriptedCluster(universe, {"t": [1, -1]}, answer)
+        consumer = Consumer(cluster)
+        consumer.assign({T0: 0, T1: 0})
+        assert [each.record.offset for each in await consumer.poll(1.0)] == [0]
+        cluster.leaders["t"] = [1, 1]
+        found = [each.partition for _ in range(5) for each in await consumer.poll(1.0)]
+        assert T1 in found
+
+    Universe(1).run(main)
+
+
+class Scene:
+    """A group of one member, whose records are there as often as they are asked for."""
+
+    def __init__(self, universe: Universe, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.commits: list[dict[TopicPartition, int]] = []
+        self.failures = 0
+
+        async def answer(request: Any, _: int | None) -> Any:
+            return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+
+        async def commit(cluster: Any, group_id: str, offsets: dict[TopicPartition, int], **_: Any) -> None:
+            self.commits.append(dict(offsets))
+
+        async def committed(*_: Any, require_stable: bool) -> dict[TopicPartition, Any]:
+            assert require_stable, "an open transaction may be about to move them"
+            if self.failures:
+                self.failures -= 1
+                raise ApiError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not now")
+            return {}
+
+        async def begin(*_: Any, isolation: int) -> dict[TopicPartition, int]:
+            return {T0: 0}
+
+        async def join(membership: Any) -> None:
+            membership.member_id, membership.generation, membership.assigned, membership.must_join = "m", 1, (T0,), False
+
+        async def leave(_: Any) -> None: ...
+
+        monkeypatch.setattr("kraft.client.admin.groups.commit_offsets", commit)
+        monkeypatch.setattr("kraft.client.admin.groups.committed_offsets", committed)
+        monkeypatch.setattr("kraft.client.group_consumer.start_positions", begin)
+        monkeypatch.setattr("kraft.client.group_membership.GroupMembership.join", join)
+        monkeypatch.setattr("kraft.client.group_membership.GroupMembership.leave", leave)
+        self.cluster = ScriptedCluster(universe, {"t": [1]}, answer)
+
+
+def test_what_a_failing_reader_was_given_last_is_not_committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        with pytest.raises(ValueError, match="cannot write"):
+            async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST) as member:
+                await member.poll(1.0)
+                assert await member.commit()
+                await member.poll(1.0)
+                raise ValueError("cannot write this down")
+        assert scene.commits == [{T0: 1}], "the second record was given, and never done"
+
+    Universe(1).run(main)
+
+
+def test_a_member_that_could_not_find_its_positions_looks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        scene.failures = 1
+        async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST) as member:
+            with pytest.raises(ApiError):
+                await member.poll(1.0)
+            found = [each.record.offset for _ in range(3) for each in await member.poll(1.0)]
+        assert found == [0, 1, 2]
+
+    Universe(1).run(main)
+
+
+def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch)
+        member = GroupConsumer(scene.cluster, "g", ["t"], reset=EARLIEST, isolation=0, instance_id=None).membership
+
+        async def answer(_: str, request: HeartbeatRequest, **__: Any) -> HeartbeatResponse:
+            member.generation = 2  # It has joined again while the heartbeat was under way.
+            return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION if request.generation_id == 1 else ErrorCode.NONE)
+
+        monkeypatch.setattr(scene.cluster, "call_coordinator", answer)
+        await member.join()
+        with scene.cluster.world.clock.move_on_after(10.0):
+            await member.heartbeat()
+        assert (member.member_id, member.generation, member.must_join) == ("m", 2, False)
+
+    Universe(1).run(main)
