@@ -51,7 +51,8 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         kept = [bounds.narrow(each) for each in ranges if bounds.allows(each)]
         if bounds.timestamp_ms_low is None or not kept:
             return kept
-        first = offsets.list_offsets({each.topic_partition: bounds.timestamp_ms_low for each in kept})
+        times = dict.fromkeys((each.topic_partition for each in kept), bounds.timestamp_ms_low)
+        first = offsets.with_retries(lambda: offsets.list_offsets(times))
         begins = [(each, first[each.topic_partition]) for each in kept]
         return [each._replace(start=max(each.start, min(each.end, begin if begin >= 0 else each.end))) for each, begin in begins]
 

@@ -59,7 +59,8 @@ class TopicWriter:
         for partition, producers in states.items():
             state = producers.get(self.producer_id)
             written = state.last_sequence + 1 if state is not None and state.epoch == self.identity.epoch else 0
-            self.parts[partition] = PartitionRows(written, self.seen(partition, written, deadline) if written else SeenRows(0))
+            name = f"{self.topic}-{partition}"
+            self.parts[partition] = PartitionRows(name, written, self.seen(partition, written, deadline) if written else SeenRows(0))
 
     def look(self, deadline: float) -> tuple[dict[int, dict[int, ProducerState]], set[int]]:
         """What leaders know of each partition's producers, and the number of partitions that attempts of this task have spread its rows over: one, or none."""

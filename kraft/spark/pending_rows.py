@@ -31,9 +31,10 @@ class Batch:
 
 
 class PartitionRows:
-    """The rows of this attempt for one partition, numbered from 0. The first `written` are in the log already, as `seen` says where it still can."""
+    """The rows of this attempt for one partition (`name`), numbered from 0. The first `written` are in the log already, as `seen` says where it still can."""
 
-    def __init__(self, written: int, seen: SeenRows) -> None:
+    def __init__(self, name: str, written: int, seen: SeenRows) -> None:
+        self.name = name
         self.count = 0
         self.written = written
         self.seen = seen
@@ -49,7 +50,7 @@ class PartitionRows:
             self.pending_bytes += row.size
             return True
         if self.seen.differs(number, row.content):
-            raise not_repeatable(f"row {number} differs from what an earlier attempt wrote")
+            raise not_repeatable(f"row {number} for {self.name} differs from what an earlier attempt wrote, which got as far as row {self.written - 1}")
         return False
 
     def take(self, partition: int) -> Batch:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kraft.spark.errors import DataLoss
+from kraft.spark.errors import DataLoss, not_repeatable
 from kraft.spark.jobs.archive import BatchFiles
 from kraft.spark.jobs.files import literal, source_files
 from kraft.spark.jobs.memory import check_same
@@ -88,6 +88,14 @@ def test_a_loss_says_what_of_the_command_goes_on_behind_it() -> None:
     told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {loss}")))
     assert "set the source option" not in told
     assert told.endswith("`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost. Reason: Could not read records in offset [3, 5).")
+
+
+def test_rows_that_do_not_come_out_the_same_are_told_without_options_that_a_job_does_not_have() -> None:
+    told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {not_repeatable('row 3 for t-0 differs')}")))
+    assert "sortWithinPartitions" not in told
+    assert "exactlyOnce" not in told
+    assert "row 3 for t-0 differs. What a run before wrote of this micro-batch" in told
+    assert told.endswith("give another topic and another checkpoint.")
 
 
 def test_names_are_quoted_and_what_spark_leaves_out_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from kraft.common.ids import TopicPartition
-from kraft.spark.options import EARLIEST, stream_options
+from kraft.spark.options import EARLIEST, batch_options, stream_options
+from kraft.spark.pushdown import Bounds
+from kraft.spark.ranges import OffsetRange
 
 module = pytest.importorskip("kraft.spark.offset_reader")
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -85,6 +87,22 @@ def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_i
     made = reader(failOnDataLoss="false")
     knowing(made, 1, 1, 2)
     assert [each.start for each in made.resolved_ranges({T0: 3}, {T0: 7, T1: 7})] == [3, 0]
+
+
+def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(clock: SimpleNamespace) -> None:
+    from kraft.spark.batch_reader import KafkaBatchReader
+
+    options = batch_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
+    made, batch, failures = module.KafkaOffsetReader(options), KafkaBatchReader(options), [module.KafkaException("an election")]
+    batch.bounds = Bounds(timestamp_ms_low=5)
+
+    def list_offsets(_: object) -> dict[TopicPartition, int]:
+        if failures:
+            raise failures.pop()
+        return {T0: 4}
+
+    made.list_offsets = list_offsets
+    assert batch.narrowed([OffsetRange("t", 0, 0, 9)], made) == [OffsetRange("t", 0, 4, 9)]
 
 
 def test_a_group_is_not_told_nothing() -> None:
