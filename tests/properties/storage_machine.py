@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from kraft.common.errors import ApiError
 from kraft.protocol.records.record_batch import batches
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_manager import LogManager
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.node import NodeDied
 from tests.unit.storage.support import NOW_MS, T0, TOPIC_ID, Machine, batch_of
@@ -59,8 +58,7 @@ class StorageMachine:
         self.open()
 
     def open(self) -> None:
-        uuids = random.Random(self.random.random())
-        self.manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
+        self.manager = self.machine.manager(lambda: self.config, self.random)
         self.manager.open(None)
         self.manager.load(self.now_ms)
         self.lives += 1

@@ -17,7 +17,6 @@ from kraft.protocol.records.record import Record
 from kraft.storage.cleaner_manager import LogCleanerManager
 from kraft.storage.log_cleaner import CleaningAborted
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.node import NodeDied
@@ -51,8 +50,7 @@ class CleanedLog:
         self.open()
 
     def open(self) -> None:
-        uuids = random.Random(self.random.random())
-        self.manager = LogManager(self.machine.files, ["/data"], node_id=1, new_uuid=lambda: uuids.randbytes(16), config_of=lambda _: self.config)
+        self.manager = self.machine.manager(lambda: self.config, self.random)
         self.manager.open(None)
         self.manager.load(self.now_ms)
         self.cleaner = LogCleanerManager(self.manager, map_bytes_max=self.random.choice([160 * 3, 1 << 20]))

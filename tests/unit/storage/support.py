@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.protocol.records.builder import build_batch
@@ -10,6 +11,7 @@ from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
+from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.simulated.disk import Disk
@@ -49,6 +51,11 @@ class Machine:
         self.node.die(power_lost=True)
         self.disk.crash()
         self.start()
+
+    def manager(self, config: Callable[[], LogConfig], chance: random.Random) -> LogManager:
+        """Of /data, not opened yet: that is where the process may die. `chance` draws the ids of new directories."""
+        ids = random.Random(chance.random())
+        return LogManager(self.files, ["/data"], node_id=1, new_uuid=lambda: ids.randbytes(16), config_of=lambda _: config())
 
     def log(
         self, config: LogConfig | None = None, *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0, now_ms: int = NOW_MS
