@@ -7,6 +7,7 @@ group decides is in `group/`. Callers are authorized already.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 import trio
 
@@ -28,7 +29,7 @@ from kraft.coordinator.group.offset_commit import commit_offsets
 from kraft.coordinator.group.offset_fetch import fetch_offsets, group_error, requested_groups, response_of
 from kraft.coordinator.group.rebalance import join_error
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
-from kraft.coordinator.group.sync import sync
+from kraft.coordinator.group.sync import abandon_assignment, sync
 from kraft.coordinator.partitioner import partition_for
 from kraft.coordinator.runtime import CoordinatorRuntime
 from kraft.coordinator.topic_directory import TopicDirectory
@@ -130,7 +131,11 @@ class GroupCoordinator:
         try:
             response: SyncGroupResponse = await self._write(request.group_id, lambda draft: sync(draft, request))
         except ApiError as refused:
-            return SyncGroupResponse(error_code=refused.code)
+            code = refused.code
+            # Where the shard is here no more, whoever waited has been told so.
+            with suppress(ApiError):
+                self.runtime.submit(self.partition_for(request.group_id), lambda draft: abandon_assignment(draft, request, code))
+            return SyncGroupResponse(error_code=code)
         return response
 
     async def heartbeat(self, request: HeartbeatRequest, caller: Caller) -> HeartbeatResponse:

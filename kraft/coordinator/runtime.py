@@ -14,6 +14,7 @@ import trio
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.coordinator_log import CoordinatorLog
+from kraft.coordinator.pending_batch import Waiter
 from kraft.coordinator.shard import CoordinatorShard, Operation
 from kraft.coordinator.shard_driver import ShardDriver
 from kraft.coordinator.walks import Walk
@@ -96,7 +97,11 @@ class CoordinatorRuntime(Generic[S]):
 
     async def write(self, partition: int, operation: Operation) -> Any:
         """Run an operation and wait until its answer may be known. Raises ApiError."""
-        return await self._active(partition).submit(operation).wait()
+        return await self.submit(partition, operation).wait()
+
+    def submit(self, partition: int, operation: Operation) -> Waiter:
+        """Run an operation, for one who need not wait for its answer. Raises ApiError."""
+        return self._active(partition).submit(operation)
 
     def read(self, partition: int, query: Callable[[S], R]) -> R:
         """Ask the committed state."""

@@ -37,7 +37,7 @@ def rebalance_or_complete_join(draft: GroupDraft, group: ClassicGroup, reason: s
 def prepare_rebalance(draft: GroupDraft, group: ClassicGroup, reason: str) -> None:
     """Begin the join phase. Members that wait for an assignment are sent back to join."""
     if group.state is COMPLETING_REBALANCE:
-        _send_back_awaiting_sync(draft, group)
+        send_back_awaiting_sync(draft, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_syncs = {}
     group.sync_deadline_ms = None
     initial = group.state is EMPTY
@@ -181,12 +181,12 @@ def expire_sync(draft: GroupDraft, group: ClassicGroup) -> None:
     prepare_rebalance(draft, group, f"no SyncGroup from {', '.join(late)}")
 
 
-def _send_back_awaiting_sync(draft: GroupDraft, group: ClassicGroup) -> None:
+def send_back_awaiting_sync(draft: GroupDraft, group: ClassicGroup, error_code: int) -> None:
     """The generation ends before it was settled: assignments are void and whoever waits for one joins again, with a fresh session."""
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         changed = replace(member, assignment=b"", awaiting_sync=None)
-        if draft.complete(member.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
+        if draft.complete(member.awaiting_sync, SyncGroupResponse(error_code=error_code)):
             changed = replace(changed, session_deadline_ms=draft.now_ms + member.session_timeout_ms)
             draft.timers.append(("member", group.group_id, member.member_id))
         members[member.member_id] = changed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kraft.common.errors import ApiError
+from kraft.coordinator.group import rebalance
 from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup, ClassicMember, without
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.shard import PARKED, Parked
@@ -36,6 +37,17 @@ def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Pa
     if group.is_leader(member.member_id):
         _settle(draft, group, {each.member_id: bytes(each.assignment) for each in request.assignments})
     return PARKED
+
+
+def abandon_assignment(draft: GroupDraft, request: SyncGroupRequest, error_code: int) -> None:
+    """The log refused what the leader assigned: whoever waits for it is told the same, and all join again. A generation that went on, or that is settled
+    after all, is left alone."""
+    group = draft.group(request.group_id)
+    if group is None or group.state is not COMPLETING_REBALANCE or group.generation != request.generation_id or not group.is_leader(request.member_id):
+        return
+    group = draft.edit(request.group_id)
+    rebalance.send_back_awaiting_sync(draft, group, error_code)
+    rebalance.prepare_rebalance(draft, group, f"the assignment of {request.member_id} could not be stored: error {error_code}")
 
 
 def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:

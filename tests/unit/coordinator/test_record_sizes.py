@@ -31,7 +31,8 @@ def test_an_assignment_too_large_for_the_log_fails_alone(size):
             await trio.testing.wait_all_tasks_blocked()
             assert [code_of(each.response) for each in (first, *commits)] == [0, 0, 0]
             assert await committed(service, other) == 3
-            again = sync_request("g", joined.member_id, 1, {joined.member_id: b"small"})
+            rejoined = await service.coordinator.join_group(join_request("g", joined.member_id), TestCaller(3))
+            again = sync_request("g", joined.member_id, rejoined.generation_id, {joined.member_id: b"small"})
             assert (await service.coordinator.sync_group(again, TestCaller(4))).assignment == b"small"
 
     run(scenario)
