@@ -10,6 +10,7 @@ One task, `run`, owns loading, appending and deadlines; `submit` is called by ot
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, Generic, TypeVar
 
 import trio
@@ -29,6 +30,8 @@ from kraft.world.ports import Clock
 S = TypeVar("S")
 
 RETRY_BACKOFF_S = 0.5
+TIMERS_PER_TURN = 64
+"""How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session after loading."""
 
 
 class ShardDriver(Generic[S]):
@@ -275,7 +278,7 @@ class ShardDriver(Generic[S]):
         self._pending.time_out(now_ms, append_error(ApiError(ErrorCode.REQUEST_TIMED_OUT, "not replicated in time")))
         if now_ms < self._timers_held_until_ms:
             return
-        for key in self._timers.due(now_ms, self._deadline_of):
+        for key in islice(self._timers.due(now_ms, self._deadline_of), TIMERS_PER_TURN):
             draft = self._shard.draft(self.state, 0, self._moment())
             self._shard.expire(draft, key)
             self._adopt(draft, self._next_token)

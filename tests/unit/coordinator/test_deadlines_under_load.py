@@ -9,6 +9,8 @@ import trio.testing
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
+from kraft.coordinator.group.draft import GroupDraft
+from kraft.coordinator.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kraft.coordinator.shard import LogRecord
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog
@@ -18,6 +20,7 @@ from tests.unit.coordinator.service import Service, ask, run, serving
 FSYNC_S = 0.02
 GROUPS = ("a", "e", "i")
 """Groups of one shard."""
+MANY = 300
 
 
 class SyncingLog(MemoryLog):
@@ -77,3 +80,28 @@ async def ask_without_end(service: Service, nursery: trio.Nursery) -> None:
     for offset in range(10_000):
         ask(nursery, service.coordinator.offset_commit(commit_request(GROUPS[0], {("t", 0): offset}), TestCaller(9)))
         await trio.sleep(FSYNC_S / 2)
+
+
+def settle_many(draft: GroupDraft) -> None:
+    """Groups with a member each, whose sessions begin together when the shard is loaded."""
+    for number in range(MANY):
+        member = MemberMetadata(member_id="m", client_id="c", client_host="/h", session_timeout=10_000, rebalance_timeout=10_000)
+        value = GroupMetadataValue(protocol_type="consumer", generation=1, protocol="range", leader="m", current_state_timestamp=1, members=[member])
+        draft.write_group(f"group-{number}", value)
+
+
+def test_sessions_that_end_together_end_a_bounded_number_a_turn():
+    async def scenario():
+        log = MemoryLog()
+        async with serving(log) as service:
+            partition = service.partition("g")
+            await service.coordinator.runtime.write(partition.partition, settle_many)
+        async with serving(log) as successor:
+            before = len(log.batches[partition])
+            await trio.sleep(11)
+            assert set(successor.coordinator.group_states().values()) == {"Empty"}
+            written = [len(batch.entries) for batch in log.batches[partition][before:]]
+            assert sum(written) == MANY
+            assert max(written) <= 64
+
+    run(scenario)
