@@ -127,7 +127,7 @@ SHAPES: dict[str, Any] = {
     "brokers log-dirs": {
         "log_dirs": [
             {
-                "node_id": "int", "path": "str", "total_bytes": "int", "usable_bytes": "int", "size_bytes": "int",
+                "node_id": "int", "path": "str", "total_bytes": "int", "usable_bytes": "int", "size_bytes": "int", "error": "NoneType",
                 "replicas": [{"topic": "str", "partition": "int", "size_bytes": "int", "offset_lag": "int"}],
             }
         ]

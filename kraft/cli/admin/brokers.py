@@ -83,7 +83,7 @@ def log_dirs(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the log directories of brokers: how much they hold, and how much room is left."""
+    """Show the log directories of brokers: how much they hold, and how much room is left. Leaves with 1 if one failed."""
 
     async def question(cluster: Cluster) -> list[LogDirectory]:
         brokers = (await admin.describe_cluster(cluster)).brokers
@@ -91,12 +91,14 @@ def log_dirs(
         return [directory for node_id in wanted for directory in await admin.describe_log_dirs(cluster, node_id)]
 
     found = ask(bootstrap, timeout, question)
-    rows = [(each.node_id, each.path, len(each.replicas), size(_held(each)), size(each.usable_bytes), size(each.total_bytes)) for each in found]
-    tables = [Table(("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK"), rows, "log directories" if replicas else "")]
+    rows = [(each.node_id, each.path, len(each.replicas), size(_held(each)), size(each.usable_bytes), size(each.total_bytes), each.error) for each in found]
+    tables = [Table(("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK", "ERROR"), rows, "log directories" if replicas else "")]
     if replicas:
         entries = [(each.node_id, str(partition), bytes_held, lag) for each in found for partition, bytes_held, lag in each.replicas]
         tables.append(Table(("BROKER", "REPLICA", "BYTES", "LAG"), entries, "replicas"))
     show({"log_dirs": [_directory(each) for each in found]}, tables, output)
+    if any(each.error for each in found):
+        raise typer.Exit(FAILED)
 
 
 def _held(directory: LogDirectory) -> int:
@@ -110,6 +112,7 @@ def _directory(directory: LogDirectory) -> dict[str, Any]:
         "total_bytes": None if directory.total_bytes < 0 else directory.total_bytes,
         "usable_bytes": None if directory.usable_bytes < 0 else directory.usable_bytes,
         "size_bytes": _held(directory),
+        "error": directory.error or None,
         "replicas": [
             {"topic": partition.topic, "partition": partition.partition, "size_bytes": bytes_held, "offset_lag": lag}
             for partition, bytes_held, lag in directory.replicas

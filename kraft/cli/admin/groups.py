@@ -11,7 +11,7 @@ from kraft.cli.admin import offset_reset
 from kraft.cli.admin.offset_reset import Move
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, say, show
-from kraft.cli.admin.running import ask
+from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
 from kraft.client.admin import groups
 from kraft.client.admin.groups import Group, Member
 from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
@@ -115,15 +115,13 @@ async def _bounds(cluster: Cluster, partitions: list[TopicPartition], which: int
 
 @app.command()
 def delete(names: Names, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
-    """Delete groups without members, with what they committed."""
+    """Delete groups without members, with what they committed. One that cannot be deleted keeps no other; the exit code is that of the first."""
     confirm(f"Delete {', '.join(names)} with all committed offsets?", yes)
 
-    async def question(cluster: Cluster) -> None:
-        for name in names:
-            await groups.delete_group(cluster, name)
+    async def question(cluster: Cluster) -> tuple[list[str], Failures]:
+        return await each_of(names, lambda name: groups.delete_group(cluster, name))
 
-    ask(bootstrap, timeout, question)
-    say({"deleted": names}, f"deleted {', '.join(names)}", output)
+    tell_deleted(*ask(bootstrap, timeout, question), output)
 
 
 @app.command("reset-offsets")

@@ -19,15 +19,19 @@ Admin = Annotated[str, typer.Option("--admin", metavar="URL", envvar="KRAFT_ADMI
 
 def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     """Raises KraftError where nobody answers, or with no."""
-    address = urlsplit(admin if "//" in admin else f"//{admin}")
-    if not address.hostname or address.scheme not in ("", "http", "https"):
+    try:
+        address = urlsplit(admin if "//" in admin else f"//{admin}")
+        host, port = address.hostname, address.port
+    except ValueError as problem:
+        raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}: {problem}") from problem
+    if not host or address.scheme not in ("", "http", "https"):
         raise KraftError(f"--admin {admin} is not a URL as {DEFAULT_ADMIN}")
     kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
-    connection = kind(address.hostname, address.port, timeout=SILENCE_SECONDS_MAX)
+    connection = kind(host, port, timeout=SILENCE_SECONDS_MAX)
     try:
         connection.request("GET", address.path.rstrip("/") + path, headers={"Connection": "close", **headers})
         response = connection.getresponse()
-    except OSError as problem:
+    except (OSError, http.client.HTTPException) as problem:
         raise KraftError(f"no HTTP admin answers at {admin}: {problem}") from problem
     if response.status != 200:
         raise KraftError(f"{admin} answers {response.status}: {response.read(2000).decode(errors='replace')}")

@@ -19,8 +19,11 @@ from kraft.client.admin.moves import Move, Outcome
 from kraft.client.cluster import Cluster
 from kraft.common.ids import TopicPartition
 from kraft.common.reassignment_plan import PlanBroker, spread
+from kraft.protocol.error_codes import ErrorCode, name_of
 
 app = typer.Typer(help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True)
+
+NOT_NEEDED = name_of(ErrorCode.ELECTION_NOT_NEEDED)
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)]
 
@@ -99,9 +102,10 @@ def _file(assignment: Mapping[tuple[str, int], Sequence[int]]) -> dict[str, Any]
 @app.command()
 def start(file: File, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
     """Begin the moves of a file. Leaves with 1 if one is refused; the others begin."""
-    targets = {partition: replicas for partition, replicas in read_file(file).items() if replicas is not None}
-    if not targets:
-        raise typer.BadParameter("the file has no partitions with replicas", param_hint="FILE")
+    targets = read_file(file)
+    without = [str(partition) for partition, replicas in targets.items() if replicas is None]
+    if without or not targets:
+        raise typer.BadParameter(f"{file} has no {f'replicas for {without[0]}' if without else 'partitions'}", param_hint="FILE")
     show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.alter_moves(cluster, targets)), output)
 
 
@@ -123,11 +127,11 @@ def cancel(
 
 
 def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
-    """One row a partition. Leaves with 1 if something was refused."""
+    """One row a partition. Leaves with 1 if something was refused; that the right replica leads already is as good as an election."""
     document = {"partitions": [{**_place(each.partition), "error": each.error or None, "detail": each.sentence or None} for each in outcomes]}
     rows = [(each.partition.topic, each.partition.partition, each.error or "ok", each.sentence) for each in outcomes]
     show(document, [Table(("TOPIC", "PARTITION", "RESULT", "DETAIL"), rows)], output)
-    if any(each.error for each in outcomes):
+    if any(each.error not in ("", NOT_NEEDED) for each in outcomes):
         raise typer.Exit(FAILED)
 
 
@@ -137,6 +141,9 @@ def read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
         document = json.loads(text)
         entries = [(TopicPartition(str(each["topic"]), int(each["partition"])), each.get("replicas")) for each in document["partitions"]]
+        for partition, replicas in entries:
+            if replicas is not None and not _are_brokers(replicas):
+                raise ValueError(f"{json.dumps(replicas)} are no replicas for {partition}")
     except OSError as problem:
         raise typer.BadParameter(f"{path}: {problem.strerror}", param_hint="FILE") from problem
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
@@ -144,4 +151,10 @@ def read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
     found = dict(entries)
     if len(found) != len(entries):
         raise typer.BadParameter(f"{path} names a partition twice", param_hint="FILE")
-    return {partition: None if replicas is None else [int(each) for each in replicas] for partition, replicas in found.items()}
+    return found
+
+
+def _are_brokers(replicas: Any) -> bool:
+    if not isinstance(replicas, list) or not all(type(each) is int and each >= 0 for each in replicas):
+        return False
+    return 0 < len(replicas) == len(set(replicas))

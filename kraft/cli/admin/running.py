@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import trio
 import typer
 
-from kraft.cli.admin.options import parse_bootstrap
+from kraft.cli.admin.options import OutputFormat, parse_bootstrap
+from kraft.cli.admin.output import say
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import DeadlinePassed, NoBroker
@@ -72,6 +73,37 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
             _abandon_stdout()
             raise typer.Exit from None
         raise alone from alone.__cause__
+
+
+Failures = dict[str, KraftError | TimeoutError]
+
+
+async def each_of(names: Sequence[str], act: Callable[[str], Awaitable[None]]) -> tuple[list[str], Failures]:
+    """Those for which it was done, and why not for the others. One that is refused keeps no other; when the cluster does not answer, no more are tried."""
+    done: list[str] = []
+    failed: Failures = {}
+    for position, name in enumerate(names):
+        try:
+            await act(name)
+        except ApiError as problem:
+            failed[name] = problem
+        except (KraftError, TimeoutError) as problem:
+            failed[name] = problem
+            failed.update({later: KraftError(f"{later}: not tried") for later in names[position + 1 :]})
+            break
+        else:
+            done.append(name)
+    return done, failed
+
+
+def tell_deleted(deleted: list[str], failed: Failures, output: OutputFormat | None) -> None:
+    """What was deleted on stdout, what was not on stderr. Leaves with the exit code of the first that was not."""
+    document = {"deleted": deleted, "failed": {name: str(problem) for name, problem in failed.items()}}
+    if deleted or not failed or output is OutputFormat.JSON:
+        say(document, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
+    codes = [complain(problem) for problem in failed.values()]
+    if codes:
+        raise typer.Exit(codes[0])
 
 
 def _abandon_stdout() -> None:

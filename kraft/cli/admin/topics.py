@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, OutputFormat, Timeout, Yes, confirm, parse_pairs
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, Yes, confirm, parse_pairs
 from kraft.cli.admin.output import Table, say, show
-from kraft.cli.admin.running import ask, complain
+from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
 from kraft.client.admin import configs, topics
 from kraft.client.admin.offsets import EARLIEST, LATEST, offsets_at
 from kraft.client.cluster import Cluster
@@ -148,6 +148,8 @@ def alter(
         raise typer.BadParameter("nothing to do: give --partitions, --config or --delete-config")
 
     async def question(cluster: Cluster) -> None:
+        if changes and partitions is not None and not dry_run:
+            await topics.grow_topic(cluster, name, partitions, validate_only=True)  # All of it, or nothing.
         if changes:
             await configs.alter_configs(cluster, configs.Resource(configs.TOPIC, name), changes, validate_only=dry_run)
         if partitions is not None:
@@ -174,26 +176,14 @@ def delete(
 ) -> None:
     """Delete topics with all their records. One that cannot be deleted keeps no other; the exit code is that of the first."""
     confirm(f"Delete {', '.join(names)} with all records?", yes)
-    deleted: list[str] = []
-    failed: dict[str, ApiError] = {}
 
-    async def question(cluster: Cluster) -> None:
-        for name in names:
-            try:
-                await topics.delete_topic(cluster, name)
-            except ApiError as problem:
-                if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or not if_exists:
-                    failed[name] = problem
-            else:
-                deleted.append(name)
+    async def question(cluster: Cluster) -> tuple[list[str], Failures]:
+        return await each_of(names, lambda name: topics.delete_topic(cluster, name))
 
-    ask(bootstrap, timeout, question)
-    document = {"deleted": deleted, "failed": {name: str(problem) for name, problem in failed.items()}}
-    if deleted or not failed or output is OutputFormat.JSON:
-        say(document, f"deleted {', '.join(deleted)}" if deleted else "nothing to delete", output)
-    codes = [complain(problem) for problem in failed.values()]
-    if codes:
-        raise typer.Exit(codes[0])
+    deleted, failed = ask(bootstrap, timeout, question)
+    if if_exists:
+        failed = {name: each for name, each in failed.items() if not (isinstance(each, ApiError) and each.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+    tell_deleted(deleted, failed, output)
 
 
 @app.command("delete-records")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from kraft.client.cluster import Cluster
 from kraft.client.errors import check
 from kraft.common.ids import METADATA_TOPIC, TopicPartition
+from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -59,13 +60,14 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """Bytes are -1 where the node does not tell. `replicas` maps to size and lag (in offsets)."""
+    """Bytes are -1 where the node does not tell. `replicas` maps to size and lag (in offsets). `error` names what is wrong with the disk, empty: nothing."""
 
     node_id: int
     path: str
     total_bytes: int
     usable_bytes: int
     replicas: tuple[tuple[TopicPartition, int, int], ...]
+    error: str = ""
 
 
 async def describe_cluster(cluster: Cluster) -> ClusterDescription:
@@ -119,18 +121,18 @@ def _replicas(states: list[ReplicaState], end: int) -> tuple[QuorumReplica, ...]
 
 
 async def describe_log_dirs(cluster: Cluster, node_id: int) -> list[LogDirectory]:
-    """Every log directory of one broker, in order of path. Raises ApiError."""
+    """Every log directory of one broker, in order of path, those that failed too. Raises ApiError."""
 
     async def attempt() -> list[LogDirectory]:
         response = await cluster.call(DescribeLogDirsRequest(topics=None), node_id=node_id)
         check(response.error_code, f"broker {node_id}")
         found = []
         for result in response.results:
-            check(result.error_code, f"broker {node_id}, {result.log_dir}")
+            error = "" if result.error_code == ErrorCode.NONE else name_of(result.error_code)
             replicas = sorted(
                 (TopicPartition(topic.name, each.partition_index), each.partition_size, each.offset_lag) for topic in result.topics for each in topic.partitions
             )
-            found.append(LogDirectory(node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas)))
+            found.append(LogDirectory(node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas), error))
         return sorted(found, key=lambda directory: directory.path)
 
     return await cluster.retrying(attempt)

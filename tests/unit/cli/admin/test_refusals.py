@@ -1,0 +1,124 @@
+"""What is wrong is refused before anything is done, and what is no failure does not leave as one."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import typer
+
+from kraft.cli.admin import http_api
+from kraft.cli.admin.app import main
+from kraft.cli.admin.reassignments import read_file, show_outcomes
+from kraft.client.admin.cluster import describe_log_dirs
+from kraft.client.admin.moves import Outcome
+from kraft.client.errors import DeadlinePassed, api_error
+from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResponse, DescribeLogDirsResult
+from kraft.world.simulated import Universe
+from tests.unit.client.scripted_cluster import ScriptedCluster
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.mark.parametrize("replicas", ['"12"', "5", "[]", '["x"]', "[1.5]", "[1, 1]", "[true]"])
+def test_a_file_whose_replicas_are_no_brokers_is_wrong_usage(tmp_path: Path, replicas: str) -> None:
+    file = tmp_path / "moves.json"
+    file.write_text(f'{{"partitions": [{{"topic": "t", "partition": 0, "replicas": {replicas}}}]}}', encoding="utf-8")
+    with pytest.raises(typer.BadParameter, match="t-0"):
+        read_file(file)
+
+
+def test_an_election_that_is_not_needed_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    show_outcomes([Outcome(T0, "ELECTION_NOT_NEEDED", "the preferred replica leads")], None)
+    assert "ELECTION_NOT_NEEDED" in capsys.readouterr().out
+    with pytest.raises(typer.Exit):
+        show_outcomes([Outcome(T0, "PREFERRED_LEADER_NOT_AVAILABLE", "it is not in sync")], None)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:x", "http://127.0.0.1:99999", "http://[::1"])
+def test_an_admin_that_is_no_url_is_said(url: str) -> None:
+    with pytest.raises(KraftError, match="is not a URL"):
+        http_api.open_admin(url, "/", {})
+
+
+def test_something_else_that_answers_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers_otherwise(*_: object, **__: object) -> None:
+        raise http.client.BadStatusLine("SSH-2.0")
+
+    monkeypatch.setattr(http.client.HTTPConnection, "request", answers_otherwise)
+    with pytest.raises(KraftError, match="SSH"):
+        http_api.open_admin("http://127.0.0.1:22", "/", {})
+
+
+def test_a_disk_that_failed_is_shown_beside_the_others() -> None:
+    async def answer(*_: object) -> DescribeLogDirsResponse:
+        failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir="/b")
+        return DescribeLogDirsResponse(results=[failed, DescribeLogDirsResult(log_dir="/a", total_bytes=9, usable_bytes=5)])
+
+    async def main(universe: Universe) -> None:
+        found = await describe_log_dirs(ScriptedCluster(universe, {}, answer), 1)
+        assert [(each.path, each.error) for each in found] == [("/a", ""), ("/b", "KAFKA_STORAGE_ERROR")]
+
+    Universe(1).run(main)
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedCluster:
+    """The cluster that every verb asks; what it is asked for is done by functions that a test puts in place."""
+
+    async def nothing(*_: object) -> None: ...
+
+    cluster = ScriptedCluster(Universe(1), {}, nothing)
+
+    def ask(_bootstrap: str, _timeout: float, question: Callable[[ScriptedCluster], Coroutine[Any, Any, Any]]) -> Any:
+        return trio.run(question, cluster)
+
+    monkeypatch.setattr("kraft.cli.admin.groups.ask", ask)
+    monkeypatch.setattr("kraft.cli.admin.topics.ask", ask)
+    return cluster
+
+
+@pytest.mark.parametrize(("noun", "function"), [("groups", "groups.delete_group"), ("topics", "topics.delete_topic")])
+@pytest.mark.usefixtures("scripted")
+def test_one_that_cannot_be_deleted_keeps_no_other_and_is_told(
+    noun: str, function: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def delete(_: ScriptedCluster, name: str) -> None:
+        if name == "b":
+            raise api_error(ErrorCode.NON_EMPTY_GROUP, f"group {name}")
+        if name == "d":
+            raise DeadlinePassed("not done within 30 s")
+
+    monkeypatch.setattr(f"kraft.client.admin.{function}", delete)
+    assert main([noun, "delete", "a", "b", "c", "d", "e", "--yes", "-o", "json"]) == 1
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert document["deleted"] == ["a", "c"]
+    assert list(document["failed"]) == ["b", "d", "e"]
+    assert "not tried" in document["failed"]["e"]
+    assert "not done within 30 s" in told.err
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_topic_that_cannot_grow_keeps_its_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[str] = []
+
+    async def grow(_: ScriptedCluster, name: str, partitions: int, *, validate_only: bool) -> None:
+        raise api_error(ErrorCode.INVALID_PARTITIONS, f"topic {name}")
+
+    async def alter(*_: object, **__: object) -> None:
+        done.append("configured")
+
+    monkeypatch.setattr("kraft.client.admin.topics.grow_topic", grow)
+    monkeypatch.setattr("kraft.client.admin.configs.alter_configs", alter)
+    with pytest.raises(ApiError):
+        main(["topics", "alter", "t", "-p", "1", "-c", "retention.ms=1"])
+    assert done == []
