@@ -17,6 +17,7 @@ import pytest
 
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
+from kraft.testing.ports import free_ports
 from tests.integration.outcomes import Kraft, Outcome
 
 
@@ -294,6 +295,16 @@ def test_nobody_there_is_said_at_once_with_a_hint(kraft: Kraft, node: NodeProces
     assert "hint: is a node running there?" in outcome.err
     assert time.monotonic() - began < 10
     assert kraft("topics", "list", "-b", f"127.0.0.1:1,{node.bootstrap}").code == 0, "one of several is enough"
+
+
+def test_health_waits_for_a_cluster_that_is_not_there_yet(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    with subprocess.Popen(command("cluster", "health", "--wait", "60", "-b", f"127.0.0.1:{port}"), stdout=subprocess.PIPE, text=True) as waiting:
+        time.sleep(1)
+        assert waiting.poll() is None
+        with NodeProcess(tmp_path, listen=f"127.0.0.1:{port}"):
+            assert "healthy" in waiting.communicate(timeout=60)[0]
+    assert waiting.returncode == 0
 
 
 def test_tables_are_drawn_where_asked_for(kraft: Kraft) -> None:

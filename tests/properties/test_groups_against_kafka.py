@@ -33,7 +33,7 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
     require_capability("java17")
     require_capability("mvn")
     directory: Path = tmp_path_factory.mktemp("kafka")
-    with ApacheKafka(directory, heap="-Xmx512M -Xms128m") as kafka:
+    with ApacheKafka(directory, settings={"offsets.topic.num.partitions": "4"}, heap="-Xmx512M -Xms128m") as kafka:
         yield kafka.port
 
 
@@ -53,7 +53,7 @@ async def make_topics(port: int) -> dict[str, bytes]:
 
 
 async def until_coordinated(port: int, group: str) -> None:
-    """Kafka loads its fifty partitions of group offsets one after the other; a moment on a quiet machine."""
+    """Kafka loads its partitions of group offsets one after the other; a moment on a quiet machine."""
     kafka = Kafka(port)
     with trio.fail_after(60):
         while True:

@@ -16,7 +16,7 @@ from kraft.client.cluster import Cluster
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol import api_keys
 
-app = typer.Typer(help="Brokers: describe, put in maintenance, fence, decommission; log directories.", no_args_is_help=True)
+app = typer.Typer(help="Brokers: describe, put in maintenance, fence, decommission; log directories.", no_args_is_help=True, add_completion=False)
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
 LOOK_AGAIN_SECONDS = 1.0

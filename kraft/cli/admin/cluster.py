@@ -16,9 +16,11 @@ from kraft.cli.admin.running import FAILED, ask, complain
 from kraft.client.admin import cluster as admin
 from kraft.client.admin import topics
 from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ConfigurationError
 
-app = typer.Typer(help="Describe the cluster and its health; start one on this machine.", no_args_is_help=True)
+app = typer.Typer(help="Describe the cluster and its health; start one on this machine.", no_args_is_help=True, add_completion=False)
 
 LOOK_SECONDS = 0.2
 
@@ -68,12 +70,17 @@ def health(
         clock = cluster.world.clock
         deadline = clock.now() + wait
         while True:
-            found = await _health(cluster)
-            if found["is_healthy"] or clock.now() >= deadline:
-                return found
-            await clock.sleep(min(1.0, deadline - clock.now()))
+            try:
+                found = await _health(cluster)
+            except (Disconnected, NoBroker, DeadlinePassed, TimeoutError):  # Nobody answers yet, or somebody has just gone.
+                if clock.now() >= deadline:
+                    raise
+            else:
+                if found["is_healthy"] or clock.now() >= deadline:
+                    return found
+            await clock.sleep(max(0.0, min(1.0, deadline - clock.now())))
 
-    document = ask(bootstrap, timeout, question)
+    document = ask(bootstrap, min(timeout, wait) if wait else timeout, question, at_once=not wait)
     rows = [("healthy" if document["is_healthy"] else "NOT HEALTHY", "; ".join(document["reasons"]))]
     show(document, [Table(("CLUSTER", "REASONS"), rows)], output)
     if not document["is_healthy"]:

@@ -13,7 +13,7 @@ from kraft.client.admin import configs, topics
 from kraft.client.admin.configs import Resource, Setting
 from kraft.client.cluster import Cluster
 
-app = typer.Typer(help="Show and change configuration of topics, brokers, the cluster and groups.", no_args_is_help=True)
+app = typer.Typer(help="Show and change configuration of topics, brokers, the cluster and groups.", no_args_is_help=True, add_completion=False)
 
 KINDS = {
     "topic": configs.TOPIC, "topics": configs.TOPIC, "broker": configs.BROKER, "brokers": configs.BROKER, "cluster": configs.BROKER,

@@ -20,7 +20,7 @@ from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
 from kraft.common.ids import TopicPartition
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 POLL_SECONDS = 1.0
 COMMIT_SECONDS = 5.0

@@ -18,7 +18,9 @@ from kraft.client.admin import moves
 from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
 
-app = typer.Typer(help="Elect leaders: give leadership back to preferred replicas, or have a replica lead that is not in sync.", no_args_is_help=True)
+app = typer.Typer(
+    help="Elect leaders: give leadership back to preferred replicas, or have a replica lead that is not in sync.", no_args_is_help=True, add_completion=False
+)
 
 Partitions = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC-PARTITION...]", help="As flights-0.", show_default=False)]
 File = Annotated[Path | None, typer.Option("--file", metavar="FILE", help="Kafka's JSON file of partitions; - reads standard input.")]

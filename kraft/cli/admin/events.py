@@ -17,7 +17,7 @@ from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import INTERRUPTED, complain
 from kraft.common.errors import KraftError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 RECONNECT_SECONDS = 1.0
 SSE = "text/event-stream"

@@ -20,7 +20,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 
-app = typer.Typer(help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True)
+app = typer.Typer(help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True, add_completion=False)
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]

@@ -14,7 +14,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.metadata import Partition
 from kraft.common.ids import TopicPartition
 
-app = typer.Typer(help="Partitions in trouble, and how far behind replicas are.", no_args_is_help=True)
+app = typer.Typer(help="Partitions in trouble, and how far behind replicas are.", no_args_is_help=True, add_completion=False)
 
 MIN_ISR = "min.insync.replicas"
 

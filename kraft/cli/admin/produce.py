@@ -18,7 +18,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.producer import ALL, Producer, open_producer
 from kraft.common.errors import KraftError
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 CHUNK_BYTES = 1024 * 1024
 LINE_BYTES_MAX = 256 * 1024 * 1024

@@ -15,7 +15,7 @@ from kraft.client.admin.cluster import Quorum, QuorumReplica
 from kraft.client.cluster import Cluster
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 
-app = typer.Typer(help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True)
+app = typer.Typer(help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True, add_completion=False)
 
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
 DirectoryId = Annotated[str | None, typer.Option("--directory-id", metavar="UUID", help="Which of its disks, as `kraft quorum describe` shows it.")]

@@ -21,7 +21,7 @@ from kraft.common.ids import TopicPartition
 from kraft.common.reassignment_plan import PlanBroker, spread
 from kraft.protocol.error_codes import ErrorCode, name_of
 
-app = typer.Typer(help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True)
+app = typer.Typer(help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True, add_completion=False)
 
 NOT_NEEDED = name_of(ErrorCode.ELECTION_NOT_NEEDED)
 

@@ -52,13 +52,17 @@ class NotFound(KraftError):
         self.hint = hint
 
 
-def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[T]]) -> T:
-    """The answer of `question` about the cluster at `bootstrap`. What goes wrong is said on stderr and leaves with its exit code."""
+def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[T]], *, at_once: bool = True) -> T:
+    """The answer of `question` about the cluster at `bootstrap`. What goes wrong is said on stderr and leaves with its exit code.
+
+    With `at_once` somebody must be there from the beginning.
+    """
     addresses = parse_bootstrap(bootstrap)
 
     async def session() -> T:
         async with Cluster(RealWorld(), addresses, connect_seconds=min(timeout, CONNECT_SECONDS_MAX), operation_seconds=timeout) as cluster:
-            await cluster.features()  # Tells at once when nobody is there, instead of trying until the deadline.
+            if at_once:
+                await cluster.features()  # Tells at once when nobody is there, instead of trying until the deadline.
             return await question(cluster)
 
     try:

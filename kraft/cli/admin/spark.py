@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
     from kraft.spark.jobs.running import Notice, Progress, Say
 
-app = typer.Typer(help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.", no_args_is_help=True)
+app = typer.Typer(
+    help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.", no_args_is_help=True, add_completion=False
+)
 
 
 class FileFormat(StrEnum):

@@ -26,7 +26,7 @@ from kraft.raft.formatter import FormatPlan, FormatRequest, carry_out, find_form
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties
 from kraft.world.real import RealWorld
 
-app = typer.Typer(help="Format and inspect log directories (no node needed).", no_args_is_help=True)
+app = typer.Typer(help="Format and inspect log directories (no node needed).", no_args_is_help=True, add_completion=False)
 
 UNUSABLE = 2
 

@@ -17,7 +17,7 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition, uuid_to_text
 from kraft.protocol.error_codes import ErrorCode
 
-app = typer.Typer(help="List, describe, create, alter and delete topics.", no_args_is_help=True)
+app = typer.Typer(help="List, describe, create, alter and delete topics.", no_args_is_help=True, add_completion=False)
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)]
