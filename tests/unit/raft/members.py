@@ -68,11 +68,11 @@ class Member:
             local=key_of(node_id),
             endpoints=voter_of(node_id).endpoints,
             bootstrap=(voter_of(1).endpoints,),
-            election_timeout_ms=60,
-            fetch_timeout_ms=150,
+            election_timeout_ms=600,
+            fetch_timeout_ms=1500,
             election_backoff_ms_max=60,
             fetch_wait_ms_max=30,
-            request_timeout_ms=150,
+            request_timeout_ms=1500,
         )
         config = RaftConfig(quorum=quorum, metadata_log_directory=str(directory), static_voters=static or VoterSet(), **options)
         self.driver = RaftDriver(config, world, calls, TextSerde(), loggers.get("raft"))
