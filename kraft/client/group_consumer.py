@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -13,7 +14,7 @@ from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.consumer import ConsumedRecord, Consumer, start_positions
 from kraft.client.errors import DeadlinePassed, NoBroker
-from kraft.client.group_membership import JOIN_AGAIN, GroupMembership
+from kraft.client.group_membership import JOIN_AGAIN, MAX_POLL_SECONDS, GroupMembership
 from kraft.common.errors import ApiError
 
 LEAVE_SECONDS = 5.0
@@ -22,8 +23,18 @@ LEAVE_SECONDS = 5.0
 class GroupConsumer:
     """Made by `open_group_consumer`; owned by one task. What `poll` returned is taken as done when `poll` is called again."""
 
-    def __init__(self, cluster: Cluster, group_id: str, topics: Sequence[str], *, reset: int, isolation: int, instance_id: str | None) -> None:
-        self.membership = GroupMembership(cluster, group_id, topics, instance_id=instance_id)
+    def __init__(
+        self,
+        cluster: Cluster,
+        group_id: str,
+        topics: Sequence[str],
+        *,
+        reset: int,
+        isolation: int,
+        instance_id: str | None,
+        max_poll_seconds: float = MAX_POLL_SECONDS,
+    ) -> None:
+        self.membership = GroupMembership(cluster, group_id, topics, instance_id=instance_id, max_poll_seconds=max_poll_seconds)
         self.consumer = Consumer(cluster, reset=reset, isolation=isolation)
         self._cluster = cluster
         self._reset = reset
@@ -35,6 +46,13 @@ class GroupConsumer:
 
         Raises also what the group says to a heartbeat when it does not want us any more.
         """
+        self.membership.idle_since = math.inf
+        try:
+            return await self._poll(seconds)
+        finally:
+            self.membership.idle_since = self._cluster.world.clock.now()
+
+    async def _poll(self, seconds: float) -> list[ConsumedRecord]:
         if self.membership.failure is not None:
             raise self.membership.failure
         if self.membership.must_join:
@@ -99,13 +117,17 @@ async def open_group_consumer(
     reset: int = LATEST,
     isolation: int = READ_UNCOMMITTED,
     instance_id: str | None = None,
+    max_poll_seconds: float = MAX_POLL_SECONDS,
 ) -> AsyncIterator[GroupConsumer]:
     """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have nothing committed.
 
+    Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was committed last, and the next `poll` joins again.
     Positions are committed when the block ends, unless it fails: then what was read since the last commit is read again.
     """
     assert reset in (EARLIEST, LATEST)
-    consumer = GroupConsumer(cluster, group_id, topics, reset=reset, isolation=isolation, instance_id=instance_id)
+    consumer = GroupConsumer(
+        cluster, group_id, topics, reset=reset, isolation=isolation, instance_id=instance_id, max_poll_seconds=max_poll_seconds
+    )
     failure: Exception | None = None
     async with trio.open_nursery() as heartbeat_nursery:
         heartbeat_nursery.start_soon(consumer.membership.heartbeat)

@@ -1,10 +1,12 @@
 """Membership of a consumer group with the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) and the range assignor.
 
-One task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when the group wants everybody to join again.
+One task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when the group wants everybody to join again. Heartbeats go on until that
+task does, so that it may finish what it has been given; but if it does not come back within the poll interval, the member leaves (KIP-62).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +14,7 @@ from kraft.client.admin.groups import read_assignment
 from kraft.client.assignor import RANGE, Subscriber, assign_range
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import NoBroker, api_error, check
+from kraft.client.errors import NoBroker, check
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -26,7 +28,8 @@ from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, Membe
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 SESSION_TIMEOUT_MS = 45_000
-REBALANCE_TIMEOUT_MS = 300_000
+MAX_POLL_SECONDS = 300.0
+"""max.poll.interval.ms, which is also how long a rebalance waits for a member."""
 HEARTBEAT_SECONDS = 3.0
 PROTOCOL_TYPE = "consumer"
 PROTOCOL_VERSION = 1
@@ -34,9 +37,11 @@ JOIN_AGAIN = frozenset((ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENER
 
 
 class GroupMembership:
-    """`generation` is -1 and `assigned` empty while it is no member."""
+    """`generation` is -1 and `assigned` empty while it is no member. `idle_since` is when its user was last heard of, infinity while one is in `poll`."""
 
-    def __init__(self, cluster: Cluster, group_id: str, topics: Sequence[str], *, instance_id: str | None = None) -> None:
+    def __init__(
+        self, cluster: Cluster, group_id: str, topics: Sequence[str], *, instance_id: str | None = None, max_poll_seconds: float = MAX_POLL_SECONDS
+    ) -> None:
         self.cluster = cluster
         self.group_id = group_id
         self.instance_id = instance_id
@@ -45,6 +50,9 @@ class GroupMembership:
         self.assigned: tuple[TopicPartition, ...] = ()
         self.must_join = True
         self.failure: ApiError | None = None
+        self.idle_since = math.inf
+        self._is_joining = False
+        self._max_poll_seconds = max_poll_seconds
         self._topics = tuple(sorted(topics))
 
     async def join(self) -> None:
@@ -54,11 +62,15 @@ class GroupMembership:
             while not await self._attempt():
                 pass  # Each turn gave us a member id, or took one back: the protocol goes on from there.
 
-        await self.cluster.retrying(attempt, seconds=REBALANCE_TIMEOUT_MS / 1000 + self.cluster.operation_seconds)
+        self._is_joining = True
+        try:
+            await self.cluster.retrying(attempt, seconds=self._max_poll_seconds + self.cluster.operation_seconds)
+        finally:
+            self._is_joining = False
 
     async def _attempt(self) -> bool:
         """One JoinGroup and SyncGroup. False when it has to begin anew at once."""
-        seconds = REBALANCE_TIMEOUT_MS / 1000 + self.cluster.request_seconds
+        seconds = self._max_poll_seconds + self.cluster.request_seconds
         joined: JoinGroupResponse = await self.cluster.call_coordinator(self.group_id, self._join_request(), seconds=seconds)
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = joined.member_id
@@ -100,7 +112,7 @@ class GroupMembership:
         return JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            rebalance_timeout_ms=int(self._max_poll_seconds * 1000),
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type=PROTOCOL_TYPE,
@@ -122,40 +134,42 @@ class GroupMembership:
 
     async def heartbeat(self) -> None:
         """Tell the coordinator that we live, until cancelled, or until the group does not want us (as FENCED_INSTANCE_ID): then `failure` says why."""
-        while True:
+        while self.failure is None:
             await self.cluster.world.clock.sleep(HEARTBEAT_SECONDS)
-            if self.generation < 0 or self.must_join:
+            if self.generation < 0 or self._is_joining:
                 continue
-            request = HeartbeatRequest(
-                group_id=self.group_id, generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id
-            )
-            as_whom = self.member_id, self.generation
             try:
-                code = (await self.cluster.call_coordinator(self.group_id, request)).error_code
+                if self.cluster.world.clock.now() - self.idle_since > self._max_poll_seconds:
+                    await self.leave(f"the consumer was not polled within {self._max_poll_seconds:g} s")
+                    self.forget()
+                else:
+                    await self._beat()
             except (Disconnected, TimeoutError, NoBroker):
                 self.cluster.forget()
-                continue
             except ApiError as problem:
-                if is_retriable(problem.code):
-                    continue
-                code = problem.code
-            if as_whom != (self.member_id, self.generation):
-                continue  # We have joined again meanwhile: it says nothing about now.
-            if code in JOIN_AGAIN:
-                self.must_join = True
-                if code != ErrorCode.REBALANCE_IN_PROGRESS:
-                    self.forget()
-            elif is_retriable(code):
-                self.cluster.forget()
-            elif code != ErrorCode.NONE:
-                self.failure = api_error(code, f"group {self.group_id}")
-                return
+                if not is_retriable(problem.code):
+                    self.failure = problem
 
-    async def leave(self) -> None:
+    async def _beat(self) -> None:
+        request = HeartbeatRequest(group_id=self.group_id, generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id)
+        as_whom = self.member_id, self.generation
+        code = (await self.cluster.call_coordinator(self.group_id, request)).error_code
+        if self._is_joining or as_whom != (self.member_id, self.generation):
+            return  # It says nothing about now.
+        if code in JOIN_AGAIN:
+            self.must_join = True
+            if code != ErrorCode.REBALANCE_IN_PROGRESS:
+                self.forget()
+        elif is_retriable(code):
+            self.cluster.forget()
+        else:
+            check(code, f"group {self.group_id}")
+
+    async def leave(self, reason: str = "the consumer is closing") -> None:
         """Say good-bye, so that others need not wait for the session to end. Static members stay (KIP-345). Raises as `Cluster.call`."""
         if self.generation < 0 or self.instance_id is not None:
             return
-        request = LeaveGroupRequest(group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id, reason="the consumer is closing")])
+        request = LeaveGroupRequest(group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id, reason=reason)])
         self.forget()
         await self.cluster.call_coordinator(self.group_id, request)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
 
 from kraft.client.admin.offsets import EARLIEST
 from kraft.client.consumer import Consumer
@@ -15,6 +16,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
+from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import CorruptBatch, Record
@@ -102,7 +104,8 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
 class Scene:
     """A group of one member, whose records are there as often as they are asked for."""
 
-    def __init__(self, universe: Universe, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, universe: Universe, monkeypatch: pytest.MonkeyPatch, *, joins: bool = False, leaves: bool = False) -> None:
+        """`joins` and `leaves`: it asks the coordinator for that, which the test plays."""
         self.commits: list[dict[TopicPartition, int]] = []
         self.failures = 0
 
@@ -130,8 +133,10 @@ class Scene:
         monkeypatch.setattr("kraft.client.admin.groups.commit_offsets", commit)
         monkeypatch.setattr("kraft.client.admin.groups.committed_offsets", committed)
         monkeypatch.setattr("kraft.client.group_consumer.start_positions", begin)
-        monkeypatch.setattr("kraft.client.group_membership.GroupMembership.join", join)
-        monkeypatch.setattr("kraft.client.group_membership.GroupMembership.leave", leave)
+        if not joins:
+            monkeypatch.setattr("kraft.client.group_membership.GroupMembership.join", join)
+        if not leaves:
+            monkeypatch.setattr("kraft.client.group_membership.GroupMembership.leave", leave)
         self.cluster = ScriptedCluster(universe, {"t": [1]}, answer)
 
 
@@ -178,3 +183,55 @@ def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_th
         assert (member.member_id, member.generation, member.must_join) == ("m", 2, False)
 
     Universe(1).run(main)
+
+
+def test_a_member_whose_user_is_busy_beats_through_a_rebalance_and_leaves_when_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch, leaves=True)
+        told: list[tuple[float, str]] = []
+
+        async def answer(_: str, request: Any, **__: Any) -> Any:
+            told.append((scene.cluster.world.clock.now(), type(request).__name__))
+            return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+
+        monkeypatch.setattr(scene.cluster, "call_coordinator", answer)
+        async with open_group_consumer(scene.cluster, "g", ["t"], reset=EARLIEST) as member:
+            await member.poll(1.0)
+            began = scene.cluster.world.clock.now()
+            await universe.sleep(290.0)
+            assert len(told) > 90, "others wait for it, the group does not lose it"
+            assert member.membership.must_join
+            assert member.membership.generation == 1
+            await universe.sleep(100.0)
+            assert told[-1][1] == "LeaveGroupRequest"
+            assert 300 <= told[-1][0] - began < 310
+            assert not await member.commit(), "it is no member any more"
+            assert [each.record.offset for each in await member.poll(1.0)] == [0], "what it did not commit is read again"
+            assert member.membership.generation == 1
+
+    Universe(1).run(main, seconds_max=1000.0)
+
+
+def test_a_heartbeat_that_is_answered_while_the_member_joins_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch, joins=True)
+        member = GroupConsumer(scene.cluster, "g", ["t"], reset=EARLIEST, isolation=0, instance_id=None).membership
+        member.member_id, member.generation = "m", 1
+
+        async def answer(_: str, request: Any, **__: Any) -> Any:
+            if isinstance(request, HeartbeatRequest):
+                await universe.sleep(2.0)
+                return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION)
+            await universe.sleep(100.0)
+            return JoinGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+        monkeypatch.setattr(scene.cluster, "call_coordinator", answer)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(member.heartbeat)
+            await universe.sleep(4.0)  # The first heartbeat is under way.
+            with pytest.raises(ApiError):
+                await member.join()
+            assert (member.member_id, member.generation) == ("m", 1)
+            nursery.cancel_scope.cancel()
+
+    Universe(1).run(main, seconds_max=1000.0)
