@@ -151,12 +151,13 @@ def reset_offsets(
     )  # fmt: skip
     if execute and dry_run:
         raise typer.BadParameter("--execute and --dry-run exclude one another")
+    wanted = [offset_reset.parse_topic(text) for text in topic]
 
     async def question(cluster: Cluster) -> list[Move]:
         committed = await groups.committed_offsets(cluster, name)
-        if not topic:
+        if not wanted:
             await groups.describe_group(cluster, name)
-        partitions = await offset_reset.choose_partitions(cluster, topic, committed)
+        partitions = await offset_reset.choose_partitions(cluster, wanted, committed)
         moves = await offset_reset.plan_moves(cluster, partitions, committed, target)
         if execute:
             await groups.commit_offsets(cluster, name, {move.partition: move.after for move in moves})
@@ -187,11 +188,11 @@ def delete_offsets(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Forget what a group has committed for topics that it does not read."""
+    wanted = [offset_reset.parse_topic(text) for text in topic]
     confirm(f"Forget what {name} committed for {', '.join(topic)}?", yes)
 
     async def question(cluster: Cluster) -> list[TopicPartition]:
         committed = await groups.committed_offsets(cluster, name)
-        wanted = [offset_reset.parse_topic(text) for text in topic]
         chosen = [each for each in committed if any(each.topic == name and (indexes is None or each.partition in indexes) for name, indexes in wanted)]
         await groups.delete_offsets(cluster, name, chosen)
         return chosen

@@ -28,6 +28,10 @@ class Target(NamedTuple):
     current: bool = False
 
 
+Wanted = tuple[str, tuple[int, ...] | None]
+"""A topic, and which of its partitions; None is all of them."""
+
+
 class Move(NamedTuple):
     """What happens to one partition. `before` is None where the group had committed nothing."""
 
@@ -36,10 +40,10 @@ class Move(NamedTuple):
     after: int
 
 
-def parse_topic(text: str) -> tuple[str, tuple[int, ...] | None]:
+def parse_topic(text: str) -> Wanted:
     """`TOPIC` or `TOPIC:0,1,2`, as Kafka's tool takes it. Raises typer.BadParameter (exit 2)."""
     topic, separator, indexes = text.partition(":")
-    if not separator:
+    if topic and not separator:
         return topic, None
     if not topic or not all(index.strip().isdigit() for index in indexes.split(",")):
         raise typer.BadParameter(f"{text!r} is not TOPIC or TOPIC:0,1,2", param_hint="--topic")
@@ -84,15 +88,14 @@ def choose_target(
     return targets[0]
 
 
-async def choose_partitions(cluster: Cluster, wanted: Sequence[str], committed: Mapping[TopicPartition, Committed]) -> list[TopicPartition]:
-    """Those of `wanted` (as `parse_topic` reads them); nothing wanted means all that the group has committed. Raises NotFound, ApiError."""
+async def choose_partitions(cluster: Cluster, wanted: Sequence[Wanted], committed: Mapping[TopicPartition, Committed]) -> list[TopicPartition]:
+    """Those of `wanted`; nothing wanted means all that the group has committed. Raises NotFound, ApiError."""
     if not wanted:
         if not committed:
             raise NotFound("the group has committed no offsets", "--topic TOPIC names what to reset")
         return list(committed)
     chosen: list[TopicPartition] = []
-    for text in wanted:
-        name, indexes = parse_topic(text)
+    for name, indexes in wanted:
         [topic] = await topics.describe_topics(cluster, [name])
         chosen += topic.topic_partitions() if indexes is None else [TopicPartition(name, topic.partition(index).index) for index in indexes]
     return chosen

@@ -71,9 +71,10 @@ def add_voter(
 ) -> None:
     """Make an observer a voter: a node with the controller role that runs, and has caught up. Needs kraft.version 1."""
     endpoints = [parse_endpoint(text) for text in endpoint]
+    named = _parse_directory(directory_id)
 
     async def question(cluster: Cluster) -> bytes:
-        directory = _parse_directory(directory_id) or _only_directory((await admin.describe_quorum(cluster)).observers, node_id, "observer")
+        directory = named or _only_directory((await admin.describe_quorum(cluster)).observers, node_id, "observer")
         await members.add_voter(cluster, node_id, directory, endpoints)
         return directory
 
@@ -91,10 +92,11 @@ def remove_voter(
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Take a node's vote away, as before it is replaced. Needs kraft.version 1."""
+    named = _parse_directory(directory_id)
     confirm(f"Take the vote of node {node_id} away?", yes)
 
     async def question(cluster: Cluster) -> bytes:
-        directory = _parse_directory(directory_id) or _only_directory((await admin.describe_quorum(cluster)).voters, node_id, "voter")
+        directory = named or _only_directory((await admin.describe_quorum(cluster)).voters, node_id, "voter")
         await members.remove_voter(cluster, node_id, directory)
         return directory
 

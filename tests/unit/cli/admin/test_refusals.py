@@ -70,6 +70,17 @@ def test_a_disk_that_failed_is_shown_beside_the_others() -> None:
     Universe(1).run(main)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "groups reset-offsets g -t t:x --to-latest", "groups delete-offsets g -t t:x --yes", "groups delete-offsets g --topic= --yes",
+        "quorum remove-voter 1 --directory-id nonsense --yes", "quorum add-voter 1 --directory-id nonsense --endpoint a:1",
+    ],
+)  # fmt: skip
+def test_what_is_typed_wrong_is_wrong_usage_whether_a_cluster_is_there_or_not(words: str) -> None:
+    assert main([*words.split(), "-b", "127.0.0.1:1"]) == 2
+
+
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> ScriptedCluster:
     """The cluster that every verb asks; what it is asked for is done by functions that a test puts in place."""
