@@ -3,6 +3,9 @@
 `poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold. Nothing is read ahead and nothing runs between two
 polls, so a position is exactly what the caller has been given: it moves as the records are returned, and not if something fails before that. A Fetch that is
 abandoned costs bandwidth, never records.
+
+Beside a position stands the leader epoch of the record before it, as far as it is known. Each Fetch tells it, so that a leader whose log differs from what was
+read (an unclean election lost records) says where they part, instead of serving other records under offsets that we seem to have read (KIP-320, KIP-595).
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UN
 from kraft.client.backoff import Backoff
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected
-from kraft.client.errors import NoBroker, api_error, check
+from kraft.client.errors import LogTruncated, NoBroker, api_error, check
 from kraft.client.fetched import visible_batches
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
@@ -40,10 +43,15 @@ class ConsumedRecord(NamedTuple):
 
 @dataclass(slots=True)
 class _Answers:
-    """What came of asking every leader once. `moved` has the next offset and the end of each partition that answered."""
+    """What came of asking every leader once.
+
+    `moved` has the next offset, the epoch of the record before it, and the end of each partition that answered; `cut` the epoch and offset where a log parts
+    from what was read.
+    """
 
     found: list[ConsumedRecord] = field(default_factory=list)
-    moved: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
+    moved: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
+    cut: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     outside: list[TopicPartition] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
 
@@ -60,7 +68,10 @@ class Consumer:
         max_bytes: int = MAX_BYTES,
         partition_bytes: int = PARTITION_BYTES,
     ) -> None:
-        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log; None raises ApiError OFFSET_OUT_OF_RANGE instead."""
+        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log; None raises ApiError OFFSET_OUT_OF_RANGE instead.
+
+        Where a log was cut below a position, reading goes on at the first offset that differs, as Java's does; None raises LogTruncated.
+        """
         assert reset in (None, EARLIEST, LATEST)
         self.cluster = cluster
         self._reset = reset
@@ -68,6 +79,7 @@ class Consumer:
         self._max_bytes = max_bytes
         self._partition_bytes = partition_bytes
         self._positions: dict[TopicPartition, int] = {}
+        self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
         self._chance = cluster.world.random.stream("consumer")
         self._turn = 0
@@ -78,23 +90,31 @@ class Consumer:
         return self._positions
 
     @property
+    def epochs(self) -> Mapping[TopicPartition, int]:
+        """The leader epoch of the record before each position; partitions of which it is not known are not there."""
+        return self._epochs
+
+    @property
     def ends(self) -> Mapping[TopicPartition, int]:
         """Where each partition ended for a reader (high watermark, or last stable offset) when it was fetched last."""
         return self._ends
 
-    def assign(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Read exactly these partitions, from these offsets on."""
+    def assign(self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int] | None = None) -> None:
+        """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0 are unknown."""
         self._positions = dict(sorted(positions.items()))
+        self._epochs = {partition: epoch for partition, epoch in (epochs or {}).items() if partition in self._positions and epoch >= 0}
         self._ends = {partition: end for partition, end in self._ends.items() if partition in self._positions}
 
     def unassign(self, partition: TopicPartition) -> None:
         """Stop reading this one. KeyError when it is not assigned."""
         del self._positions[partition]
+        self._epochs.pop(partition, None)
         self._ends.pop(partition, None)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         assert partition in self._positions, f"{partition} is not assigned"
         self._positions[partition] = offset
+        self._epochs.pop(partition, None)
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
         """The next records, waiting at most about `seconds` for some; each partition's in order. Empty when none came in time."""
@@ -128,7 +148,7 @@ class Consumer:
                 self._take(response, names, answers)
             except (KraftError, TimeoutError) as problem:
                 answers.failures.append(problem)
-            if (answers.found or answers.outside) and len(by_leader) > 1:
+            if (answers.found or answers.outside or answers.cut) and len(by_leader) > 1:
                 fetches.cancel_scope.cancel()
 
         async with trio.open_nursery() as fetches:
@@ -139,10 +159,14 @@ class Consumer:
                 raise problem
         if answers.outside:
             await self._reset_positions(answers.outside)
+        for partition, (epoch, end) in answers.cut.items():
+            self._go_back(partition, epoch, end)
         if answers.failures:
             self.cluster.forget()
-        for partition, (position, end) in answers.moved.items():  # From here on nothing may fail, or come in between.
+        for partition, (position, epoch, end) in answers.moved.items():  # From here on nothing may fail, or come in between.
             self._positions[partition], self._ends[partition] = position, end
+            if epoch >= 0:
+                self._epochs[partition] = epoch
         return answers.found
 
     async def _request(self, partitions: list[TopicPartition], wait_ms: int) -> tuple[FetchRequest, dict[bytes, str]]:
@@ -160,6 +184,7 @@ class Consumer:
                     partition=partition.partition,
                     current_leader_epoch=topic.partition(partition.partition).leader_epoch,
                     fetch_offset=self._positions[partition],
+                    last_fetched_epoch=self._epochs.get(partition, -1),
                     partition_max_bytes=self._partition_bytes,
                 )
             )
@@ -178,30 +203,41 @@ class Consumer:
                     answers.outside.append(partition)
                 elif data.error_code != ErrorCode.NONE:
                     answers.failures.append(api_error(data.error_code, str(partition)))
+                elif partition in self._positions and data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+                    answers.cut[partition] = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
                 elif partition in self._positions:
                     self._take_partition(partition, data, answers)
 
     def _take_partition(self, partition: TopicPartition, data: PartitionData, answers: _Answers) -> None:
         """Raises CorruptBatch when that is what comes next; what lies before a damaged batch is taken."""
         committed = self._isolation == READ_COMMITTED
-        position = self._positions[partition]
+        position, epoch = self._positions[partition], -1
         end = data.last_stable_offset if committed else data.high_watermark
         try:
             for batch, is_visible in visible_batches(data.records or b"", data.aborted_transactions if committed else None):
+                epoch = batch.partition_leader_epoch
                 if is_visible:
-                    epoch, timestamp_type = batch.partition_leader_epoch, batch.timestamp_type
+                    timestamp_type = batch.timestamp_type
                     answers.found += [ConsumedRecord(partition, epoch, timestamp_type, record) for record in batch.records() if record.offset >= position]
                 position = max(position, batch.next_offset)
         except CorruptBatch:
             if position == self._positions[partition]:
                 raise
-        answers.moved[partition] = position, end
+        answers.moved[partition] = position, epoch, end
 
     async def _reset_positions(self, outside: list[TopicPartition]) -> None:
         if self._reset is None:
             partition = outside[0]
             raise api_error(ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log")
-        self._positions.update(await offsets_at(self.cluster, outside, self._reset, isolation=self._isolation))
+        for partition, offset in (await offsets_at(self.cluster, outside, self._reset, isolation=self._isolation)).items():
+            self.seek(partition, offset)
+
+    def _go_back(self, partition: TopicPartition, epoch: int, end: int) -> None:
+        """To where the leader's log, whose last epoch that we share with it is `epoch` and ends at `end`, parts from what we read."""
+        position = self._positions[partition]
+        if self._reset is None:
+            raise LogTruncated(partition, position, self._epochs[partition], end, epoch)
+        self._positions[partition], self._epochs[partition] = min(position, end), epoch
 
 
 def _may_pass(problem: Exception) -> bool:

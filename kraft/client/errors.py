@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft.common.errors import ApiError, KraftError
+from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
 
 
@@ -12,6 +13,18 @@ class NoBroker(KraftError):
 
 class DeadlinePassed(KraftError):
     """What was asked did not come about in time. The cause is the last thing that went wrong, if anything did."""
+
+
+class LogTruncated(KraftError):
+    """What was read is no longer what the log holds: an election lost records (KIP-320)."""
+
+    def __init__(self, partition: TopicPartition, position: int, position_epoch: int, end_offset: int, end_epoch: int) -> None:
+        super().__init__(
+            f"{partition}: was read up to offset {position} in leader epoch {position_epoch}, but the log has lost records since then:"
+            f" it agrees at most up to offset {end_offset}, where leader epoch {end_epoch} ends; seek there, or choose where to go on"
+        )
+        self.partition = partition
+        self.end_offset = end_offset
 
 
 def not_acknowledged(seconds: float, last: Exception | None) -> DeadlinePassed:

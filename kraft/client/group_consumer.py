@@ -78,6 +78,7 @@ class GroupConsumer:
                 self._cluster,
                 member.group_id,
                 self.consumer.positions,
+                epochs=self.consumer.epochs,
                 generation=member.generation,
                 member_id=member.member_id,
                 instance_id=member.instance_id,
@@ -95,7 +96,7 @@ class GroupConsumer:
         fresh = [partition for partition in self.membership.assigned if partition not in committed]
         positions = await start_positions(self._cluster, fresh, self._reset, isolation=self._isolation) if fresh else {}
         positions.update({partition: committed[partition].offset for partition in self.membership.assigned if partition in committed})
-        self.consumer.assign(positions)
+        self.consumer.assign(positions, {partition: each.leader_epoch for partition, each in committed.items()})
 
     async def close(self, *, commit: bool = True) -> None:
         """Commit, unless what was polled last was not done, and leave, as far as the cluster answers in time."""

@@ -137,12 +137,24 @@ async def committed_offsets(cluster: Cluster, group_id: str, *, require_stable: 
 
 
 async def commit_offsets(
-    cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int], *, generation: int = -1, member_id: str = "", instance_id: str | None = None
+    cluster: Cluster,
+    group_id: str,
+    offsets: Mapping[TopicPartition, int],
+    *,
+    epochs: Mapping[TopicPartition, int] | None = None,
+    generation: int = -1,
+    member_id: str = "",
+    instance_id: str | None = None,
 ) -> None:
-    """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises ApiError for the first partition refused."""
+    """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises ApiError for the first partition refused.
+
+    `epochs` are the leader epochs of the records before the offsets, as far as they are known.
+    """
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in sorted(offsets.items()):
-        topics.setdefault(topic, []).append(OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=""))
+    for partition, offset in sorted(offsets.items()):
+        entry = OffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=offset, committed_metadata="")
+        entry.committed_leader_epoch = (epochs or {}).get(partition, -1)
+        topics.setdefault(partition.topic, []).append(entry)
     entries = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
     request = OffsetCommitRequest(
         group_id=group_id, generation_id_or_member_epoch=generation, member_id=member_id, group_instance_id=instance_id, topics=entries

@@ -10,10 +10,11 @@ import trio
 from kraft.client.admin.offsets import EARLIEST
 from kraft.client.consumer import Consumer
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
-from kraft.common.errors import ApiError
+from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
@@ -26,8 +27,8 @@ from tests.unit.client.scripted_cluster import ScriptedCluster, fetched, wanted
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def batch(offset: int) -> bytes:
-    return build_batch([Record(offset, 0, None, b"%d" % offset)], base_offset=offset)
+def batch(offset: int, epoch: int = 4) -> bytes:
+    return build_batch([Record(offset, 0, None, b"%d" % offset)], base_offset=offset, leader_epoch=epoch)
 
 
 def test_records_before_a_damaged_batch_are_given_once_and_then_it_is_told() -> None:
@@ -101,6 +102,38 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
     Universe(1).run(main)
 
 
+class CutLog:
+    """Ten records of epoch 3, until the leader of epoch 5 has eight of them, and then its own."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+
+    async def __call__(self, request: FetchRequest, _: int | None) -> FetchResponse:
+        [(partition, offset)] = wanted(request).items()
+        if self.is_cut and request.topics[0].partitions[0].last_fetched_epoch == 3 and offset > 8:
+            answer = fetched({partition: (ErrorCode.NONE, b"")})
+            answer.responses[0].partitions[0].diverging_epoch = EpochEndOffset(epoch=3, end_offset=8)
+            return answer
+        return fetched({partition: (ErrorCode.NONE, batch(offset, 5 if self.is_cut else 3))})
+
+
+def test_a_log_that_was_cut_is_read_on_from_where_it_differs_or_that_is_told() -> None:
+    async def main(universe: Universe) -> None:
+        log = CutLog()
+        cluster = ScriptedCluster(universe, {"t": [1]}, log)
+        consumer, strict = Consumer(cluster, reset=EARLIEST), Consumer(cluster)
+        for each in (consumer, strict):
+            each.assign({T0: 9})
+            await each.poll(1.0)
+        log.is_cut = True
+        found = [each.record.offset for _ in range(3) for each in await consumer.poll(1.0)]
+        assert found == [8, 9, 10], "not from 10 on, and not from the beginning"
+        with pytest.raises(KraftError, match=r"t-0: was read up to offset 10 in leader epoch 3.*up to offset 8"):
+            await strict.poll(1.0)
+
+    Universe(1).run(main)
+
+
 class Scene:
     """A group of one member, whose records are there as often as they are asked for."""
 
@@ -108,12 +141,14 @@ class Scene:
         """`joins` and `leaves`: it asks the coordinator for that, which the test plays."""
         self.commits: list[dict[TopicPartition, int]] = []
         self.failures = 0
+        self.epochs: list[dict[TopicPartition, int]] = []
 
         async def answer(request: Any, _: int | None) -> Any:
             return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
 
-        async def commit(cluster: Any, group_id: str, offsets: dict[TopicPartition, int], **_: Any) -> None:
+        async def commit(cluster: Any, group_id: str, offsets: dict[TopicPartition, int], epochs: dict[TopicPartition, int], **_: Any) -> None:
             self.commits.append(dict(offsets))
+            self.epochs.append(dict(epochs))
 
         async def committed(*_: Any, require_stable: bool) -> dict[TopicPartition, Any]:
             assert require_stable, "an open transaction may be about to move them"
@@ -150,6 +185,7 @@ def test_what_a_failing_reader_was_given_last_is_not_committed(monkeypatch: pyte
                 await member.poll(1.0)
                 raise ValueError("cannot write this down")
         assert scene.commits == [{T0: 1}], "the second record was given, and never done"
+        assert scene.epochs == [{T0: 4}], "whoever reads on from there can tell whether the log was cut"
 
     Universe(1).run(main)
 
