@@ -16,6 +16,7 @@ from kraft.client.backoff import Backoff
 from kraft.client.connection import ClientConnection, Disconnected, open_connection
 from kraft.client.errors import DeadlinePassed, NoBroker, check
 from kraft.client.metadata import ClusterMetadata, Topic, read_metadata
+from kraft.client.pending_call import PendingCall
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -83,6 +84,11 @@ class Cluster:
         except TimeoutError:
             connection.close()  # It may lead nowhere any more, with nobody left to say so: the next attempt takes another.
             raise
+
+    async def begin(self, request: Any, *, node_id: int, seconds: float) -> PendingCall:
+        """Send to a node what is answered within `seconds` of waiting, now or later. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi."""
+        connection = await self._connection_to(node_id)
+        return PendingCall(connection, await connection.begin(request), self.world.clock, seconds)
 
     async def send_only(self, request: Any, *, node_id: int) -> None:
         """Send what is not answered (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi."""

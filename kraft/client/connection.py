@@ -38,12 +38,16 @@ class UnsupportedApi(KraftError):
     """The node does not serve this API in any version that we know."""
 
 
-class _Waiter:
-    __slots__ = ("event", "frame")
+class Pending:
+    """A request whose answer somebody waits for, now or later."""
 
-    def __init__(self) -> None:
+    __slots__ = ("correlation_id", "event", "frame", "is_awaited", "key", "version")
+
+    def __init__(self, key: int, version: int) -> None:
+        self.key, self.version, self.correlation_id = key, version, 0
         self.event = trio.Event()
         self.frame: memoryview | None = None
+        self.is_awaited = True
 
 
 class ClientConnection:
@@ -54,7 +58,7 @@ class ClientConnection:
         self._stream = stream
         self._client_id = client_id
         self._correlation_id = 0
-        self._waiters: dict[int, _Waiter] = {}
+        self._waiters: dict[int, Pending] = {}
         self._assembler = FrameAssembler(RESPONSE_BYTES_MAX, self._buffer_of, self._keep, lambda: AT_ONCE_BYTES, "what a client takes")
         self._spare: bytearray | None = None
         self._scratch = memoryview(bytearray(RECEIVE_BYTES))
@@ -91,7 +95,7 @@ class ClientConnection:
         key = request.API_KEY
         if version is None:
             version = self.version_of(key)
-        waiter = _Waiter()
+        waiter = Pending(key, version)
         with self._clock.move_on_after(timeout):
             correlation_id = await self._send(key, version, request, waiter)
             try:
@@ -101,8 +105,29 @@ class ClientConnection:
         frame = waiter.frame
         if frame is None:
             raise TimeoutError(f"{api_keys.name_of(key)} was not answered within {timeout:g} s")
-        position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
-        return api_keys.response_class(key).decode(frame[position:], version), frame
+        return _decode(key, version, frame), frame
+
+    async def begin(self, request: Any) -> Pending:
+        """Send `request`; `finish` waits for its answer, now or later. Raises Disconnected, UnsupportedApi."""
+        pending = Pending(request.API_KEY, self.version_of(request.API_KEY))
+        pending.is_awaited = False  # Also while it is sent: reading is handed on to nobody who may not take it up.
+        pending.correlation_id = await self._send(pending.key, pending.version, request, pending)
+        return pending
+
+    async def finish(self, pending: Pending) -> Any:
+        """The answer. Whoever is cancelled meanwhile may call it again later, or `abandon`. Raises Disconnected, ProtocolError."""
+        pending.is_awaited = True
+        try:
+            await self._receive(pending)
+        finally:
+            pending.is_awaited = False
+        self.abandon(pending)
+        assert pending.frame is not None, "it has been received"
+        return _decode(pending.key, pending.version, pending.frame)
+
+    def abandon(self, pending: Pending) -> None:
+        """Nobody wants the answer any more."""
+        self._waiters.pop(pending.correlation_id, None)
 
     def recycle(self, frame: memoryview) -> None:
         """Receive a later answer where this one is: nobody looks at it, or at a view of it, any more."""
@@ -137,7 +162,7 @@ class ClientConnection:
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
 
-    async def _send(self, key: int, version: int, request: Any, waiter: _Waiter) -> int:
+    async def _send(self, key: int, version: int, request: Any, waiter: Pending) -> int:
         correlation_id = self._next_id()
         frame = encode_request(key, version, correlation_id, self._client_id, request)
         self._waiters[correlation_id] = waiter
@@ -162,7 +187,7 @@ class ClientConnection:
                 self._break(Disconnected("a request was abandoned half sent"))
                 raise
 
-    async def _receive(self, waiter: _Waiter) -> None:
+    async def _receive(self, waiter: Pending) -> None:
         while waiter.frame is None:
             if self._broken is not None:
                 raise self._broken
@@ -181,14 +206,14 @@ class ClientConnection:
                 self._reading = False
                 self._hand_on(waiter)
 
-    def _hand_on(self, me: _Waiter) -> None:
+    def _hand_on(self, me: Pending) -> None:
         """If my answer is here, somebody else must go on reading."""
         for waiter in self._waiters.values():
-            if waiter is not me and waiter.frame is None:
+            if waiter is not me and waiter.frame is None and waiter.is_awaited:
                 waiter.event.set()
                 return
 
-    def _refuse_reading(self, me: _Waiter) -> None:
+    def _refuse_reading(self, me: Pending) -> None:
         """I give up; the reading may have been handed to me at this very moment."""
         if not self._reading:
             self._hand_on(me)
@@ -238,6 +263,11 @@ class ClientConnection:
             self._stream.close()
             for waiter in self._waiters.values():
                 waiter.event.set()
+
+
+def _decode(key: int, version: int, frame: memoryview) -> Any:
+    position = 4 if api_keys.response_header_version(key, version) == 0 else skip_tagged_fields(frame, 4)
+    return api_keys.response_class(key).decode(frame[position:], version)
 
 
 @asynccontextmanager

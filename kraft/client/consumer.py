@@ -1,8 +1,8 @@
 """Reading records of assigned partitions, in order, from positions that the caller owns.
 
-`poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold. Nothing is read ahead and nothing runs between two
-polls, so a position is exactly what the caller has been given: it moves as the records are returned, and not if something fails before that. A Fetch that is
-abandoned costs bandwidth, never records.
+`poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold; the others' answers are left to the next poll. No
+task runs between two polls, and a position is exactly what the caller has been given: it moves as the records are returned, and not if something fails before
+that. An answer to a position that is another by now is dropped: that costs bandwidth, never records.
 
 Beside a position stands the leader epoch of the record before it, as far as it is known. Each Fetch tells it, so that a leader whose log differs from what was
 read (an unclean election lost records) says where they part, instead of serving other records under offsets that we seem to have read (KIP-320, KIP-595).
@@ -10,11 +10,9 @@ read (an unclean election lost records) says where they part, instead of serving
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import trio
 
 from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.client.backoff import Backoff
@@ -22,6 +20,7 @@ from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import LogTruncated, NoBroker, api_error, check
 from kraft.client.fetched import visible_batches
+from kraft.client.leader_fetches import Answer, LeaderFetches, Question
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode, is_retriable
@@ -81,6 +80,7 @@ class Consumer:
         self._positions: dict[TopicPartition, int] = {}
         self._epochs: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
+        self._fetches = LeaderFetches(cluster)
         self._chance = cluster.world.random.stream("consumer")
         self._turn = 0
 
@@ -100,7 +100,11 @@ class Consumer:
         return self._ends
 
     def assign(self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int] | None = None) -> None:
-        """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0 are unknown."""
+        """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0 are unknown.
+
+        A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not taken is kept until then.
+        """
+        self._fetches.abandon()
         self._positions = dict(sorted(positions.items()))
         self._epochs = {partition: epoch for partition, epoch in (epochs or {}).items() if partition in self._positions and epoch >= 0}
         self._ends = {partition: end for partition, end in self._ends.items() if partition in self._positions}
@@ -136,24 +140,25 @@ class Consumer:
         return []
 
     async def _round(self, wait_ms: int) -> list[ConsumedRecord]:
-        """Ask every leader; the first answer with records ends the waiting of the others."""
+        """Ask every leader; the first answer with records ends the waiting for the others."""
         unled: dict[TopicPartition, ApiError] = {}
         by_leader = await self.cluster.by_leader(self._positions, unled)
         answers = _Answers(failures=list(unled.values()))
 
-        async def ask(leader: int, partitions: list[TopicPartition]) -> None:
+        async def ask(partitions: Sequence[TopicPartition]) -> Question:
+            return await self._question(partitions, wait_ms)
+
+        def take(_: Sequence[TopicPartition], question: Question | None, answer: Answer) -> bool:
             try:
-                request, names = await self._request(partitions, wait_ms)
-                response = await self.cluster.call(request, node_id=leader, seconds=self.cluster.request_seconds + wait_ms / 1000)
-                self._take(response, names, answers)
+                if isinstance(answer, Exception):
+                    raise answer
+                assert question is not None, "who answers was asked"
+                self._take(answer, question, answers)
             except (KraftError, TimeoutError) as problem:
                 answers.failures.append(problem)
-            if (answers.found or answers.outside or answers.cut) and len(by_leader) > 1:
-                fetches.cancel_scope.cancel()
+            return bool(answers.found or answers.outside or answers.cut)
 
-        async with trio.open_nursery() as fetches:
-            for leader, partitions in by_leader.items():
-                fetches.start_soon(ask, leader, partitions)
+        await self._fetches.gather(by_leader, ask, take)
         for problem in answers.failures:
             if not answers.found or not _may_pass(problem):
                 raise problem
@@ -169,7 +174,7 @@ class Consumer:
                 self._epochs[partition] = epoch
         return answers.found
 
-    async def _request(self, partitions: list[TopicPartition], wait_ms: int) -> tuple[FetchRequest, dict[bytes, str]]:
+    async def _question(self, partitions: Sequence[TopicPartition], wait_ms: int) -> Question:
         """Partitions take turns at the front, for the first ones fill the answer (KIP-74)."""
         self._turn += 1
         turn = self._turn % len(partitions)
@@ -191,21 +196,23 @@ class Consumer:
         request = FetchRequest(
             max_wait_ms=wait_ms, min_bytes=1, max_bytes=self._max_bytes, isolation_level=self._isolation, topics=list(topics.values())
         )
-        return request, names
+        return Question(request, names, {partition: self._positions[partition] for partition in partitions})
 
-    def _take(self, response: FetchResponse, names: Mapping[bytes, str], answers: _Answers) -> None:
+    def _take(self, response: FetchResponse, question: Question, answers: _Answers) -> None:
         check(response.error_code, "fetch")
         for topic in response.responses:
-            name = topic.topic or names.get(bytes(topic.topic_id), "")
+            name = topic.topic or question.names.get(bytes(topic.topic_id), "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
-                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and partition in self._positions:
+                if partition not in self._positions or self._positions[partition] != question.positions.get(partition) or partition in answers.moved:
+                    continue  # It was asked for at another position, or of a former leader.
+                if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     answers.outside.append(partition)
                 elif data.error_code != ErrorCode.NONE:
                     answers.failures.append(api_error(data.error_code, str(partition)))
-                elif partition in self._positions and data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
+                elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                     answers.cut[partition] = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
-                elif partition in self._positions:
+                else:
                     self._take_partition(partition, data, answers)
 
     def _take_partition(self, partition: TopicPartition, data: PartitionData, answers: _Answers) -> None:

@@ -107,6 +107,7 @@ class GroupConsumer:
                     await step()
                 except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError):
                     continue  # The session ends by itself; records since the last commit are read again.
+        self.consumer.assign({})
 
 
 @asynccontextmanager

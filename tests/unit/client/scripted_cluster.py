@@ -8,6 +8,7 @@ from typing import Any
 import trio
 
 from kraft.client.cluster import Cluster
+from kraft.client.pending_call import PendingCall
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchRequest
@@ -21,6 +22,18 @@ from kraft.protocol.messages.produce_response import PartitionProduceResponse, P
 from kraft.world.simulated import Universe
 
 Answer = Callable[[Any, int | None], Awaitable[Any]]
+
+
+class ScriptedCall(PendingCall):
+    """Asks for the answer, of the same request, as often as somebody waits."""
+
+    def __init__(self, answer: Callable[[], Awaitable[Any]]) -> None:
+        self._answer = answer
+
+    async def wait(self) -> Any:
+        return await self._answer()
+
+    def abandon(self) -> None: ...
 
 
 class ScriptedCluster(Cluster):
@@ -44,6 +57,9 @@ class ScriptedCluster(Cluster):
             brokers = [MetadataResponseBroker(node_id=node_id) for node_id in (1, 2)]
             return MetadataResponse(brokers=brokers, topics=[self._topic(name) for name in names])
         return await self.answer(request, node_id)
+
+    async def begin(self, request: Any, *, node_id: int, seconds: float) -> PendingCall:
+        return ScriptedCall(lambda: self.call(request, node_id=node_id))
 
     def _topic(self, name: str) -> MetadataResponseTopic:
         if name not in self.leaders:

@@ -86,6 +86,35 @@ def test_whoever_gives_up_as_the_reading_is_handed_to_him_hands_it_on() -> None:
     Universe(1).run(play, seconds_max=100)
 
 
+def test_an_answer_can_be_waited_for_in_several_goes_and_reading_is_never_left_to_who_does_not_wait() -> None:
+    async def play(universe: Universe) -> None:
+        stream = ScriptedStream()
+        connection = ClientConnection(universe.world_for("client"), stream, "test")  # type: ignore[arg-type]
+        connection.versions = {ApiVersionsRequest.API_KEY: (3, 3)}
+        pending = await connection.begin(ApiVersionsRequest())
+        with universe.world_for("client").clock.move_on_after(0.01):
+            await connection.finish(pending)
+        answered: list[str] = []
+
+        async def call(name: str) -> None:
+            await connection.call(ApiVersionsRequest(), version=3, timeout=1000.0)
+            answered.append(name)
+
+        async with trio.open_nursery() as nursery:
+            for name in ("reader", "other"):
+                nursery.start_soon(call, name)
+                await universe.sleep(0.01)
+            for correlation_id in stream.asked[1:]:
+                stream.answer(correlation_id)
+                await universe.sleep(0.01)
+            assert answered == ["reader", "other"]
+            nursery.cancel_scope.cancel()
+        stream.answer(stream.asked[0])
+        assert isinstance(await connection.finish(pending), ApiVersionsResponse)
+
+    Universe(1).run(play, seconds_max=100)
+
+
 def fetched(correlation_id: int, records: bytes) -> bytes:
     """An answer to Fetch with these records in it."""
     data = PartitionData(partition_index=0, records=records)

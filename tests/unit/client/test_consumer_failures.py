@@ -102,6 +102,48 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
     Universe(1).run(main)
 
 
+def test_a_slow_leader_has_its_turn_beside_a_fast_one_that_always_has_records() -> None:
+    async def main(universe: Universe) -> None:
+        clock = universe.world_for("client").clock
+        ready: list[tuple[Any, float]] = []  # When the slow leader answers each request.
+
+        async def answer(request: Any, node_id: int | None) -> Any:
+            if node_id == 1:
+                await clock.sleep(0.05)
+            else:
+                if not any(request is known for known, _ in ready):
+                    ready.append((request, clock.now() + 0.3))
+                await clock.sleep_until(next(at for known, at in ready if known is request))
+            return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+
+        consumer = Consumer(ScriptedCluster(universe, {"t": [1, 2]}, answer))
+        consumer.assign({T0: 0, T1: 0})
+        found = [each.partition for _ in range(30) for each in await consumer.poll(1.0)]
+        assert 2 <= found.count(T1) <= 5
+        assert found.count(T0) >= 25, "nor does the fast one wait for it"
+        assert consumer.positions == {T0: found.count(T0), T1: found.count(T1)}
+
+    Universe(1).run(main)
+
+
+def test_an_answer_to_a_position_that_was_left_meanwhile_is_dropped() -> None:
+    async def main(universe: Universe) -> None:
+        clock = universe.world_for("client").clock
+
+        async def answer(request: Any, node_id: int | None) -> Any:
+            await clock.sleep(0.1 if node_id == 1 else 0.3)
+            return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+
+        consumer = Consumer(ScriptedCluster(universe, {"t": [1, 2]}, answer))
+        consumer.assign({T0: 0, T1: 0})
+        assert [each.partition for each in await consumer.poll(1.0)] == [T0]
+        consumer.seek(T1, 7)
+        consumer.unassign(T0)
+        assert [(each.partition, each.record.offset) for each in await consumer.poll(2.0)] == [(T1, 7)]
+
+    Universe(1).run(main)
+
+
 class CutLog:
     """Ten records of epoch 3, until the leader of epoch 5 has eight of them, and then its own."""
 

@@ -1,0 +1,92 @@
+"""A Fetch at each leader, which goes on when nobody waits for it: a leader that answers late has its turn beside those that answer at once."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import trio
+
+from kraft.client.cluster import Cluster
+from kraft.client.pending_call import PendingCall
+from kraft.common.errors import KraftError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.messages.fetch_response import FetchResponse
+
+GRACE_SECONDS = 1.0
+"""How long records of other leaders wait for a connection that is being opened, which cannot go on when nobody waits."""
+GRACE_EVERY_SECONDS = 10.0
+
+
+class Question(NamedTuple):
+    """What is asked of one leader: the request, its topics' names by id, and the position of each partition in it."""
+
+    request: FetchRequest
+    names: Mapping[bytes, str]
+    positions: Mapping[TopicPartition, int]
+
+
+Answer = FetchResponse | KraftError | TimeoutError
+Ask = Callable[[Sequence[TopicPartition]], Awaitable[Question]]
+Take = Callable[[Sequence[TopicPartition], Question | None, Answer], bool]
+
+
+class LeaderFetches:
+    """Owned by a consumer. At most one request is under way at each leader."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._under_way: dict[int, tuple[Question, PendingCall]] = {}
+        self._grace_again: dict[int, float] = {}
+
+    def abandon(self, but: Mapping[int, object] | None = None) -> None:
+        """Nobody wants what is under way any more, at leaders other than those."""
+        for leader in [each for each in self._under_way if each not in (but or {})]:
+            self._under_way.pop(leader)[1].abandon()
+
+    async def gather(self, by_leader: Mapping[int, Sequence[TopicPartition]], ask: Ask, take: Take) -> None:
+        """Ask each leader that is not being asked, and give the answers to `take`, or what went wrong; until that returns True, or all have answered."""
+        self.abandon(but=by_leader)
+        waiting = {leader: trio.CancelScope() for leader in by_leader}
+        enough = trio.Event()
+
+        async def one(leader: int, partitions: Sequence[TopicPartition]) -> None:
+            with waiting[leader]:
+                question: Question | None = None
+                answer: Answer
+                try:
+                    if leader not in self._under_way:
+                        question = await ask(partitions)
+                        seconds = self._cluster.request_seconds + question.request.max_wait_ms / 1000
+                        self._under_way[leader] = question, await self._cluster.begin(question.request, node_id=leader, seconds=seconds)
+                    if enough.is_set():
+                        return
+                    question, call = self._under_way[leader]
+                    answer = await call.wait()
+                except (KraftError, TimeoutError) as problem:
+                    answer = problem
+                self._under_way.pop(leader, None)
+                del waiting[leader]
+                if take(partitions, question, answer):
+                    enough.set()
+
+        async with trio.open_nursery() as gathering_nursery:
+            gathering_nursery.start_soon(self._end, enough, waiting)
+            async with trio.open_nursery() as leaders_nursery:
+                for leader, partitions in by_leader.items():
+                    leaders_nursery.start_soon(one, leader, partitions)
+            gathering_nursery.cancel_scope.cancel()
+
+    async def _end(self, enough: trio.Event, waiting: Mapping[int, trio.CancelScope]) -> None:
+        """Wait no longer than for `enough`; but now and then give those who are still connecting the time for that."""
+        await enough.wait()
+        now = self._cluster.world.clock.now()
+        for leader, scope in waiting.items():
+            if leader in self._under_way or now < self._grace_again.get(leader, now):
+                scope.cancel()
+            else:
+                self._grace_again[leader] = now + GRACE_EVERY_SECONDS
+        await self._cluster.world.clock.sleep(GRACE_SECONDS)
+        for scope in waiting.values():
+            scope.cancel()
