@@ -74,6 +74,18 @@ class Cluster:
             connection.close()
         self._connections.clear()
 
+    def apart(self) -> Cluster:
+        """The same cluster over connections of its own, for what a node answers late: until then it reads no other request from that connection."""
+        known = () if self._known is None else tuple((broker.host, broker.port) for broker in self._known.brokers.values())
+        return Cluster(
+            self.world,
+            tuple(dict.fromkeys((*self.bootstrap, *known))),
+            client_id=self.client_id,
+            connect_seconds=self.connect_seconds,
+            request_seconds=self.request_seconds,
+            operation_seconds=self.operation_seconds,
+        )
+
     # Asking
 
     async def call(self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None) -> Any:

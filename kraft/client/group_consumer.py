@@ -108,6 +108,7 @@ class GroupConsumer:
                 except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError):
                     continue  # The session ends by itself; records since the last commit are read again.
         self.consumer.assign({})
+        self.membership.cluster.close()
 
 
 @asynccontextmanager

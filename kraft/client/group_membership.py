@@ -42,7 +42,7 @@ class GroupMembership:
     def __init__(
         self, cluster: Cluster, group_id: str, topics: Sequence[str], *, instance_id: str | None = None, max_poll_seconds: float = MAX_POLL_SECONDS
     ) -> None:
-        self.cluster = cluster
+        self.cluster = cluster.apart()  # JoinGroup is answered when everybody has joined.
         self.group_id = group_id
         self.instance_id = instance_id
         self.member_id = ""

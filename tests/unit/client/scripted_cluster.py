@@ -46,6 +46,9 @@ class ScriptedCluster(Cluster):
         self.metadata_asked = 0
         self.producer_ids = 0
 
+    def apart(self) -> Cluster:
+        return self
+
     async def call(self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None) -> Any:
         await trio.lowlevel.checkpoint()
         if isinstance(request, InitProducerIdRequest):

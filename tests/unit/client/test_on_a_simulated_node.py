@@ -267,6 +267,22 @@ def test_members_share_partitions_and_take_over_from_one_that_leaves() -> None:
     play(body)
 
 
+def test_who_waits_for_others_to_join_keeps_nobody_from_asking_that_node() -> None:
+    async def body(universe: Universe, cluster: Cluster) -> None:
+        await topics.create_topic(cluster, "t", partitions=2)
+        async with cluster_for(universe, "one") as one, open_group_consumer(one, "g", ["t"]) as first:
+            await read_until(first, set(), 0, 2)
+            async with cluster_for(universe, "two") as two, open_group_consumer(two, "g", ["t"]) as second, trio.open_nursery() as nursery:
+                nursery.start_soon(second.poll, 1.0)
+                await universe.sleep(2.0)
+                with two.world.clock.move_on_after(2.0) as waiting:
+                    assert (await groups.describe_group(two, "g")).state == "PreparingRebalance"
+                assert not waiting.cancelled_caught
+                await read_until(first, set(), 0, 1)
+
+    play(body)
+
+
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_a_member_goes_on_after_the_node_was_killed(seed: int) -> None:
     async def body(universe: Universe, cluster: Cluster) -> None:
