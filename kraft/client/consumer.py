@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.client.backoff import Backoff
-from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import LogTruncated, NoBroker, api_error, check
 from kraft.client.fetched import visible_batches
 from kraft.client.leader_fetches import Answer, LeaderFetches, Question
+from kraft.client.resting import RestingPartitions, may_pass
 from kraft.common.errors import ApiError, KraftError
 from kraft.common.ids import TopicPartition
-from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kraft.protocol.records.record import CorruptBatch, Record
@@ -45,18 +46,25 @@ class _Answers:
     """What came of asking every leader once.
 
     `moved` has the next offset, the epoch of the record before it, and the end of each partition that answered; `cut` the epoch and offset where a log parts
-    from what was read.
+    from what was read; `troubles` what may pass by itself, `failures` what may not.
     """
 
     found: list[ConsumedRecord] = field(default_factory=list)
     moved: dict[TopicPartition, tuple[int, int, int]] = field(default_factory=dict)
     cut: dict[TopicPartition, tuple[int, int]] = field(default_factory=dict)
     outside: list[TopicPartition] = field(default_factory=list)
+    troubles: dict[TopicPartition, Exception] = field(default_factory=dict)
     failures: list[Exception] = field(default_factory=list)
+
+    def note(self, problem: Exception, partitions: Sequence[TopicPartition]) -> None:
+        if may_pass(problem):
+            self.troubles.update(dict.fromkeys(partitions, problem))
+        else:
+            self.failures.append(problem)
 
 
 class Consumer:
-    """Owned by one task. Raises on the first thing that trying again cannot help; transient failures are tried again until `poll`'s time is over."""
+    """Owned by one task. Raises on the first thing that trying again cannot help, and at the end of `poll`'s time what keeps all partitions from being read."""
 
     def __init__(
         self,
@@ -82,6 +90,7 @@ class Consumer:
         self._ends: dict[TopicPartition, int] = {}
         self._fetches = LeaderFetches(cluster)
         self._chance = cluster.world.random.stream("consumer")
+        self._resting = RestingPartitions(self._chance)
         self._turn = 0
 
     @property
@@ -105,6 +114,7 @@ class Consumer:
         A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not taken is kept until then.
         """
         self._fetches.abandon()
+        self._resting.clear()
         self._positions = dict(sorted(positions.items()))
         self._epochs = {partition: epoch for partition, epoch in (epochs or {}).items() if partition in self._positions and epoch >= 0}
         self._ends = {partition: end for partition, end in self._ends.items() if partition in self._positions}
@@ -113,6 +123,7 @@ class Consumer:
         """Stop reading this one. KeyError when it is not assigned."""
         del self._positions[partition]
         self._epochs.pop(partition, None)
+        self._resting.end(partition)
         self._ends.pop(partition, None)
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
@@ -128,51 +139,71 @@ class Consumer:
         while self._positions:
             left = max(0.0, deadline - clock.now())
             try:
-                found = await self._round(min(MAX_WAIT_MS, int(left * 1000)))
+                found = await self._round(deadline)
             except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
-                if not _may_pass(problem) or clock.now() >= deadline:
+                if not may_pass(problem) or clock.now() >= deadline:
                     raise
                 self.cluster.forget()
                 await clock.sleep(min(backoff.next(), left))
                 continue
-            if found or clock.now() >= deadline:
+            if found:
                 return found
+            if clock.now() >= deadline:
+                problem_of_all = self._resting.problem_of_all(self._positions)
+                if problem_of_all is not None:
+                    raise problem_of_all
+                return []
         return []
 
-    async def _round(self, wait_ms: int) -> list[ConsumedRecord]:
-        """Ask every leader; the first answer with records ends the waiting for the others."""
+    async def _round(self, deadline: float) -> list[ConsumedRecord]:
+        """Ask every leader for what does not rest; the first answer with records ends the waiting for the others."""
+        clock = self.cluster.world.clock
+        now = clock.now()
+        ready = self._resting.ready(self._positions, now)
+        wait = max(0.0, min(deadline, self._resting.next_ready(now)) - now)
+        if not ready:
+            await clock.sleep(wait)
+            return []
+        answers = _Answers()
+        await self._gather(ready, min(MAX_WAIT_MS, int(wait * 1000)), answers)
+        for problem in answers.failures:
+            raise problem
+        if answers.outside:
+            await self._reset_positions(answers.outside)
+        for partition, (epoch, end) in answers.cut.items():
+            self._go_back(partition, epoch, end)
+        if answers.troubles:
+            self.cluster.forget()
+        for partition in (*answers.moved, *answers.cut, *answers.outside):
+            self._resting.end(partition)
+        for partition, problem in answers.troubles.items():
+            self._resting.begin(partition, problem, clock.now())
+        for partition, (position, epoch, end) in answers.moved.items():  # From here on nothing may fail, or come in between.
+            self._positions[partition], self._ends[partition] = position, end
+            if epoch >= 0:
+                self._epochs[partition] = epoch
+        return answers.found
+
+    async def _gather(self, wanted: Sequence[TopicPartition], wait_ms: int, answers: _Answers) -> None:
         unled: dict[TopicPartition, ApiError] = {}
-        by_leader = await self.cluster.by_leader(self._positions, unled)
-        answers = _Answers(failures=list(unled.values()))
+        by_leader = await self.cluster.by_leader(wanted, unled)
+        for partition, problem in unled.items():
+            answers.note(problem, [partition])
 
         async def ask(partitions: Sequence[TopicPartition]) -> Question:
             return await self._question(partitions, wait_ms)
 
-        def take(_: Sequence[TopicPartition], question: Question | None, answer: Answer) -> bool:
+        def take(partitions: Sequence[TopicPartition], question: Question | None, answer: Answer) -> bool:
             try:
                 if isinstance(answer, Exception):
                     raise answer
                 assert question is not None, "who answers was asked"
                 self._take(answer, question, answers)
             except (KraftError, TimeoutError) as problem:
-                answers.failures.append(problem)
+                answers.note(problem, partitions)
             return bool(answers.found or answers.outside or answers.cut)
 
         await self._fetches.gather(by_leader, ask, take)
-        for problem in answers.failures:
-            if not answers.found or not _may_pass(problem):
-                raise problem
-        if answers.outside:
-            await self._reset_positions(answers.outside)
-        for partition, (epoch, end) in answers.cut.items():
-            self._go_back(partition, epoch, end)
-        if answers.failures:
-            self.cluster.forget()
-        for partition, (position, epoch, end) in answers.moved.items():  # From here on nothing may fail, or come in between.
-            self._positions[partition], self._ends[partition] = position, end
-            if epoch >= 0:
-                self._epochs[partition] = epoch
-        return answers.found
 
     async def _question(self, partitions: Sequence[TopicPartition], wait_ms: int) -> Question:
         """Partitions take turns at the front, for the first ones fill the answer (KIP-74)."""
@@ -209,7 +240,7 @@ class Consumer:
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     answers.outside.append(partition)
                 elif data.error_code != ErrorCode.NONE:
-                    answers.failures.append(api_error(data.error_code, str(partition)))
+                    answers.note(api_error(data.error_code, str(partition)), [partition])
                 elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                     answers.cut[partition] = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
                 else:
@@ -245,13 +276,6 @@ class Consumer:
         if self._reset is None:
             raise LogTruncated(partition, position, self._epochs[partition], end, epoch)
         self._positions[partition], self._epochs[partition] = min(position, end), epoch
-
-
-def _may_pass(problem: Exception) -> bool:
-    """Whether trying again may help. A topic that there is not is said at once."""
-    if isinstance(problem, ApiError):
-        return is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC
-    return isinstance(problem, Disconnected | TimeoutError | NoBroker)
 
 
 async def start_positions(

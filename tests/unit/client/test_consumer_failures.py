@@ -144,6 +144,34 @@ def test_an_answer_to_a_position_that_was_left_meanwhile_is_dropped() -> None:
     Universe(1).run(main)
 
 
+def test_a_partition_that_cannot_be_read_for_now_waits_alone() -> None:
+    async def main(universe: Universe) -> None:
+        clock = universe.world_for("client").clock
+        began = clock.now()
+        asked: list[float] = []
+
+        async def answer(request: Any, _: int | None) -> Any:
+            """A record of the first partition every 20 ms, and an error of the second at once."""
+            at = wanted(request)
+            if T1 in at:
+                asked.append(clock.now() - began)
+                return fetched({T0: (ErrorCode.NONE, b""), T1: (ErrorCode.REPLICA_NOT_AVAILABLE, b"")})
+            await clock.sleep_until(began + at[T0] * 0.02)
+            return fetched({T0: (ErrorCode.NONE, batch(at[T0]))})
+
+        consumer = Consumer(ScriptedCluster(universe, {"t": [1, 1]}, answer))
+        consumer.assign({T0: 0, T1: 0})
+        while clock.now() < began + 4.0:
+            await consumer.poll(1.0)
+        assert consumer.positions[T0] > 150
+        assert 4 <= len(asked) <= 10, "with a growing pause"
+        consumer.unassign(T0)
+        with pytest.raises(ApiError, match="t-1"):  # When there is nothing else to wait for.
+            await consumer.poll(1.0)
+
+    Universe(1).run(main)
+
+
 class CutLog:
     """Ten records of epoch 3, until the leader of epoch 5 has eight of them, and then its own."""
 

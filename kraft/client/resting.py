@@ -1,0 +1,69 @@
+"""Partitions that cannot be read for now: each waits for itself, so that none of them slows the others."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from kraft.client.backoff import Backoff
+from kraft.client.cluster import UNKNOWN_TOPIC
+from kraft.client.connection import Disconnected
+from kraft.client.errors import NoBroker
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import is_retriable
+
+
+@dataclass(slots=True)
+class _Rest:
+    backoff: Backoff
+    until: float
+    problem: Exception
+
+
+class RestingPartitions:
+    """Owned by a consumer. A partition that fails is asked for again at once, for its leader may have moved, and then after pauses that grow."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._rests: dict[TopicPartition, _Rest] = {}
+
+    def clear(self) -> None:
+        self._rests.clear()
+
+    def end(self, partition: TopicPartition) -> None:
+        """It has been read, or is not read any more."""
+        self._rests.pop(partition, None)
+
+    def begin(self, partition: TopicPartition, problem: Exception, now: float) -> None:
+        rest = self._rests.get(partition)
+        if rest is None:
+            self._rests[partition] = _Rest(Backoff(self._chance), now, problem)
+        else:
+            rest.until, rest.problem = now + rest.backoff.next(), problem
+
+    def ready(self, partitions: Iterable[TopicPartition], now: float) -> list[TopicPartition]:
+        """Those that may be asked for now."""
+        return [partition for partition in partitions if partition not in self._rests or self._rests[partition].until <= now]
+
+    def next_ready(self, now: float) -> float:
+        """When the next one may be that may not now; infinity when there is none."""
+        return min((rest.until for rest in self._rests.values() if rest.until > now), default=math.inf)
+
+    def problem_of_all(self, partitions: Iterable[TopicPartition]) -> Exception | None:
+        """What went wrong with one of them, if something did with each."""
+        problem = None
+        for partition in partitions:
+            if partition not in self._rests:
+                return None
+            problem = problem or self._rests[partition].problem
+        return problem
+
+
+def may_pass(problem: Exception) -> bool:
+    """Whether trying again may help. A topic that there is not is said at once."""
+    if isinstance(problem, ApiError):
+        return is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC
+    return isinstance(problem, Disconnected | TimeoutError | NoBroker)
