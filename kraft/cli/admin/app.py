@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kraft.cli.admin.output import abandon
 from kraft.common.version import VERSION
 
 OK = 0
@@ -106,6 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
     except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # Help that somebody stopped to read (`--help | head -1`) is no failure.
+            abandon(sys.stdout)
+            return OK
         return leaving.code if isinstance(leaving.code, int) else OK if leaving.code is None else FAILED
     return OK
 

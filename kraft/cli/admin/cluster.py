@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +10,7 @@ import typer
 
 from kraft.cli.admin.brokers import broker_document
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
-from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.output import Table, show, warn, write
 from kraft.cli.admin.running import FAILED, ask, complain
 from kraft.client.admin import cluster as admin
 from kraft.client.admin import topics
@@ -141,8 +140,7 @@ def start(
         _tell(f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes runs in {directory}")
         for node in layout.nodes:
             _tell(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   http://127.0.0.1:{node.admin}/")
-        sys.stdout.write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
-        sys.stdout.flush()
+        write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
         _tell(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")
         failed = False
         while not asked_to_stop and running.running:
@@ -154,5 +152,4 @@ def start(
 
 
 def _tell(line: str) -> None:
-    sys.stderr.write(line + "\n")
-    sys.stderr.flush()
+    warn(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated
 
@@ -73,8 +74,13 @@ def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something is destroyed, if a person is there to answer. Leaves with 1 on no."""
-    import sys  # Only where a person may be asked.
-
-    if not yes and sys.stdin.isatty() and not typer.confirm(question):
+    """Ask before something is destroyed, if a person is there to answer. Leaves with 1 on no, and with 130 on Ctrl-C, as everywhere."""
+    if yes or not sys.stdin.isatty():
+        return
+    answer = "?"
+    while answer not in ("", "y", "yes", "n", "no"):
+        sys.stderr.write(f"{question} [y/N]: ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline().strip().lower()
+    if not answer.startswith("y"):
         raise typer.Exit(1)

@@ -7,12 +7,16 @@ Every verb makes one document (a dict whose keys are a contract, see docs/cli.md
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from kraft.cli.admin.options import OutputFormat
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
 
 
 class Table(NamedTuple):
@@ -26,36 +30,66 @@ class Table(NamedTuple):
 def show(document: Mapping[str, Any], tables: Sequence[Table], output: OutputFormat | None) -> None:
     """Write one answer to stdout."""
     if output is OutputFormat.JSON:
-        sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+        write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
     elif output is OutputFormat.TABLE or sys.stdout.isatty():
-        draw(tables)
+        write(draw(tables))
     else:
-        sys.stdout.write("\n".join(_separated(table, titled=len(tables) > 1) for table in tables))
-    sys.stdout.flush()
+        write("\n".join(_separated(table, titled=len(tables) > 1) for table in tables))
 
 
 def say(document: Mapping[str, Any], sentence: str, output: OutputFormat | None) -> None:
     """The outcome of a change: a sentence, or the document."""
-    sys.stdout.write((json.dumps(document, indent=2, ensure_ascii=False) if output is OutputFormat.JSON else sentence) + "\n")
-    sys.stdout.flush()
+    write((json.dumps(document, indent=2, ensure_ascii=False) if output is OutputFormat.JSON else sentence) + "\n")
 
 
-def draw(tables: Sequence[Table]) -> None:
-    """Draw tables with rich."""
-    from rich.box import SIMPLE_HEAD  # Where no table is drawn, nobody waits for rich.
-    from rich.console import Console
+def write(text: str) -> None:
+    """To stdout. That nobody reads it any more (`| head -1`) is no failure: the verb goes on, and leaves as it would."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon(sys.stdout)
+
+
+def warn(line: str) -> None:
+    """A line on stderr, as far as somebody reads it."""
+    try:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        abandon(sys.stderr)
+
+
+def abandon(stream: TextIO) -> None:
+    """Whoever read our output has heard enough: what is written from here on, and flushed at exit, goes nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+def draw(tables: Sequence[Table]) -> str:
+    """Tables as rich draws them."""
+    from rich.console import Console  # Where no table is drawn, nobody waits for rich.
+
+    console = Console(width=None if sys.stdout.isatty() else 4096, highlight=False)
+    with console.capture() as drawing:
+        for table in tables:
+            console.print(_drawn(table))
+    return drawing.get()
+
+
+def _drawn(table: Table) -> RichTable:
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    console = Console(width=None if sys.stdout.isatty() else 4096, highlight=False)
-    for table in tables:
-        drawn = RichTable(box=SIMPLE_HEAD, title=table.title or None, title_justify="left", pad_edge=False)
-        for index, column in enumerate(table.columns):
-            numeric = bool(table.rows) and all(isinstance(row[index], int | float | None) and not isinstance(row[index], bool) for row in table.rows)
-            drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
-        for row in table.rows:
-            drawn.add_row(*(Text(text(cell)) for cell in row))
-        console.print(drawn)
+    drawn = RichTable(box=SIMPLE_HEAD, title=table.title or None, title_justify="left", pad_edge=False)
+    for index, column in enumerate(table.columns):
+        numeric = bool(table.rows) and all(isinstance(row[index], int | float | None) and not isinstance(row[index], bool) for row in table.rows)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in table.rows:
+        drawn.add_row(*(Text(text(cell)) for cell in row))
+    return drawn
 
 
 def _separated(table: Table, *, titled: bool) -> str:

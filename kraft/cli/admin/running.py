@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
@@ -11,7 +10,7 @@ import trio
 import typer
 
 from kraft.cli.admin.options import OutputFormat, parse_bootstrap
-from kraft.cli.admin.output import say
+from kraft.cli.admin.output import abandon, say, warn
 from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected, UnsupportedApi
 from kraft.client.errors import DeadlinePassed, NoBroker
@@ -74,7 +73,7 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
         if isinstance(alone, KeyboardInterrupt):
             raise typer.Exit(INTERRUPTED) from None
         if isinstance(alone, BrokenPipeError):
-            _abandon_stdout()
+            abandon(sys.stdout)
             raise typer.Exit from None
         raise alone from alone.__cause__
 
@@ -110,26 +109,28 @@ def tell_deleted(deleted: list[str], failed: Failures, output: OutputFormat | No
         raise typer.Exit(codes[0])
 
 
-def _abandon_stdout() -> None:
-    """Whoever read our output has heard enough (`kraft consume t | head`): that is no failure, and flushing at exit must not complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _alone(problem: BaseException) -> BaseException:
-    """What went wrong, out of the groups that nurseries put around it."""
-    while isinstance(problem, BaseExceptionGroup) and len(problem.exceptions) == 1:
-        problem = problem.exceptions[0]
-    return problem
+    """What went wrong, out of the groups that nurseries put around it: an interruption before all else, and of failures that can be told the first."""
+    found = _within(problem)
+    for each in found:
+        if isinstance(each, KeyboardInterrupt):
+            return each
+    can_be_told = all(isinstance(each, KraftError | TimeoutError) for each in found)
+    return found[0] if can_be_told or len(found) == 1 else problem
+
+
+def _within(problem: BaseException) -> list[BaseException]:
+    return [leaf for each in problem.exceptions for leaf in _within(each)] if isinstance(problem, BaseExceptionGroup) else [problem]
 
 
 def complain(problem: KraftError | TimeoutError) -> int:
     """Say it on stderr, with a hint where there is one; returns the exit code."""
     lines = problem.problems if isinstance(problem, ConfigurationError) else [str(problem)]
     for line in lines:
-        sys.stderr.write(f"kraft: {line}\n")
+        warn(f"kraft: {line}")
     hint = hint_for(problem)
     if hint:
-        sys.stderr.write(f"  hint: {hint}\n")
+        warn(f"  hint: {hint}")
     return exit_code(problem)
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from typing import Annotated, Any
 
 import typer
 
 from kraft.cli.admin.options import Output, OutputFormat
-from kraft.cli.admin.output import say, show
+from kraft.cli.admin.output import say, show, write
 from kraft.cli.admin.running import FAILED, complain
 from kraft.cli.admin.scram_arguments import parse_scram_credentials
 from kraft.cli.config_files import process_surroundings, read_config_files
@@ -154,7 +153,7 @@ def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # no
     if output is OutputFormat.JSON:
         show(_info(found, identities, problems), [], output)
     else:
-        sys.stdout.write("\n".join(_told(found, identities, problems)) + "\n")
+        write("\n".join(_told(found, identities, problems)) + "\n")
     if problems:
         raise typer.Exit(FAILED)
 
