@@ -59,9 +59,11 @@ def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[
     addresses = parse_bootstrap(bootstrap)
 
     async def session() -> T:
-        async with Cluster(RealWorld(), addresses, connect_seconds=min(timeout, CONNECT_SECONDS_MAX), operation_seconds=timeout) as cluster:
+        each_seconds = min(CONNECT_SECONDS_MAX, timeout / len(addresses))  # They are tried in turn.
+        async with Cluster(RealWorld(), addresses, connect_seconds=each_seconds, operation_seconds=timeout) as cluster:
             if at_once:
                 await cluster.features()  # Tells at once when nobody is there, instead of trying until the deadline.
+                cluster.connect_seconds = min(CONNECT_SECONDS_MAX, timeout)
             return await question(cluster)
 
     try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 import typer
 
+from kraft.cli.admin.app import main
 from kraft.cli.admin.options import OutputFormat
 from kraft.cli.admin.output import Table, moment, say, show, size, text
 from kraft.cli.admin.record_format import parse_format
@@ -78,6 +80,21 @@ def test_what_a_question_raises_out_of_a_nursery_is_told_by_itself(capsys: pytes
         ask("127.0.0.1:1", 1.0, None)  # type: ignore[arg-type]  # Nobody is there, so it is not asked.
     assert leaving.value.exit_code == 1
     assert "cannot be reached" in capsys.readouterr().err
+
+
+def test_nodes_that_do_not_answer_take_no_longer_all_together_than_the_timeout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    waited: list[float] = []
+
+    async def open_connection(_: Any, host: str, port: int, *, client_id: str, timeout: float) -> None:
+        waited.append(timeout)
+        raise TimeoutError(f"{host}:{port} did not accept a connection within {timeout:g} s as {client_id}")
+
+    monkeypatch.setattr("kraft.client.cluster.open_connection", open_connection)
+    assert main(["topics", "list", "-b", "a:1,b:2,c:3", "--timeout", "3"]) == 1
+    assert len(waited) == 3
+    assert sum(waited) <= 3
+    told = capsys.readouterr().err
+    assert all(address in told for address in ("a:1", "b:2", "c:3"))
 
 
 RECORD = ConsumedRecord(TopicPartition("t", 1), 3, 1, Record(5, 7, b"k", b"\xff", (("h", None), ("i", b"j"))))
