@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import typer
 
-from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, open_admin
+from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout, Yes, confirm
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.reassignments import read_file, show_outcomes
@@ -62,16 +61,18 @@ def losses(
     """Show what unclean elections cost: the records that former replicas had and gave up, and who is awaited yet. Any node knows."""
     try:
         path = "/v1/elections/unclean" + ("" if topic is None else f"?topic={quote(topic)}")
-        with open_admin(admin, path, {"Accept": "application/json"}) as answer:
-            document: dict[str, Any] = json.load(answer)
+        document, rows = ask_admin(admin, path, lambda found: (found, _loss_rows(found)))
     except KraftError as problem:
         raise typer.Exit(complain(problem)) from problem
-    rows = [
+    show(document, [Table(("PARTITION", "TIME", "LEADER", "EPOCH", "REPLICA", "STATE", "LOST (END EXCLUSIVE)", "COMMITTED BELOW"), rows)], output)
+
+
+def _loss_rows(document: Any) -> list[tuple[object, ...]]:
+    return [
         (f"{each['topic_name']}-{each['partition_id']}", each["time"], f"{each['former_leader']} to {each['leader']}", each["leader_epoch"], loss["replica"],
          loss["state"], "" if loss["start_offset"] is None else f"{loss['start_offset']} to {loss['end_offset']}", loss["high_watermark"])
         for each in document["data"] for loss in each["losses"]
     ]  # fmt: skip
-    show(document, [Table(("PARTITION", "TIME", "LEADER", "EPOCH", "REPLICA", "STATE", "LOST (END EXCLUSIVE)", "COMMITTED BELOW"), rows)], output)
 
 
 def _chosen(partitions: list[str] | None, file: Path | None) -> list[TopicPartition] | None:

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, open_admin
+from kraft.cli.admin.http_api import DEFAULT_ADMIN, Admin, ask_admin, open_admin, senseless
 from kraft.cli.admin.options import Output, OutputFormat
-from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.output import Table, abandon, show
 from kraft.cli.admin.running import INTERRUPTED, complain
 from kraft.common.errors import KraftError
 
@@ -38,7 +38,10 @@ def events(
                 if _wanted(event, kind):
                     sys.stdout.write((json.dumps(event) if output is OutputFormat.JSON else _line(event)) + "\n")
                     sys.stdout.flush()
-        page = _page(admin, after)
+        page = ask_admin(admin, "/v1/events" + ("" if after is None else f"?after={after}"), _read_page)
+    except BrokenPipeError:
+        abandon(sys.stdout)
+        raise typer.Exit from None
     except KraftError as problem:
         raise typer.Exit(complain(problem)) from problem
     except KeyboardInterrupt:
@@ -60,10 +63,17 @@ def _fields(event: dict[str, Any]) -> str:
     return " ".join(f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}" for name, value in event["fields"].items())
 
 
-def _page(admin: str, after: int | None) -> dict[str, Any]:
-    with open_admin(admin, "/v1/events" + ("" if after is None else f"?after={after}"), {"Accept": "application/json"}) as response:
-        page: dict[str, Any] = json.load(response)
-        return page
+def _read_page(page: Any) -> dict[str, Any]:
+    return {"data": [_read_event(event) for event in page["data"]], "missed": page["missed"], "last_id": page["last_id"]}
+
+
+def _read_event(event: Any) -> dict[str, Any]:
+    """Raises ValueError, KeyError, TypeError for what is none."""
+    kinds = {"id": int, "time": str, "kind": str, "fields": dict}
+    if not all(isinstance(event[name], kind) for name, kind in kinds.items()):
+        raise ValueError(f"{event} is no event")
+    found: dict[str, Any] = event
+    return found
 
 
 def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
@@ -80,11 +90,13 @@ def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
             if not connected:
                 raise
             sys.stderr.write(f"kraft: the stream of {admin} ended ({problem}); trying again\n")
+        except (ValueError, KeyError, TypeError) as problem:
+            raise senseless(admin, problem) from problem
         time.sleep(RECONNECT_SECONDS)
 
 
 def parse_stream(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The events of a text/event-stream; `missed` becomes one of its own."""
+    """The events of a text/event-stream; `missed` becomes one of its own. Raises ValueError, KeyError, TypeError for what is none."""
     fields: dict[str, str] = {}
     for raw in lines:
         line = raw.decode().rstrip("\r\n")
@@ -94,8 +106,8 @@ def parse_stream(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[
                 fields[name] = value.removeprefix(" ")
             continue
         if "data" in fields:
-            event = json.loads(fields["data"])
             if fields.get("event") == "missed":
-                event = {"id": int(fields["id"]), "time": "-", "kind": "missed", "fields": {}}
-            yield event
+                yield {"id": int(fields["id"]), "time": "-", "kind": "missed", "fields": {}}
+            else:
+                yield _read_event(json.loads(fields["data"]))
         fields = {}

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import http.client
-from typing import Annotated
+import json
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 import typer
 
 from kraft.common.errors import KraftError
+
+T = TypeVar("T")
 
 DEFAULT_ADMIN = "http://127.0.0.1:8080"
 SILENCE_SECONDS_MAX = 30.0
@@ -36,3 +40,19 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
     if response.status != 200:
         raise KraftError(f"{admin} answers {response.status}: {response.read(2000).decode(errors='replace')}")
     return response
+
+
+def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
+    """What `read` makes of the JSON at `path`. Raises KraftError as `open_admin`, and where the answer breaks off or `read` can make nothing of it."""
+    with open_admin(admin, path, {"Accept": "application/json"}) as response:
+        try:
+            return read(json.load(response))
+        except (OSError, http.client.HTTPException) as problem:
+            raise KraftError(f"{admin} broke off its answer: {problem}") from problem
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise senseless(admin, problem) from problem
+
+
+def senseless(admin: str, problem: Exception) -> KraftError:
+    """What is said of an answer that `problem` was found in."""
+    return KraftError(f"{admin} answers what no node does: {type(problem).__name__}: {problem}; is --admin the HTTP admin of a node?")

@@ -1,0 +1,67 @@
+"""What is said when a node's HTTP admin, or whoever is in its place, answers what it never would."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from kraft.cli.admin.app import main
+
+
+class _Damaged(BaseHTTPRequestHandler):
+    body = b""
+    announced_extra = 0
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.body) + self.announced_extra))
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_request(self, code: object = "-", size: object = "-") -> None: ...
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    with HTTPServer(("127.0.0.1", 0), _Damaged) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+# Without its fields.
+EVENT = b'{"id": 1, "time": "now", "kind": "leader.changed"}'
+
+
+PAGE = b'{"data": [' + EVENT + b'], "missed": false, "last_id": 1}'
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]", b"null", b'{"data": 1}', b'{"data": [{}]}', PAGE])
+@pytest.mark.parametrize("words", ["events", "elections losses"])
+def test_an_answer_that_makes_no_sense_is_said(words: str, body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_Damaged, "body", body)
+    assert main([*words.split(), "--admin", url]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(f"kraft: {url} answers what no node does: ")
+
+
+@pytest.mark.parametrize("words", ["events", "elections losses"])
+def test_an_answer_that_breaks_off_is_said(words: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_Damaged, "body", b'{"data": [')
+    monkeypatch.setattr(_Damaged, "announced_extra", 5)
+    assert main([*words.split(), "--admin", url]) == 1
+    assert capsys.readouterr().err.startswith(f"kraft: {url} ")
+
+
+@pytest.mark.parametrize("body", [b"data: {oops\n\n", b"data: \xff\n\n", b"data: []\n\n", b"data: " + EVENT + b"\n\n", b"id: x\nevent: missed\ndata: {}\n\n"])
+def test_a_stream_that_makes_no_sense_is_said(body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(_Damaged, "body", body)
+    monkeypatch.setattr("kraft.cli.admin.events.RECONNECT_SECONDS", 0.0)
+    assert main(["events", "-f", "--admin", url]) == 1
+    assert capsys.readouterr().err.startswith(f"kraft: {url} answers what no node does: ")
