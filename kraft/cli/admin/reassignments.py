@@ -11,14 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Output, Timeout
-from kraft.cli.admin.output import Table, show
-from kraft.cli.admin.running import FAILED, NotFound, ask
+from kraft.cli.admin.output import Table, show, warn, write
+from kraft.cli.admin.running import FAILED, NotFound, ask, complain
 from kraft.client.admin import cluster as brokers
 from kraft.client.admin import moves, topics
 from kraft.client.admin.moves import Move, Outcome
 from kraft.client.cluster import Cluster
+from kraft.common.errors import KraftError
 from kraft.common.ids import TopicPartition
-from kraft.common.reassignment_plan import PlanBroker, spread
+from kraft.common.reassignment_plan import Place, Plan, PlanBroker, spread
 from kraft.protocol.error_codes import ErrorCode, name_of
 
 app = typer.Typer(help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True, add_completion=False)
@@ -69,13 +70,18 @@ def _place(partition: TopicPartition) -> dict[str, Any]:
 def plan(
     names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)] = None,
     broker: Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="A broker to spread them over; may be given again. All live ones.")] = None,
-    undo: Annotated[Path | None, typer.Option("--undo", metavar="FILE", help="Also write the file that brings everything back.")] = None,
+    undo: Annotated[Path | None, typer.Option("--undo", metavar="FILE", help="First write the file that brings everything back.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Print a file that spreads topics evenly over brokers, moving as little as can be. `kraft reassignments start` takes it."""
+    """Print a file that spreads topics evenly over brokers, moving as little as can be. `kraft reassignments start` takes it.
 
-    async def question(cluster: Cluster) -> tuple[dict[str, Any], dict[str, Any], tuple[Any, ...]]:
+    What has more replicas than there are brokers is left out, and said. Leaves with 1 if that is everything.
+    """
+    if undo is not None:
+        _expect_writable(undo)
+
+    async def question(cluster: Cluster) -> tuple[Plan, dict[Place, tuple[int, ...]], list[int]]:
         known = {each.node_id: each for each in (await brokers.describe_cluster(cluster)).brokers}
         missing = [node_id for node_id in broker or () if node_id not in known]
         if missing:
@@ -83,20 +89,47 @@ def plan(
         chosen = [known[node_id] for node_id in dict.fromkeys(broker)] if broker else [each for each in known.values() if not each.is_fenced]
         found = await (topics.describe_topics(cluster, names) if names else topics.list_topics(cluster))
         current = {(topic.name, each.index): each.replicas for topic in found for each in topic.partitions}
-        planned = spread(current, [PlanBroker(each.node_id, each.rack) for each in chosen])
-        return _file(planned.moves), _file({place: current[place] for place in planned.moves}), planned.impossible
+        return spread(current, [PlanBroker(each.node_id, each.rack) for each in chosen]), current, [each.node_id for each in chosen]
 
-    proposed, current, impossible = ask(bootstrap, timeout, question)
-    sys.stdout.write(json.dumps(proposed, indent=1) + "\n")
+    planned, current, chosen = ask(bootstrap, timeout, question)
+    for line in _left_out({place: len(current[place]) for place in planned.impossible}, chosen):
+        warn(f"kraft: left out: {line}")
+    if planned.impossible and len(planned.impossible) == len(current):
+        raise typer.Exit(FAILED)
     if undo is not None:
-        undo.write_text(json.dumps(current, indent=1) + "\n", encoding="utf-8")
-    for topic, index in impossible:
-        sys.stderr.write(f"kraft: {topic}-{index} has more replicas than there are brokers to choose from: it is left out\n")
+        try:
+            undo.write_text(_file({place: current[place] for place in planned.moves}), encoding="utf-8")
+        except OSError as problem:
+            raise typer.Exit(complain(KraftError(f"--undo {undo}: {problem.strerror}"))) from problem
+    write(_file(planned.moves))
 
 
-def _file(assignment: Mapping[tuple[str, int], Sequence[int]]) -> dict[str, Any]:
+def _expect_writable(path: Path) -> None:
+    """A plan that cannot be taken back is not made. What is in the file stays. Raises typer.BadParameter (exit 2)."""
+    was_there = path.exists()
+    try:
+        path.open("ab").close()
+    except OSError as problem:
+        raise typer.BadParameter(f"{path}: {problem.strerror}", param_hint="--undo") from problem
+    if not was_there:
+        path.unlink()
+
+
+def _left_out(replica_counts: Mapping[Place, int], brokers: Sequence[int]) -> list[str]:
+    """A line for the partitions of a topic that have as many replicas."""
+    alike: dict[tuple[str, int], list[int]] = {}
+    for (topic, index), count in sorted(replica_counts.items()):
+        alike.setdefault((topic, count), []).append(index)
+    there = f"{len(brokers)} broker{'s' if len(brokers) != 1 else ''} ({', '.join(map(str, brokers))})"
+    return [
+        f"{topic}, partition{'s' if len(indexes) != 1 else ''} {', '.join(map(str, indexes))}: {count} replicas do not fit on {there}"
+        for (topic, count), indexes in alike.items()
+    ]
+
+
+def _file(assignment: Mapping[Place, Sequence[int]]) -> str:
     partitions = [{"topic": topic, "partition": index, "replicas": list(replicas)} for (topic, index), replicas in assignment.items()]
-    return {"version": 1, "partitions": partitions}
+    return json.dumps({"version": 1, "partitions": partitions}, indent=1) + "\n"
 
 
 @app.command()

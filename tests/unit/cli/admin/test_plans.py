@@ -1,0 +1,83 @@
+"""Plans for moving partitions: what is left out is said, and nothing begins that cannot be taken back where that was asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from kraft.cli.admin.app import main
+from kraft.client.admin.cluster import BrokerState, ClusterDescription
+from kraft.client.metadata import Partition, Topic
+
+
+def topic(name: str, *replicas: tuple[int, ...]) -> Topic:
+    return Topic(name, b"", False, tuple(Partition(index, each[0], 0, each, each, ()) for index, each in enumerate(replicas)))
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, Topic]:
+    """The topics of a cluster with brokers 1, 2 and 3."""
+    found: dict[str, Topic] = {}
+
+    async def describe_cluster(_: object) -> ClusterDescription:
+        return ClusterDescription("c", 1, tuple(BrokerState(node_id, "h", 1, None, False) for node_id in (1, 2, 3)))
+
+    async def describe_topics(_: object, names: list[str]) -> list[Topic]:
+        return [found[name] for name in names]
+
+    def ask(_bootstrap: str, _timeout: float, question: Callable[[object], Awaitable[Any]]) -> Any:
+        return trio.run(question, None)
+
+    monkeypatch.setattr("kraft.client.admin.cluster.describe_cluster", describe_cluster)
+    monkeypatch.setattr("kraft.client.admin.topics.describe_topics", describe_topics)
+    monkeypatch.setattr("kraft.cli.admin.reassignments.ask", ask)
+    return found
+
+
+def test_what_cannot_be_planned_is_said_with_the_reason(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]) -> None:
+    topics["wide"] = topic("wide", (1, 2, 3), (2, 3, 1))
+    topics["narrow"] = topic("narrow", (3,), (1,))
+    assert main(["reassignments", "plan", "wide", "narrow", "--broker", "1", "--broker", "2"]) == 0
+    told = capsys.readouterr()
+    assert [each["topic"] for each in json.loads(told.out)["partitions"]] == ["narrow"]
+    assert told.err == "kraft: left out: wide, partitions 0, 1: 3 replicas do not fit on 2 brokers (1, 2)\n"
+
+
+def test_where_nothing_can_be_planned_that_is_a_failure(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    topics["wide"] = topic("wide", (1, 2, 3), (2, 3, 1))
+    undo = tmp_path / "undo.json"
+    assert main(["reassignments", "plan", "wide", "--broker", "1", "--undo", str(undo)]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "wide, partitions 0, 1: 3 replicas do not fit on 1 broker (1)" in told.err
+    assert not undo.exists()
+
+
+def test_where_all_is_well_already_the_plan_is_empty(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]) -> None:
+    topics["even"] = topic("even", (1,), (2,), (3,))
+    assert main(["reassignments", "plan", "even"]) == 0
+    assert json.loads(capsys.readouterr().out)["partitions"] == []
+
+
+def test_the_file_that_brings_everything_back(topics: dict[str, Topic], tmp_path: Path) -> None:
+    topics["narrow"] = topic("narrow", (3,), (1,))
+    undo = tmp_path / "undo.json"
+    assert main(["reassignments", "plan", "narrow", "--broker", "2", "--undo", str(undo)]) == 0
+    assert [each["replicas"] for each in json.loads(undo.read_text(encoding="utf-8"))["partitions"]] == [[3], [1]]
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_anybody_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for undo in (tmp_path, tmp_path / "nowhere" / "undo.json"):
+        assert main(["reassignments", "plan", "--undo", str(undo), "-b", "127.0.0.1:1"]) == 2
+    kept = tmp_path / "kept.json"
+    kept.write_text("kept", encoding="utf-8")
+    for undo in (kept, tmp_path / "new.json"):
+        assert main(["reassignments", "plan", "--undo", str(undo), "-b", "127.0.0.1:1"]) == 1
+    assert kept.read_text(encoding="utf-8") == "kept", "nobody answered: the former one is still of use"
+    assert not (tmp_path / "new.json").exists()
+    assert capsys.readouterr().out == ""
