@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 import trio
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Codec, Output, Timeout, parse_pairs
-from kraft.cli.admin.output import Table, show
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Codec, Output, OutputFormat, Timeout, parse_pairs
+from kraft.cli.admin.output import Table, say, show, warn
 from kraft.cli.admin.running import ask
 from kraft.client.accumulator import Delivery
 from kraft.client.cluster import Cluster
@@ -57,17 +57,30 @@ def produce(
     level = ALL if acks in ("all", "-1") else int(acks)
     headers = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
     shape = Shape(None if separator is None else _unescape(separator).encode(), None if key is None else key.encode(), headers, partition, empty_is_null)
+    report = _Report()
 
-    async def question(cluster: Cluster) -> _Report:
-        report = _Report()
+    async def question(cluster: Cluster) -> None:
         async with open_producer(cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout) as producer:
             await _send_lines(producer, topic, shape, report)
             await producer.flush()
         report.collect()
-        return report
 
-    report = ask(bootstrap, timeout, question)
+    try:
+        ask(bootstrap, timeout, question)
+    except typer.Exit as leaving:
+        _tell_part(report, topic, "interrupted" if leaving.__cause__ is None else str(leaving.__cause__), output)
+        raise
     show(report.document(topic), [Table(("PARTITION", "RECORDS", "FIRST", "LAST"), report.rows())], output)
+
+
+def _tell_part(report: _Report, topic: str, error: str, output: OutputFormat | None) -> None:
+    """What came of the records that were sent before a failure, or an interruption."""
+    if not report.sent_count:
+        return
+    report.collect_rest()
+    if output is OutputFormat.JSON:
+        say(report.document(topic, error), "", output)
+    warn(f"kraft: {report.sentence()}")
 
 
 def _unescape(text: str) -> str:
@@ -84,7 +97,7 @@ async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Rep
             lines = [rest]
         for line in lines:
             key, value = split_line(line.removesuffix(b"\r"), shape)
-            report.pending.append(await producer.send(topic, value, key, partition=shape.partition, headers=shape.headers))
+            report.add(await producer.send(topic, value, key, partition=shape.partition, headers=shape.headers))
             if len(report.pending) >= PENDING_MAX:
                 await report.pending[0].wait()
             report.collect()
@@ -111,16 +124,37 @@ class _Report:
 
     def __init__(self) -> None:
         self.pending: deque[Delivery] = deque()
+        self.sent_count = 0
         self._partitions: dict[int, tuple[int, int, int]] = {}
+
+    @property
+    def record_count(self) -> int:
+        return sum(records for records, _, _ in self._partitions.values())
+
+    def add(self, delivery: Delivery) -> None:
+        self.pending.append(delivery)
+        self.sent_count += 1
 
     def collect(self) -> None:
         """Take in what is acknowledged, in order. Raises what became of the first record that was not."""
         while self.pending and self.pending[0].is_done:
-            delivery = self.pending.popleft().outcome()
-            records, first, last = self._partitions.get(delivery.partition.partition, (0, delivery.offset, delivery.offset))
-            known = delivery.offset >= 0
-            first = delivery.offset if known and (first < 0 or delivery.offset < first) else first
-            self._partitions[delivery.partition.partition] = (records + 1, first, max(last, delivery.offset))
+            self._count(self.pending.popleft().outcome())
+
+    def collect_rest(self) -> None:
+        """Take in all that is acknowledged, beyond those that are not too."""
+        while self.pending:
+            delivery = self.pending.popleft()
+            try:
+                if delivery.is_done:
+                    self._count(delivery.outcome())
+            except KraftError:
+                continue  # One more that is not acknowledged: it is among those sent, and not among those counted.
+
+    def _count(self, delivery: Delivery) -> None:
+        records, first, last = self._partitions.get(delivery.partition.partition, (0, delivery.offset, delivery.offset))
+        known = delivery.offset >= 0
+        first = delivery.offset if known and (first < 0 or delivery.offset < first) else first
+        self._partitions[delivery.partition.partition] = (records + 1, first, max(last, delivery.offset))
 
     def rows(self) -> list[tuple[object, ...]]:
         return [
@@ -128,10 +162,20 @@ class _Report:
             for partition, (records, first, last) in sorted(self._partitions.items())
         ]
 
-    def document(self, topic: str) -> dict[str, Any]:
+    def sentence(self) -> str:
+        each = ", ".join(
+            f"partition {partition}: {records}" + ("" if last is None else f", up to offset {last}") for partition, records, _, last in self.rows()
+        )
+        left = self.sent_count - self.record_count
+        told = f"acknowledged: {self.record_count} record{'s' if self.record_count != 1 else ''}" + (f" ({each})" if each else "")
+        return f"{told}; not acknowledged: {left}" + (", which may be stored all the same" if left else "")
+
+    def document(self, topic: str, error: str | None = None) -> dict[str, Any]:
         return {
             "topic": topic,
-            "record_count": sum(records for records, _, _ in self._partitions.values()),
+            "error": error,
+            "record_count": self.record_count,
+            "unacknowledged_count": self.sent_count - self.record_count,
             "partitions": [
                 {"partition": partition, "record_count": records, "first_offset": first, "last_offset": last} for partition, records, first, last in self.rows()
             ],
