@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Mapping
 from typing import Annotated
 
 import trio
 import typer
 
 from kraft.cli.admin import record_format
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat, Timeout
+from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, OutputFormat
 from kraft.cli.admin.record_format import Write
 from kraft.cli.admin.running import ask
+from kraft.cli.admin.waiting import Patience
 from kraft.client.admin import topics
 from kraft.client.admin.offsets import EARLIEST, LATEST, READ_COMMITTED, READ_UNCOMMITTED, offsets_at
 from kraft.client.cluster import Cluster
@@ -25,13 +27,14 @@ app = typer.Typer(add_completion=False)
 POLL_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 VALUE_LINES = "%s\\n"
+START_HELP = "beginning, end (the default), N (an offset), -N (the last N), or @MS (the first since that time)."
 
 
 @app.command()
 def consume(
     names: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin with the oldest records.")] = False,
-    offset: Annotated[str | None, typer.Option("--offset", "-o", metavar="WHERE", help="beginning, end (the default), N, -N, or @MS.")] = None,
+    offset: Annotated[str | None, typer.Option("--offset", "-o", metavar="WHERE", help=START_HELP)] = None,
     partition: Annotated[list[int], typer.Option("--partition", "-p", metavar="N", min=0, help="Only this one; may be given again.")] = [],  # noqa: B006
     count: Annotated[int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Leave after so many records.")] = None,
     exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Leave at the end of every partition.")] = False,
@@ -40,7 +43,9 @@ def consume(
     committed: Annotated[bool, typer.Option("--read-committed", help="Skip records of transactions that are aborted or still open.")] = False,
     output: Annotated[OutputFormat | None, typer.Option("--output", help="json is the same as -f json.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout: Timeout = DEFAULT_TIMEOUT,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to wait for leaders that are away; for ever without it.")
+    ] = None,
 ) -> None:
     """Print records as they come, until interrupted."""
     write = record_format.parse_format("json" if output is OutputFormat.JSON else form)
@@ -48,22 +53,24 @@ def consume(
     isolation = READ_COMMITTED if committed else READ_UNCOMMITTED
 
     async def question(cluster: Cluster) -> None:
-        printer = _Printer(write, count)
+        printer, patience = _Printer(write, count), Patience(cluster, timeout)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_until_signalled, nursery.cancel_scope)
             described = await topics.describe_topics(cluster, names)
             if group is not None:
                 reset = EARLIEST if start == ("time", EARLIEST) else LATEST
                 async with open_group_consumer(cluster, group, names, reset=reset, isolation=isolation) as member:
-                    await _read_as_member(cluster, member, printer, exit_at_end)
+                    await _read_as_member(cluster, member, printer, exit_at_end, patience)
             else:
                 chosen = [TopicPartition(topic.name, topic.partition(each).index) for topic in described for each in partition or range(len(topic.partitions))]
                 consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
-                consumer.assign(await _begin(cluster, chosen, start, isolation))
-                await _read(cluster, consumer, printer, exit_at_end, isolation)
+                await patience.keep(lambda: cluster.by_leader(chosen))  # Says at once who is away, where _begin would try for long first.
+                consumer.assign(await patience.keep(lambda: _begin(cluster, chosen, start, isolation)))
+                ends = await patience.keep(lambda: offsets_at(cluster, chosen, LATEST, isolation=isolation)) if exit_at_end else {}
+                await _read(consumer, printer, ends, patience)
             nursery.cancel_scope.cancel()
 
-    ask(bootstrap, timeout, question)
+    ask(bootstrap, DEFAULT_TIMEOUT if timeout is None else timeout, question)
 
 
 def _choose_start(from_beginning: bool, offset: str | None, group: str | None, partition: list[int]) -> tuple[str, int]:
@@ -128,22 +135,27 @@ class _Printer:
         return records
 
 
-async def _read(cluster: Cluster, consumer: Consumer, printer: _Printer, exit_at_end: bool, isolation: int) -> None:
-    ends = await offsets_at(cluster, list(consumer.positions), LATEST, isolation=isolation) if exit_at_end else {}
+async def _read(consumer: Consumer, printer: _Printer, ends: Mapping[TopicPartition, int], patience: Patience) -> None:
+    """Until all are read to their `ends`; those without one have none."""
     while not printer.is_done:
         for partition in [each for each, end in ends.items() if each in consumer.positions and consumer.positions[each] >= end]:
             consumer.unassign(partition)
         if not consumer.positions:
             return
-        printer.print(await consumer.poll(POLL_SECONDS))
+        printer.print(await patience.keep(lambda: consumer.poll(POLL_SECONDS)))
 
 
-async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool) -> None:
+async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool, patience: Patience) -> None:
     """Positions are committed now and then and at the end; what was fetched and not printed (-c) is not."""
     clock = cluster.world.clock
     commit_at = clock.now() + COMMIT_SECONDS
+
+    async def poll() -> list[ConsumedRecord]:
+        await cluster.coordinator(member.membership.group_id)  # Says at once that there is none, where joining would try for minutes.
+        return await member.poll(POLL_SECONDS)
+
     while not printer.is_done:
-        found = await member.poll(POLL_SECONDS)
+        found = await patience.keep(poll)
         printed = printer.print(found)
         for skipped in reversed(found[len(printed) :]):
             member.consumer.seek(skipped.partition, skipped.record.offset)
@@ -151,7 +163,7 @@ async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Pri
         if exit_at_end and positions and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items()):
             return
         if clock.now() >= commit_at:
-            await member.commit()
+            await patience.keep(member.commit)
             commit_at = clock.now() + COMMIT_SECONDS
 
 

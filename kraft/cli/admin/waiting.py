@@ -1,0 +1,57 @@
+"""Going on where trying again may help, for as long as somebody wants to wait, and saying what is waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kraft.cli.admin.output import warn
+from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.connection import Disconnected
+from kraft.client.errors import DeadlinePassed, NoBroker
+from kraft.common.errors import ApiError
+from kraft.protocol.error_codes import is_retriable
+
+T = TypeVar("T")
+
+PAUSE_SECONDS = 0.5
+
+
+class Patience:
+    """`seconds` bound the time in which nothing succeeds; None is for ever. Of each such time the reason is said once, unless it is the same as before."""
+
+    def __init__(self, cluster: Cluster, seconds: float | None) -> None:
+        self._cluster = cluster
+        self._seconds = seconds
+        self._since: float | None = None
+        self._said = ""
+
+    async def keep(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """What `attempt` returns when it succeeds. Raises at once what trying again cannot help, and the last failure when the time is over."""
+        clock = self._cluster.world.clock
+        while True:
+            began = clock.now()
+            try:
+                found = await attempt()
+            except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError) as problem:
+                if not _may_pass(problem):
+                    raise
+                if self._since is None:
+                    self._since = began
+                    self._say(str(problem))
+                if self._seconds is not None and clock.now() - self._since >= self._seconds:
+                    raise
+            else:
+                self._since = None
+                return found
+            self._cluster.forget()
+            await clock.sleep(PAUSE_SECONDS)
+
+    def _say(self, reason: str) -> None:
+        if reason != self._said:
+            warn(f"kraft: waiting: {reason}")
+        self._said = reason
+
+
+def _may_pass(problem: Exception) -> bool:
+    return not isinstance(problem, ApiError) or (is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC)
