@@ -104,9 +104,12 @@ def _member(member: Member) -> dict[str, Any]:
 async def _bounds(cluster: Cluster, partitions: list[TopicPartition], which: int) -> dict[TopicPartition, int]:
     """Where partitions begin or end; those of topics that are gone are left out."""
     found: dict[TopicPartition, int] = {}
-    for topic in sorted({partition.topic for partition in partitions}):
+    by_topic: dict[str, list[TopicPartition]] = {}
+    for partition in partitions:
+        by_topic.setdefault(partition.topic, []).append(partition)
+    for _, own in sorted(by_topic.items()):
         try:
-            found.update(await offsets_at(cluster, [partition for partition in partitions if partition.topic == topic], which))
+            found.update(await offsets_at(cluster, own, which))
         except ApiError as problem:
             if problem.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID):
                 raise
