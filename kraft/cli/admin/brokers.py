@@ -156,7 +156,7 @@ def fence(
     say({"node_id": node_id, "fenced": not end}, f"broker {node_id} {'may serve again' if end else 'is being fenced'}", output)
 
 
-@app.command()
+@app.command(epilog="Example: kraft brokers decommission 3 --wait 600")
 def decommission(
     node_id: Id,
     cancel: Annotated[bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")] = False,

@@ -112,7 +112,7 @@ def _some(names: list[Any]) -> str:
     return ", ".join(map(str, names[:5])) + (", ..." if len(names) > 5 else "")
 
 
-@app.command()
+@app.command(epilog="Example: kraft cluster start -n 3 --dir /tmp/try")
 def start(
     nodes: Annotated[int | None, typer.Option("--nodes", "-n", metavar="N", min=1, max=9, help="How many, each broker and controller (3).")] = None,
     directory: Annotated[Path, typer.Option("--dir", "-d", metavar="DIR", help="Where it lives; what is there is started again.")] = Path("kraft-cluster"),

@@ -38,7 +38,7 @@ def split_words(words: list[str]) -> tuple[Resource, list[str]]:
     return Resource(kind, words[1]), words[2:]
 
 
-@app.command()
+@app.command(epilog="Example: kraft configs describe topic flights --key retention.ms")
 def describe(
     words: Words,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")] = False,
@@ -106,7 +106,7 @@ def list_resources(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = No
     show({"resources": found}, [Table(("KIND", "NAME"), [(each["type"], each["name"]) for each in found])], output)
 
 
-@app.command("set")
+@app.command("set", epilog="Example: kraft configs set topic flights retention.ms=86400000 cleanup.policy=compact")
 def set_keys(
     words: Annotated[list[str], typer.Argument(metavar="KIND [NAME] KEY=VALUE...", help=f"{WHAT}; then what to set.", show_default=False)],
     dry_run: DryRun = False,
@@ -122,7 +122,7 @@ def set_keys(
     _alter(resource, [(key, configs.SET, value) for key, value in values.items()], dry_run, bootstrap, output, timeout)
 
 
-@app.command("delete")
+@app.command("delete", epilog="Example: kraft configs delete topic flights retention.ms")
 def delete_keys(
     words: Annotated[list[str], typer.Argument(metavar="KIND [NAME] KEY...", help=f"{WHAT}; then the keys.", show_default=False)],
     dry_run: DryRun = False,

@@ -30,7 +30,7 @@ VALUE_LINES = "%s\\n"
 START_HELP = "beginning, end (the default), N (an offset), -N (the last N), or @MS (the first since that time)."
 
 
-@app.command()
+@app.command(epilog="Example: kraft consume flights --from-beginning --exit -f '%p %o %k %s\\n'")
 def consume(
     names: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin with the oldest records.")] = False,

@@ -25,7 +25,7 @@ Partitions = Annotated[list[str] | None, typer.Argument(metavar="[TOPIC-PARTITIO
 File = Annotated[Path | None, typer.Option("--file", metavar="FILE", help="Kafka's JSON file of partitions; - reads standard input.")]
 
 
-@app.command()
+@app.command(epilog="Example: kraft elections preferred flights-0 flights-1")
 def preferred(
     partitions: Partitions = None, file: File = None, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
 ) -> None:
@@ -34,7 +34,7 @@ def preferred(
     show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.elect_leaders(cluster, moves.PREFERRED, wanted)), output)
 
 
-@app.command()
+@app.command(epilog="Example: kraft elections unclean flights-0")
 def unclean(
     partitions: Partitions = None,
     file: File = None,

@@ -127,7 +127,7 @@ def delete(names: Names, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTST
     tell_deleted(*ask(bootstrap, timeout, question), output)
 
 
-@app.command("reset-offsets")
+@app.command("reset-offsets", epilog="Example: kraft groups reset-offsets etl -t flights:0,1 --to-datetime 2026-01-31T08:00:00Z --execute")
 def reset_offsets(
     name: Name,
     topic: Topics = [],  # noqa: B006 - Typer reads it and never changes it.
@@ -181,7 +181,7 @@ def _show_moves(group_id: str, moves: list[Move], executed: bool, output: Output
         typer.echo("This is a preview: nothing was changed. Add --execute to do it.", err=True)
 
 
-@app.command("delete-offsets")
+@app.command("delete-offsets", epilog="Example: kraft groups delete-offsets etl -t flights:0,1")
 def delete_offsets(
     name: Name,
     topic: Topics,

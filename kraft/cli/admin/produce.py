@@ -35,7 +35,7 @@ class Shape(NamedTuple):
     empty_is_null: bool
 
 
-@app.command()
+@app.command(epilog="Example: seq 1 10 | kraft produce flights; with keys: echo LH123:delayed | kraft produce flights -k :")
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)],
     separator: Annotated[str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\t.")] = None,

@@ -60,7 +60,7 @@ def _row(role: str, replica: QuorumReplica) -> tuple[object, ...]:
     return (replica.node_id, role, replica.log_end_offset, replica.lag, moment(replica.last_fetch_ms), moment(replica.last_caught_up_ms), directory)
 
 
-@app.command("add-voter")
+@app.command("add-voter", epilog="Example: kraft quorum add-voter 4 --endpoint 10.0.0.4:9093")
 def add_voter(
     node_id: NodeId,
     endpoint: Annotated[list[str], typer.Option("--endpoint", metavar="[NAME=]HOST:PORT", help="Its controller listener (CONTROLLER); may be given again.")],

@@ -66,7 +66,7 @@ def _place(partition: TopicPartition) -> dict[str, Any]:
     return {"topic": partition.topic, "partition": partition.partition}
 
 
-@app.command()
+@app.command(epilog="Example: kraft reassignments plan flights --broker 1 --broker 2 --undo back.json > moves.json")
 def plan(
     names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)] = None,
     broker: Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="A broker to spread them over; may be given again. All live ones.")] = None,
@@ -132,7 +132,7 @@ def _file(assignment: Mapping[Place, Sequence[int]]) -> str:
     return json.dumps({"version": 1, "partitions": partitions}, indent=1) + "\n"
 
 
-@app.command()
+@app.command(epilog="Example: kraft reassignments start moves.json")
 def start(file: File, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
     """Begin the moves of a file. Leaves with 1 if one is refused; the others begin."""
     targets = read_file(file)

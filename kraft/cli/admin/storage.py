@@ -52,7 +52,7 @@ def directories_of(config: NodeConfig) -> tuple[str, ...]:
     return config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir)
 
 
-@app.command("format")
+@app.command("format", epilog="Example: kraft storage format -t $(kraft storage random-uuid) -c controller.properties --standalone")
 def format_directories(
     cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False)],
     config: Configs,

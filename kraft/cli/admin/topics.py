@@ -96,7 +96,7 @@ async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
     }
 
 
-@app.command()
+@app.command(epilog="Example: kraft topics create flights -p 6 -r 3 -c retention.ms=86400000")
 def create(
     name: Name,
     partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", min=1, help="How many; the cluster's num.partitions without it.")] = None,
@@ -130,7 +130,7 @@ def create(
     say(document, f"there is already {what}" if not created else f"would create {what}" if dry_run else f"created {what}", output)
 
 
-@app.command()
+@app.command(epilog="Example: kraft topics alter flights -p 12 -c retention.ms=86400000 --delete-config cleanup.policy")
 def alter(
     name: Name,
     partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", min=1, help="Grow to this many; there is no way back.")] = None,
@@ -186,7 +186,7 @@ def delete(
     tell_deleted(deleted, failed, output)
 
 
-@app.command("delete-records")
+@app.command("delete-records", epilog="Example: kraft topics delete-records flights --before 1000 --partition 0")
 def delete_records(
     name: Name,
     before: Annotated[str, typer.Option("--before", metavar="OFFSET|end", help="The first record that stays.", show_default=False)],
