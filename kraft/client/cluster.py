@@ -1,8 +1,9 @@
 """A cluster as a client sees it: found by any of its nodes, asked at the right one, asked again when that may help.
 
 Every request goes to one of three places: any node (which forwards what only the controller may decide), the leader of a partition, or the coordinator of a
-group. What is cached - addresses, leaders, coordinators - is forgotten when an answer or a broken connection shows that it is stale. `retrying` is the one
-loop that tries again: on connections that break, on requests that are not answered, and on Kafka's retriable codes, with a growing pause, until a deadline.
+group. What is cached - addresses, leaders, coordinators - is forgotten when an answer or a broken connection shows that it is stale, topics after some minutes.
+`retrying` is the one loop that tries again: on connections that break, on requests that are not answered, and on Kafka's retriable codes, with a growing pause,
+until a deadline.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 OPERATION_SECONDS = 60.0
+METADATA_SECONDS = 300.0
+"""metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were added are found."""
 
 COORDINATOR_OF_GROUP = 0
 UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -58,9 +61,10 @@ class Cluster:
         self.operation_seconds = operation_seconds
         self._chance = world.random.stream(f"client {client_id}")
         self._connections: dict[tuple[str, int], ClientConnection] = {}
-        self._opening = trio.Lock()
+        self._opening: dict[tuple[str, int], trio.Lock] = {}
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, Topic] = {}
+        self._topics_end = world.clock.now() + METADATA_SECONDS
         self._coordinators: dict[str, int] = {}
 
     async def __aenter__(self) -> Cluster:
@@ -161,11 +165,15 @@ class Cluster:
         return found
 
     def cached_topic(self, name: str) -> Topic | None:
+        now = self.world.clock.now()
+        if now >= self._topics_end:
+            self._topics.clear()
+            self._topics_end = now + METADATA_SECONDS
         return self._topics.get(name)
 
     async def topic(self, name: str, *, create: bool = False) -> Topic:
         """From the cache, else from any node. Raises as `call`, and ApiError, with UNKNOWN_TOPIC_OR_PARTITION when there is none."""
-        topic = self._topics.get(name)
+        topic = self.cached_topic(name)
         return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
 
     async def by_leader(
@@ -176,7 +184,7 @@ class Cluster:
         Raises ApiError also for the first partition that nobody leads (LEADER_NOT_AVAILABLE) or that there is not; with `unled` all those are put there.
         """
         wanted = sorted(partitions)
-        known = {partition.topic: self._topics.get(partition.topic) for partition in wanted}
+        known = {partition.topic: self.cached_topic(partition.topic) for partition in wanted}
         missing = [name for name, topic in known.items() if topic is None]
         found = await self.metadata(missing) if missing else None
         grouped: dict[int, list[TopicPartition]] = {}
@@ -236,7 +244,7 @@ class Cluster:
         connection = self._connections.get(address)
         if connection is not None and connection.is_open:
             return connection
-        async with self._opening:
+        async with self._opening.setdefault(address, trio.Lock()):
             connection = self._connections.get(address)
             if connection is None or not connection.is_open:
                 connection = await open_connection(self.world, *address, client_id=self.client_id, timeout=self.connect_seconds)

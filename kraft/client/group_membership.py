@@ -12,7 +12,7 @@ from typing import Any
 
 from kraft.client.admin.groups import read_assignment
 from kraft.client.assignor import RANGE, Subscriber, assign_range
-from kraft.client.cluster import Cluster
+from kraft.client.cluster import METADATA_SECONDS, Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker, check
 from kraft.common.errors import ApiError
@@ -53,6 +53,9 @@ class GroupMembership:
         self.idle_since = math.inf
         self._is_joining = False
         self._max_poll_seconds = max_poll_seconds
+        self._counts: dict[str, int] | None = None
+        """While we lead the group: how many partitions each of its topics had when they were assigned."""
+        self._counts_end = 0.0
         self._topics = tuple(sorted(topics))
 
     async def join(self) -> None:
@@ -78,6 +81,8 @@ class GroupMembership:
         if not self._goes_on(joined.error_code):
             return False
         self.member_id, self.generation = joined.member_id, joined.generation_id
+        self._counts = None
+        assignments = await self._assignments(joined) if joined.leader == joined.member_id else []
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self.generation,
@@ -85,7 +90,7 @@ class GroupMembership:
             group_instance_id=self.instance_id,
             protocol_type=PROTOCOL_TYPE,
             protocol_name=RANGE,
-            assignments=await self._assignments(joined) if joined.leader == joined.member_id and not joined.skip_assignment else [],
+            assignments=[] if joined.skip_assignment else assignments,
         )
         synced = await self.cluster.call_coordinator(self.group_id, request, seconds=seconds)
         if not self._goes_on(synced.error_code):
@@ -105,7 +110,7 @@ class GroupMembership:
 
     def forget(self) -> None:
         """The group does not know us any more."""
-        self.member_id, self.generation, self.assigned, self.must_join = "", -1, (), True
+        self.member_id, self.generation, self.assigned, self.must_join, self._counts = "", -1, (), True, None
 
     def _join_request(self) -> JoinGroupRequest:
         subscription = ConsumerProtocolSubscription(topics=list(self._topics), user_data=None)
@@ -125,12 +130,25 @@ class GroupMembership:
             Subscriber(member.member_id, member.group_instance_id, _subscribed_topics(member.metadata)) for member in joined.members
         ]
         names = sorted({topic for subscriber in subscribers for topic in subscriber.topics})
-        found = await self.cluster.metadata(names)
-        counts = {name: len(found.topics[name].partitions) for name in names if name in found.topics}
+        self._counts = await self._count(names)
         return [
             SyncGroupRequestAssignment(member_id=member_id, assignment=_versioned(_assignment(partitions)))
-            for member_id, partitions in assign_range(subscribers, counts).items()
+            for member_id, partitions in assign_range(subscribers, self._counts).items()
         ]
+
+    async def _count(self, names: Sequence[str]) -> dict[str, int]:
+        """How many partitions each topic has now, 0 where there is no such topic."""
+        self._counts_end = self.cluster.world.clock.now() + METADATA_SECONDS
+        found = await self.cluster.metadata(names)
+        return {name: len(found.topics[name].partitions) if name in found.topics else 0 for name in names}
+
+    async def _count_again(self) -> None:
+        """Whoever leads the group makes it assign partitions anew when there are more, or fewer."""
+        counts = self._counts
+        if counts is not None and self.cluster.world.clock.now() >= self._counts_end:
+            changed = await self._count(sorted(counts)) != counts
+            if changed and self._counts is counts:
+                self.must_join = True
 
     async def heartbeat(self) -> None:
         """Tell the coordinator that we live, until cancelled, or until the group does not want us (as FENCED_INSTANCE_ID): then `failure` says why."""
@@ -144,6 +162,7 @@ class GroupMembership:
                     self.forget()
                 else:
                     await self._beat()
+                    await self._count_again()
             except (Disconnected, TimeoutError, NoBroker):
                 self.cluster.forget()
             except ApiError as problem:

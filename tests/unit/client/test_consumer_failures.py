@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from kraft.client.admin.offsets import EARLIEST
+from kraft.client.cluster import Cluster
 from kraft.client.consumer import Consumer
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
 from kraft.common.errors import ApiError, KraftError
@@ -17,8 +18,12 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchResponse
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.heartbeat_response import HeartbeatResponse
-from kraft.protocol.messages.join_group_response import JoinGroupResponse
+from kraft.protocol.messages.join_group_request import JoinGroupRequest
+from kraft.protocol.messages.join_group_response import JoinGroupResponse, JoinGroupResponseMember
 from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
+from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker
+from kraft.protocol.messages.sync_group_request import SyncGroupRequest
+from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import CorruptBatch, Record
 from kraft.world.simulated import Universe
@@ -341,3 +346,73 @@ def test_a_heartbeat_that_is_answered_while_the_member_joins_says_nothing(monkey
             nursery.cancel_scope.cancel()
 
     Universe(1).run(main, seconds_max=1000.0)
+
+
+def test_partitions_that_are_added_are_found_and_the_leader_of_a_group_hands_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        scene = Scene(universe, monkeypatch, joins=True)
+        cluster = scene.cluster
+        member = GroupConsumer(cluster, "g", ["t"], reset=EARLIEST, isolation=0, instance_id=None).membership
+
+        async def answer(_: str, request: Any, **__: Any) -> Any:
+            if isinstance(request, JoinGroupRequest):
+                joined = JoinGroupResponseMember(member_id="m", metadata=request.protocols[0].metadata)
+                return JoinGroupResponse(member_id="m", leader="m", generation_id=1, members=[joined])
+            if isinstance(request, SyncGroupRequest):
+                return SyncGroupResponse(assignment=request.assignments[0].assignment)
+            return HeartbeatResponse()
+
+        monkeypatch.setattr(cluster, "call_coordinator", answer)
+        await member.join()
+        assert member.assigned == (T0,)
+        assert len((await cluster.topic("t")).partitions) == 1
+        cluster.leaders["t"] = [1, 1]
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(member.heartbeat)
+            await universe.sleep(290.0)
+            assert not member.must_join
+            assert cluster.metadata_asked <= 2
+            await universe.sleep(20.0)
+            assert member.must_join
+            nursery.cancel_scope.cancel()
+        assert len((await cluster.topic("t")).partitions) == 2
+        await member.join()
+        assert member.assigned == (T0, T1)
+
+    Universe(1).run(main, seconds_max=1000.0)
+
+
+def test_a_node_that_does_not_answer_keeps_nobody_from_connecting_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        clock = universe.world_for("client").clock
+
+        class Connection:
+            is_open, versions = True, {1: (0, 1)}
+
+            async def call(self, *_: Any, **__: Any) -> Any:
+                return MetadataResponse(brokers=[MetadataResponseBroker(node_id=each, host=host, port=1) for each, host in ((1, "mute"), (2, "well"))])
+
+            def close(self) -> None: ...
+
+        async def opening(_: Any, host: str, port: int, **__: Any) -> Any:
+            if host == "mute":
+                await clock.sleep(10.0)
+                raise TimeoutError(f"{host}:{port} did not answer")
+            return Connection()
+
+        monkeypatch.setattr("kraft.client.cluster.open_connection", opening)
+        cluster = Cluster(universe.world_for("client"), [("first", 1)])
+        await cluster.metadata()
+
+        async def ask_mute() -> None:
+            with pytest.raises(TimeoutError):
+                await cluster.versions(1)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask_mute)
+            await universe.sleep(0.1)
+            with clock.move_on_after(1.0) as waiting:
+                assert await cluster.versions(2) == {1: (0, 1)}
+            assert not waiting.cancelled_caught
+
+    Universe(1).run(main)
