@@ -142,7 +142,8 @@ SHAPES: dict[str, Any] = {
         "leaderless_partitions": [], "under_replicated_partitions": [],
     },
     "produce shapes": {
-        "topic": "str", "record_count": "int", "partitions": [{"partition": "int", "record_count": "int", "first_offset": "int", "last_offset": "int"}],
+        "topic": "str", "error": "NoneType", "record_count": "int", "unacknowledged_count": "int",
+        "partitions": [{"partition": "int", "record_count": "int", "first_offset": "int", "last_offset": "int"}],
     },
     "storage random-uuid": {"uuid": "str"},
 }  # fmt: skip

@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from kraft.cli.admin.output import warn
-from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
+from kraft.client.cluster import Cluster
 from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker
+from kraft.client.resting import may_pass
 from kraft.common.errors import ApiError
-from kraft.protocol.error_codes import is_retriable
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class Patience:
             try:
                 found = await attempt()
             except (Disconnected, TimeoutError, NoBroker, DeadlinePassed, ApiError) as problem:
-                if not _may_pass(problem):
+                if not (isinstance(problem, DeadlinePassed) or may_pass(problem)):
                     raise
                 if self._since is None:
                     self._since = began
@@ -51,7 +51,3 @@ class Patience:
         if reason != self._said:
             warn(f"kraft: waiting: {reason}")
         self._said = reason
-
-
-def _may_pass(problem: Exception) -> bool:
-    return not isinstance(problem, ApiError) or (is_retriable(problem.code) and problem.code not in UNKNOWN_TOPIC)
