@@ -30,6 +30,8 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
 OPERATION_SECONDS = 60.0
+ANOTHER_SECONDS = 1.0
+"""How long another node than the doubtful one may take to connect."""
 METADATA_SECONDS = 300.0
 """metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were added are found."""
 
@@ -62,6 +64,9 @@ class Cluster:
         self._chance = world.random.stream(f"client {client_id}")
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._opening: dict[tuple[str, int], trio.Lock] = {}
+        self._any: tuple[str, int] | None = None
+        """Who is asked what anybody can answer, until there is doubt."""
+        self._is_doubted = False
         self._known: ClusterMetadata | None = None
         self._topics: dict[str, Topic] = {}
         self._topics_end = world.clock.now() + METADATA_SECONDS
@@ -152,7 +157,8 @@ class Cluster:
     # Knowing
 
     def forget(self) -> None:
-        """What is cached may be wrong: ask again."""
+        """What is cached may be wrong: ask again, and somebody else if that is possible, for a node that is cut off goes on telling what it knew."""
+        self._is_doubted = True
         self._topics.clear()
         self._coordinators.clear()
 
@@ -216,17 +222,38 @@ class Cluster:
     # Connections
 
     async def _any_connection(self) -> ClientConnection:
-        for connection in self._connections.values():
-            if connection.is_open:
-                return connection
+        opened = [address for address, connection in self._connections.items() if connection.is_open]
         known = () if self._known is None else tuple((broker.host, broker.port) for broker in self._known.brokers.values())
+        addresses = list(dict.fromkeys((*opened, *self.bootstrap, *known)))
+        if self._any in opened:
+            if self._is_doubted:
+                await self._choose_another([address for address in addresses if address != self._any], opened)
+            addresses = list(dict.fromkeys((self._any, *addresses)))
         failures = []
-        for address in dict.fromkeys((*self.bootstrap, *known)):
+        for address in addresses:
             try:
-                return await self._connection_at(address)
+                connection = await self._connection_at(address)
             except (Disconnected, TimeoutError) as problem:
                 failures.append(str(problem))
+            else:
+                self._any, self._is_doubted = address, False
+                return connection
         raise NoBroker("; ".join(failures))
+
+    async def _choose_another(self, others: Sequence[tuple[str, int]], opened: Sequence[tuple[str, int]]) -> None:
+        """One to which there is a connection, or else one try, and a short one, to open one."""
+        self._is_doubted = False
+        near = [address for address in others if address in opened]
+        if near:
+            self._any = self._chance.choice(near)
+        elif others:
+            candidate = self._chance.choice(others)
+            with self.world.clock.move_on_after(ANOTHER_SECONDS):
+                try:
+                    await self._connection_at(candidate)
+                except (Disconnected, TimeoutError):
+                    return  # Then the one in doubt is asked again.
+                self._any = candidate
 
     async def _connection_to(self, node_id: int) -> ClientConnection:
         broker = None if self._known is None else self._known.brokers.get(node_id)

@@ -9,6 +9,7 @@ import trio
 
 from kraft.client.admin.offsets import EARLIEST
 from kraft.client.cluster import Cluster
+from kraft.client.connection import Disconnected
 from kraft.client.consumer import Consumer
 from kraft.client.group_consumer import GroupConsumer, open_group_consumer
 from kraft.common.errors import ApiError, KraftError
@@ -414,5 +415,44 @@ def test_a_node_that_does_not_answer_keeps_nobody_from_connecting_to_another(mon
             with clock.move_on_after(1.0) as waiting:
                 assert await cluster.versions(2) == {1: (0, 1)}
             assert not waiting.cancelled_caught
+
+    Universe(1).run(main)
+
+
+def test_after_something_went_wrong_another_node_is_asked_if_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main(universe: Universe) -> None:
+        dead = ["well"]
+        asked: list[str] = []
+
+        class Connection:
+            is_open = True
+
+            def __init__(self, host: str) -> None:
+                self.host = host
+
+            async def call(self, *_: Any, **__: Any) -> Any:
+                asked.append(self.host)
+                return MetadataResponse(brokers=[MetadataResponseBroker(node_id=each, host=host, port=1) for each, host in ((1, "isolated"), (2, "well"))])
+
+            def close(self) -> None: ...
+
+        async def opening(_: Any, host: str, *__: Any, **___: Any) -> Any:
+            if host in dead:
+                raise Disconnected("refused")
+            return Connection(host)
+
+        monkeypatch.setattr("kraft.client.cluster.open_connection", opening)
+        cluster = Cluster(universe.world_for("client"), [("isolated", 1)])
+        for _ in range(2):
+            await cluster.metadata()
+            cluster.forget()
+        assert asked == ["isolated", "isolated"], "there is no other"
+        dead.clear()
+        for _ in range(2):
+            await cluster.metadata()
+        assert asked[2:] == ["well", "well"]
+        cluster.forget()
+        await cluster.metadata()
+        assert asked[4:] == ["isolated"]
 
     Universe(1).run(main)
