@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kraft.common.config.endpoints import Endpoint
+from kraft.common.config.endpoints import PER_IP_OVERRIDES, Endpoint, host_counts
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
@@ -25,7 +25,7 @@ NO_LIMIT: Final = 2**31 - 1
 
 def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
     """Of one listener, from Kafka's keys."""
-    overrides = dict(entry.rsplit(":", 1) for entry in config.text("max.connections.per.ip.overrides").split(",") if entry)
+    overrides, _ = host_counts(config.text(PER_IP_OVERRIDES))  # What is in the log and does not parse is passed over.
     idle_ms = config.integer("connections.max.idle.ms")
     queued = config.integer("queued.max.request.bytes")
     return ConnectionLimits(
@@ -33,7 +33,7 @@ def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
         listener_connections_max=config.of_listener(listener, "max.connections", NO_LIMIT),
         is_protected=listener == config.inter_broker_listener_name and len(config.broker_listeners) > 1,
         connections_per_ip_max=config.integer("max.connections.per.ip"),
-        connections_per_ip_overrides={host.strip(): int(count) for host, count in overrides.items()},
+        connections_per_ip_overrides=overrides,
         request_bytes_max=config.integer("socket.request.max.bytes"),
         queued_request_bytes_max=queued if queued > 0 else 256 << 20,
         idle_seconds_max=idle_ms / 1000 if idle_ms >= 0 else 1e9,

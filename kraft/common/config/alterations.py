@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from kraft.common.broker_state import DESIRED_STATE
 from kraft.common.config.client_metrics import check_subscription
 from kraft.common.config.definition import ConfigKey, Status, UpdateMode
+from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
 from kraft.common.config.group_config import check_group
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
@@ -159,6 +160,9 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
             except ValueError:
                 raise ApiError(INVALID_REQUEST, "Unable to parse broker name as a base 10 number.") from None
         _check_each(broker_key, texts, "broker")
+        wrong = host_counts(texts.get(PER_IP_OVERRIDES, ""))[1]
+        if wrong:
+            raise ApiError(INVALID_CONFIG, f"Invalid value {texts[PER_IP_OVERRIDES]} for configuration {PER_IP_OVERRIDES}: {wrong[0]!r} is not host:count")
     elif resource_type == ResourceType.CLIENT_METRICS:
         check_subscription(resource_name, texts)
     elif resource_type == ResourceType.GROUP:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
 from kraft.common.config.types import Value
 
 if TYPE_CHECKING:
@@ -109,8 +110,6 @@ def _check_choices(config: NodeConfig) -> list[str]:
         for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
         if config.integer(name) not in _CODECS
     ]
-    for entry in config.text("max.connections.per.ip.overrides").split(","):
-        _, separator, count = entry.rpartition(":")
-        if entry.strip() and not (separator and count.strip().isdigit()):
-            problems.append(f"{_origin(config, 'max.connections.per.ip.overrides')}: max.connections.per.ip.overrides: {entry.strip()!r} is not host:count")
+    wrong = host_counts(config.text(PER_IP_OVERRIDES))[1]
+    problems += [f"{_origin(config, PER_IP_OVERRIDES)}: {PER_IP_OVERRIDES}: {entry!r} is not host:count" for entry in wrong]
     return problems

@@ -7,6 +7,22 @@ from typing import Final, NamedTuple
 
 from kraft.common.config.validators import ADDRESS
 
+PER_IP_OVERRIDES: Final = "max.connections.per.ip.overrides"
+_COUNT: Final = re.compile("[0-9]{1,10}")
+
+
+def host_counts(text: str) -> tuple[dict[str, int], list[str]]:
+    """`host:count,...` by host, and the entries that are not of that form. A count is a number that Kafka's INT holds."""
+    counts: dict[str, int] = {}
+    wrong: list[str] = []
+    for entry in filter(None, map(str.strip, text.split(","))):
+        host, _, count = map(str.strip, entry.rpartition(":"))
+        if host and _COUNT.fullmatch(count) and int(count) < 1 << 31:
+            counts[host] = int(count)
+        else:
+            wrong.append(entry)
+    return counts, wrong
+
 
 class Endpoint(NamedTuple):
     """A named listener. `host` is empty for every interface; `port` 0 means that the system chooses."""

@@ -160,3 +160,16 @@ def test_a_limit_of_connections_may_be_one_listeners(node: NodeConfig) -> None:
         check_request(BROKER, "1", [Alteration("listener.name.plaintext.num.partitions", SET, "5")], node)
     with pytest.raises(ApiError, match=r"Unknown broker config name: listener.name.max.connections"):
         check_texts(BROKER, "1", {"listener.name.max.connections": "5"}, node)
+
+
+WRONG_COUNTS = ["10.0.0.1", "10.0.0.1:", ":5", "10.0.0.1:many", "10.0.0.1:-1", "h:\u0663", "h:\u00b2", f"h:{2**31}", "h:" + "9" * 5000]
+
+
+@pytest.mark.parametrize("wrong", WRONG_COUNTS)
+def test_limits_of_addresses_are_judged_before_they_are_in_the_log(wrong: str, node: NodeConfig) -> None:
+    name = "max.connections.per.ip.overrides"
+    for text in (wrong, f"10.0.0.2:5,{wrong}"):
+        with pytest.raises(ApiError, match="is not host:count") as refused:
+            check_texts(BROKER, "", {name: text}, node)
+        assert refused.value.code == 40
+    check_texts(BROKER, "", {name: f" 10.0.0.2 : 5 ,,::1:0,h:{2**31 - 1}"}, node)

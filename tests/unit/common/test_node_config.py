@@ -161,6 +161,7 @@ def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
         ("queued.max.request.bytes=1000", "must hold one largest request"),
         ("replica.selector.class=com.example.Mine", "cannot be loaded"),
         ("max.connections.per.ip.overrides=h:many", "'h:many' is not host:count"),
+        ("max.connections.per.ip.overrides=h:\u00b2", "'h:\u00b2' is not host:count"),
         ("group.consumer.heartbeat.interval.ms=20000", "must not exceed group.consumer.max.heartbeat.interval.ms"),
         ("broker.id=9", "broker.id 9 and node.id 1 differ"),
         ("listener.name.plaintext.nonsense=1", "unknown key listener.name.plaintext.nonsense"),
