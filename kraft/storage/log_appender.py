@@ -74,6 +74,8 @@ class LogAppender(LogState):
         for batch in batches(records, partial_tail=True):
             if leader_epoch is not None and batch.partition_leader_epoch > leader_epoch:
                 break
+            if appended and batch.last_offset - appended[0].first_offset > RELATIVE_OFFSET_MAX:
+                break  # A compacted leader's segments may be that far apart: the rest is for the next fetch, and another segment.
             self._check_replicated(batch, next_offset)
             marker = marker_of(batch) if batch.is_control and batch.producer_id >= 0 else None
             appended.append(AppendedBatch(batch, batch.base_offset, batch.last_offset, batch.partition_leader_epoch, marker))

@@ -209,6 +209,20 @@ def test_a_follower_refuses_a_batch_that_ends_before_it_begins(machine: Machine)
     assert log.log_end_offset == 1
 
 
+def test_a_follower_takes_over_a_gap_beyond_the_reach_of_relative_offsets_in_two_steps(machine: Machine) -> None:
+    compacted = LogConfig(cleanup_policy=("compact",))
+    leader, follower = machine.log(compacted), Machine().log(compacted)
+    for offset in (0, 1, 3_000_000_000, 3_000_000_001):
+        leader.append_as_follower(build_batch([Record(offset, NOW_MS, b"k", b"v" * 3000)]), now_ms=NOW_MS)
+    ends = []
+    while follower.log_end_offset < leader.log_end_offset:
+        assert follower.append_as_follower(leader.read(follower.log_end_offset, 1 << 20).read(), now_ms=NOW_MS) is not None
+        ends.append(follower.log_end_offset)
+    assert ends == [2, 3_000_000_002]
+    assert content(follower) == content(leader)
+    assert [segment.base_offset for segment in follower.segments] == [0, 3_000_000_000]
+
+
 def test_the_high_watermark_stays_within_the_log(machine: Machine) -> None:
     log = machine.log()
     log.append_as_leader(batch_of(b"a", b"b"), 0, now_ms=NOW_MS)
