@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
-from kraft.common.ids import TopicPartition, Uuid
+from kraft.common.ids import TopicPartition
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.follower_serving import FollowerServing
 from kraft.replication.isr_policy import IsrRules
 from kraft.replication.log_flusher import LogFlusher
-from kraft.replication.log_ownership import settle_owner
 from kraft.replication.log_writer import LogWriter
 from kraft.replication.partition import Partition
 from kraft.replication.replica_directories import ReplicaDirectories
+from kraft.replication.replica_hosting import ReplicaHosting
 from kraft.replication.topic_configs import ConfigView, TopicConfig
 from kraft.storage.storage_failure import upkeep_failure
 
@@ -55,6 +55,7 @@ class ReplicaManager:
         self.offline: set[tuple[str, int]] = set()
         self._image: MetadataImage | None = None
         self.directories = ReplicaDirectories(self, log)
+        self.hosting = ReplicaHosting(self, log)
         self.isr_rules = IsrRules(world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), lambda broker, epoch: False)
         """Set by the broker before the first metadata comes."""
         self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
@@ -206,7 +207,10 @@ class ReplicaManager:
         if (name, index) in self.offline:
             return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
         assigned = registration.directory(self.node_id)
-        partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, assigned)
+        try:
+            partition = self._partitions.get((name, index)) or self._host(name, index, topic_id, config, assigned)
+        except OutOfResources:
+            return  # It is tried again.
         if partition is None:
             self.directories.lost(topic_id, index)
             return
@@ -225,23 +229,17 @@ class ReplicaManager:
             for listener in self._listeners:
                 listener.became_leader(partition)
 
+    def apply_again(self, name: str, index: int, topic_id: bytes) -> None:
+        """Of a replica that could not be made for now."""
+        registration = None if self._image is None else self._image.topics.partition(topic_id, index)
+        if self._image is not None and registration is not None:
+            self._apply_partition(name, index, topic_id, registration, self._configs.topic(self._image, name), self.world.clock.now())
+
     def _host(self, name: str, index: int, topic_id: bytes, config: TopicConfig, assigned: bytes) -> Partition | None:
-        """A partition with its log, found or new; None, and counted among the offline ones, where there can be none."""
-        topic_partition = TopicPartition(name, index)
-        if self.logs.get(topic_partition) is None and self.directories.may_be_lost(topic_id, index, assigned, self._image):
-            self._log.error("replica missing while a log directory is offline: not made anew", topic=name, partition=index)
+        """A partition with its log, found or new; None, and counted among the offline ones, where there can be none. Raises OutOfResources."""
+        log = self.hosting.log_of(TopicPartition(name, index), topic_id, assigned, self._image)
+        if log is None:
             self.offline.add((name, index))
-            return None
-        try:
-            settle_owner(self.logs, topic_partition, topic_id, self.world.clock.wall_ms(), self._log)
-            directory_id = self.directories.for_new(topic_partition, assigned)
-            log = self.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=self.world.clock.wall_ms(), directory_id=directory_id)
-        except (OSError, StorageError) as problem:
-            self.offline.add((name, index))
-            self._log.error("replica cannot be made", topic=name, partition=index, reason=str(problem))
-            found = self.logs.get(topic_partition)
-            if found is not None:
-                self.directory_failed(self.logs.directory_of(found).path, str(problem))
             return None
         partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log, self.isr_rules)
         partition.min_isr = config.min_insync_replicas
@@ -276,6 +274,7 @@ class ReplicaManager:
     def _drop(self, name: str, index: int) -> None:
         """The replica is not ours any more, if it ever was."""
         self.offline.discard((name, index))
+        self.hosting.forget(name, index)
         partition = self._partitions.pop((name, index), None)
         if partition is None:
             return

@@ -60,6 +60,7 @@ class BrokerReplication:
             replication_nursery.start_soon(self.losses.run)
             replication_nursery.start_soon(self._replicas.directories.assignments.run, self._channel, self._broker_epoch)
             replication_nursery.start_soon(self._replicas.directories.mover.run)
+            replication_nursery.start_soon(self._replicas.hosting.run)
             while True:
                 await self._world.clock.sleep(self._lag_seconds_max() / 2)
                 self.isr.reconsider_all(self._replicas)

@@ -175,12 +175,13 @@ class LogManager(FutureLogs):
         found = self._logs.get(topic_partition)
         if found is not None:
             return found
-        directory = self._choose_directory(directory_id)
+        directory = self.directory_for_new(directory_id)
         directory.before_new(topic_partition)
         path = directory.file(directory_name(topic_partition))
         return self._adopt(directory, UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms))
 
-    def _choose_directory(self, directory_id: Uuid | None) -> LogDirectory:
+    def directory_for_new(self, directory_id: Uuid | None) -> LogDirectory:
+        """Where a new log goes that belongs to `directory_id`, if that is known and online. Raises StorageError when every directory is offline."""
         online = self.online()
         if directory_id is not None:
             online = [directory for directory in online if directory.directory_id == directory_id] or online

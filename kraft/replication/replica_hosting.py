@@ -1,0 +1,76 @@
+"""Where a replica's log comes from when the metadata gives the replica to this broker: the one that is on a disk, or a new one.
+
+A disk that refuses takes its directory offline, as anywhere else. What is out of resources is tried again every second until the log is there, or the replica
+is not ours any more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import trio
+
+from kraft.common.errors import OutOfResources, StorageError
+from kraft.common.ids import TopicPartition, Uuid
+from kraft.replication.log_ownership import settle_owner
+from kraft.storage.storage_failure import upkeep_failure
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+    from kraft.metadata.image.metadata_image import MetadataImage
+    from kraft.replication.replica_manager import ReplicaManager
+    from kraft.storage.unified_log import UnifiedLog
+
+TRY_AGAIN_SECONDS = 1.0
+
+
+class ReplicaHosting:
+    """Of one broker."""
+
+    def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
+        self._replicas = replicas
+        self._log = log
+        self._postponed: dict[tuple[str, int], bytes] = {}
+        self._woken = trio.Event()
+
+    def log_of(self, topic_partition: TopicPartition, topic_id: bytes, assigned: bytes, before: MetadataImage | None) -> UnifiedLog | None:
+        """The log, found or new; None where there can be none until the next start. Raises OutOfResources: it is tried again then."""
+        replicas = self._replicas
+        key = (topic_partition.topic, topic_partition.partition)
+        self._postponed.pop(key, None)
+        found = replicas.logs.get(topic_partition)
+        if found is None and replicas.directories.may_be_lost(topic_id, topic_partition.partition, assigned, before):
+            self._log.error("replica missing while a log directory is offline: not made anew", topic=key[0], partition=key[1])
+            return None
+        directory = None
+        try:
+            wanted = replicas.directories.for_new(topic_partition, assigned)
+            directory = replicas.logs.directory_for_new(wanted) if found is None else replicas.logs.directory_of(found)
+            settle_owner(replicas.logs, topic_partition, topic_id, replicas.world.clock.wall_ms(), self._log)
+            return replicas.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=replicas.world.clock.wall_ms(), directory_id=directory.directory_id)
+        except (OSError, StorageError) as problem:
+            failure = problem if isinstance(problem, StorageError) else upkeep_failure(problem, str(topic_partition))
+            self._log.error("replica cannot be made", topic=key[0], partition=key[1], reason=str(failure))
+            if isinstance(failure, OutOfResources):
+                self._postponed[key] = topic_id
+                self._woken.set()
+                raise failure from problem
+            if directory is not None:
+                replicas.directory_failed(directory.path, str(failure))
+            return None
+
+    def forget(self, topic: str, index: int) -> None:
+        """The replica is not ours any more."""
+        self._postponed.pop((topic, index), None)
+
+    async def run(self) -> None:
+        """Try again until cancelled."""
+        while True:
+            await self._woken.wait()
+            await self._replicas.world.clock.sleep(TRY_AGAIN_SECONDS)
+            self._woken = trio.Event()
+            for (topic, index), topic_id in list(self._postponed.items()):
+                self._replicas.apply_again(topic, index, topic_id)
+                await trio.lowlevel.checkpoint()
+            if self._postponed:
+                self._woken.set()

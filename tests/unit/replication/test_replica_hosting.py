@@ -1,0 +1,72 @@
+"""What a broker does when the log of a replica that it is given cannot be made."""
+
+from __future__ import annotations
+
+import errno
+import math
+
+import pytest
+import trio
+
+from kraft.common.errors import StorageError
+from kraft.world.simulated import Universe
+from kraft.world.simulated.disk import Fault
+from tests.unit.server.brokers import Broker, batch, broker, simulate
+
+
+def made_once(made: Broker) -> None:
+    """There are checkpoints of an earlier topic of the name, which have to forget it before there is another."""
+    topic = made.topic("t")
+    made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
+    made.delete_topic(topic)
+
+
+def test_a_disk_that_refuses_goes_offline() -> None:
+    """It was the replica alone that was given up, until the next start, on a node that went on with a disk of which syncs fail."""
+
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a"]) as made:
+            made_once(made)
+            universe.disk("broker").faults = [Fault("sync", errno.EIO, "checkpoint")]
+            failed: list[str] = []
+            made.replicas.on_directory_failure(failed.append)
+            made.topic("t")
+            assert failed == ["/a"]
+            with pytest.raises(StorageError):
+                made.partition("t")
+
+    simulate(play)
+
+
+def test_what_is_out_of_resources_is_tried_again() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a"]) as made, trio.open_nursery() as nursery:
+            nursery.start_soon(made.replicas.hosting.run)
+            made_once(made)
+            universe.disk("broker").faults = [Fault("open", errno.EMFILE, "checkpoint", math.inf)]
+            made.topic("t")
+            assert made.replicas.find("t", 0) is None
+            await universe.sleep(5)
+            assert made.replicas.find("t", 0) is None
+            universe.disk("broker").faults = []
+            await universe.sleep(2)
+            made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
+            assert len(made.logs.online()) == 1
+            nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
+def test_a_replica_that_could_not_be_made_and_is_not_ours_any_more_is_not_made() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, ["/a"]) as made, trio.open_nursery() as nursery:
+            nursery.start_soon(made.replicas.hosting.run)
+            made_once(made)
+            universe.disk("broker").faults = [Fault("open", errno.EMFILE, "checkpoint", math.inf)]
+            made.delete_topic(made.topic("t"))
+            universe.disk("broker").faults = []
+            await universe.sleep(3)
+            assert made.replicas.find("t", 0) is None
+            nursery.cancel_scope.cancel()
+
+    simulate(play)
