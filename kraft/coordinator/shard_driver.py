@@ -134,7 +134,8 @@ class ShardDriver(Generic[S]):
                         await self._woken.wait()
         except ReloadNeeded:
             self.active = False
-            self._fail_everybody(ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "an append failed half way; reading the log again"))
+            # Not COORDINATOR_LOAD_IN_PROGRESS: to clients that says that nothing was written.
+            self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "an append failed half way; reading the log again"))
 
     # Loading.
 
