@@ -248,5 +248,6 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
     """Returns when it serves."""
     await first.arrived.wait()
-    await load_logs(parts.logs, parts.world)
+    image = parts.shared.loader.image
+    await load_logs(parts.logs, parts.world, lambda name: None if (topic := image.topics.by_name(name)) is None else topic.id)
     await nursery.start(partial(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader))

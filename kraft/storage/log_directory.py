@@ -167,14 +167,15 @@ class LogDirectory:
     def leaves(self, topic_partition: TopicPartition) -> None:
         """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are written the next time."""
         del self.logs[topic_partition]
-        self._leaves(topic_partition)
+        self.forget(topic_partition)
 
     def future_leaves(self, topic_partition: TopicPartition) -> None:
         """Likewise of a copy that is given up."""
         if self.futures.pop(topic_partition, None) is not None:
-            self._leaves(topic_partition)
+            self.forget(topic_partition)
 
-    def _leaves(self, topic_partition: TopicPartition) -> None:
+    def forget(self, topic_partition: TopicPartition) -> None:
+        """What checkpoints on the disk tell of a log that is here no more is not to count for another of its name."""
         self._points.pop(topic_partition, None)
         self.clean_offsets.pop(topic_partition, None)
         if len(self._gone) < GONE_MAX:
@@ -268,7 +269,7 @@ class LogDirectory:
         self.clean_offsets.update({topic_partition: offset for topic_partition, offset in offsets.items() if topic_partition in self.logs})
         for topic_partition in (*offsets, *recorded):
             if topic_partition not in self.logs:
-                self._leaves(topic_partition)
+                self.forget(topic_partition)
         self._lower_clean_offsets({topic_partition: self.logs[topic_partition].log_end_offset for topic_partition in self.clean_offsets})
 
     def cleaned(self, topic_partition: TopicPartition, offset: int) -> CheckpointJob:

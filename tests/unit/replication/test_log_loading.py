@@ -21,6 +21,7 @@ from tests.unit.server.brokers import batch, simulate
 
 BIG, SMALL = TopicPartition("big", 0), TopicPartition("small", 0)
 BATCHES = 640
+IDS = {BIG.topic: bytes(16), SMALL.topic: bytes(15) + b"\x01"}
 NOW_MS = 1_700_000_000_000
 
 
@@ -38,7 +39,7 @@ def after_a_kill(universe: Universe) -> tuple[SimulatedWorld, LogManager]:
     manager.load(0)
     for topic_partition, directory, count in ((BIG, 0, BATCHES), (SMALL, 1, 1)):
         where = manager.directories[directory].directory_id
-        log = manager.get_or_create(topic_partition, Uuid(bytes(15) + bytes([directory])), now_ms=0, directory_id=where)
+        log = manager.get_or_create(topic_partition, Uuid(IDS[topic_partition.topic]), now_ms=0, directory_id=where)
         for _ in range(count):
             log.append_as_leader(batch(b"v" * 100), 0, now_ms=NOW_MS)
     universe.kill("n")
@@ -59,7 +60,7 @@ def test_others_have_their_turn_while_a_log_is_read_back() -> None:
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(others)
-            await load_logs(manager, world)
+            await load_logs(manager, world, IDS.get)
             nursery.cancel_scope.cancel()
         assert turns >= BATCHES // segment_recovery.BATCHES_PER_STEP
         assert [log.log_end_offset for log in map(manager.get, (BIG, SMALL)) if log] == [BATCHES, 1]
@@ -76,7 +77,7 @@ def test_a_directory_does_not_wait_for_anothers_disk(monkeypatch: pytest.MonkeyP
         universe.disk("n").cold_rate = 1.0
         universe.disk("n").slowness = 1000.0
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(load_logs, manager, world)
+            nursery.start_soon(load_logs, manager, world, IDS.get)
             while manager.get(SMALL) is None:
                 await universe.sleep(0.001)
             assert manager.get(BIG) is None
@@ -94,7 +95,7 @@ def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(wi
         world, manager = after_a_kill(universe)
         universe.disk("n").cold_rate = 1.0
         universe.disk("n").faults = [Fault("open", errno.EIO, within, times=1e9)]
-        await load_logs(manager, world)
+        await load_logs(manager, world, IDS.get)
         assert [directory.path for directory in manager.online()] == ["/b"]
         assert [log.topic_partition for log in manager.logs()] == [SMALL]
         manager.release()
@@ -107,7 +108,7 @@ def test_no_directory_is_enough() -> None:
         world, manager = after_a_kill(universe)
         universe.disk("n").faults = [Fault("list", errno.EIO, "/", times=1e9)]
         with pytest.raises(StorageError, match="no log directory is usable"):
-            await load_logs(manager, world)
+            await load_logs(manager, world, IDS.get)
         universe.disk("n").faults = []
         manager.release()
 
@@ -120,9 +121,29 @@ def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched()
         world.files.make_directories("/b/big-0")
         before = world.files.list_directory("/a/big-0")
         with pytest.raises(ConfigurationError, match="big-0 is also in /a"):
-            await load_logs(manager, world)
+            await load_logs(manager, world, IDS.get)
         assert world.files.list_directory("/a/big-0") == before
         assert manager.logs() == []
+        manager.release()
+
+    simulate(play)
+
+
+def test_of_a_topic_made_anew_while_a_disk_was_away_the_former_log_is_a_stray() -> None:
+    async def play(universe: Universe) -> None:
+        world, manager = after_a_kill(universe)
+        manager.release()
+        world.files.make_directories("/b/big-0")
+        world.files.open("/b/big-0/partition.metadata", create=True).append([b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg"])
+        universe.kill("n")
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        await load_logs(manager, world, IDS.get)
+        log = manager.get(BIG)
+        assert log is not None
+        assert (log.directory, log.log_end_offset) == ("/a/big-0", BATCHES)
+        assert [name for name in world.files.list_directory("/b") if name.startswith("big-0") and name.endswith("-stray")]
+        assert "big-0" not in world.files.list_directory("/b")
         manager.release()
 
     simulate(play)
