@@ -195,7 +195,7 @@ class MetadataLog:
     def _read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         segment = self._segments[bisect_right([s.base_offset for s in self._segments], offset) - 1]
         position = segment.position_before(offset)
-        data = segment.file.pread(min(max_bytes + INDEX_INTERVAL_BYTES, segment.size - position), position)
+        data = segment.file.pread(min(max(max_bytes, HEADER_SIZE) + INDEX_INTERVAL_BYTES, segment.size - position), position)
         first, last, at = -1, 0, 0
         while at + HEADER_SIZE <= len(data):
             batch = RecordBatch(data, at)

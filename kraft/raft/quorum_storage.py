@@ -140,8 +140,9 @@ class QuorumStorage:
         """Bytes from `position` of a snapshot, and its size. Raises OSError, and OutOfResources where it cannot be read for now."""
         reader = self.open_snapshot(snapshot)
         try:
+            count = max(min(max_bytes, reader.size - position), 0)
             with passing_refused(reader.path):
-                return reader.read(position, max_bytes), reader.size
+                return reader.read(position, count) if count else b"", reader.size
         finally:
             reader.close()
 

@@ -49,6 +49,8 @@ class SimulatedFile:
 
     def pread(self, count: int, offset: int) -> bytes:
         self._enter("pread", count, offset)
+        if count < 0 or offset < 0:
+            fail(errno.EINVAL, self.path)
         data = bytes(self.inode.content[offset : offset + count])
         self._node.note("read", *digest_of([data]))
         return data

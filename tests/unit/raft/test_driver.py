@@ -151,3 +151,26 @@ def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
             await ask(1)
 
     run(body)
+
+
+@pytest.mark.parametrize("max_bytes", [0, -1, -100_000, -(2**31)])
+def test_who_asks_for_an_impossible_number_of_bytes_ends_nothing(tmp_path: Path, max_bytes: int) -> None:
+    async def body() -> None:
+        member = alone(tmp_path)
+        async with running(member):
+            await until(lambda: member.leads)
+            end = member.driver.append(1, ["one"]) + 1
+            await until(lambda: member.listener.end_offset == end)
+            writer = member.driver.create_snapshot(OffsetAndEpoch(end, 1), 1)
+            assert writer is not None
+            writer.append(["summary"])
+            await writer.freeze()
+            writer.close()
+            fetch = wire_requests.TO_WIRE[core.FetchRequest](core.FetchRequest(key_of(9), 1, 0, 0, max_wait_ms=0, max_bytes=max_bytes))
+            assert (await member.driver.fetch(fetch)).responses[0].partitions[0].error_code == ErrorCode.NONE
+            piece = wire_requests.TO_WIRE[core.FetchSnapshotRequest](core.FetchSnapshotRequest(key_of(9), 1, OffsetAndEpoch(end, 1), 0, max_bytes))
+            assert (await member.driver.fetch_snapshot(piece)).topics[0].partitions[0].unaligned_records == b""
+            member.driver.append(1, ["after"])
+            await until(lambda: member.listener.records[-1] == "after")
+
+    run(body)

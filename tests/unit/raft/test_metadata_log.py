@@ -60,6 +60,13 @@ def test_a_read_gives_at_least_one_batch_and_else_keeps_to_its_size(tmp_path: Pa
     assert offsets(log.read(3, 10, 2 * one + 1)) == [3, 4]
 
 
+@pytest.mark.parametrize("max_bytes", [0, -1, -4_096, -100_000, -(2**31)])
+def test_a_read_of_an_impossible_size_gives_one_batch(tmp_path: Path, max_bytes: int) -> None:
+    log = filled(tmp_path, 300)
+    for offset in range(300):
+        assert offsets(log.read(offset, 300, max_bytes)) == [offset]
+
+
 def test_a_batch_larger_than_the_read_is_given_whole(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     log.append([data_batch(0, "x" * 50_000), data_batch(1, "y")], 2)

@@ -166,3 +166,13 @@ def test_a_download_gets_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     with pytest.raises(CorruptData):
         opened.finish_download(OffsetAndEpoch(60, 3))
     assert not list((tmp_path / "__cluster_metadata-0").glob("*.part"))
+
+
+@pytest.mark.parametrize(("position", "max_bytes"), [(0, 0), (0, -1), (0, -(2**31)), (1 << 20, 100), (2**63 - 1, 100), (5, 2**31 - 1)])
+def test_a_piece_of_a_snapshot_is_what_there_is_of_it(tmp_path: Path, position: int, max_bytes: int) -> None:
+    fill(tmp_path, 20)
+    snapshot = OffsetAndEpoch(15, 1)
+    content = write(tmp_path / "__cluster_metadata-0", snapshot, "a", "b", voters=voters_of(1)).read_bytes()
+    opened = storage(tmp_path)
+    assert opened.read_snapshot(snapshot, position, max_bytes) == (content[position:] if max_bytes > 0 else b"", len(content))
+    opened.close()

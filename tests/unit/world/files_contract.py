@@ -29,6 +29,15 @@ class FilesContract:
         assert file.path == f"{harness.root}/a"
         file.close()
 
+    @pytest.mark.parametrize(("count", "offset"), [(-1, 0), (-100_000, 0), (1, -1)])
+    def test_a_read_of_an_impossible_range_is_refused(self, harness: Harness, count: int, offset: int) -> None:
+        file = fill(harness.files().open(f"{harness.root}/a", create=True), b"bytes")
+        with pytest.raises(OSError) as refused:
+            file.pread(count, offset)
+        assert refused.value.errno == errno.EINVAL
+        assert file.pread(0, 0) == b""
+        file.close()
+
     def test_more_buffers_than_one_system_call_takes_are_appended_whole(self, harness: Harness) -> None:
         file = harness.files().open(f"{harness.root}/a", create=True)
         assert file.append([bytes([n % 251]) for n in range(5000)]) == 0
