@@ -212,7 +212,7 @@ class LogDirMover:
         if not move.assigned.is_set():
             return False
         self._swap(move)
-        return True
+        return not self._is_current(move)  # Where an append is under way: after a pause, in which that may end.
 
     @contextmanager
     def _distrusting(self, move: LogDirMove) -> Iterator[None]:

@@ -10,7 +10,7 @@ import pytest
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.log_dir_moves import FIRST, SECOND, mover
-from tests.unit.server.brokers import Broker, simulate
+from tests.unit.server.brokers import Broker, batch, simulate
 
 
 def test_what_was_durable_is_so_where_it_goes() -> None:
@@ -33,6 +33,34 @@ def test_what_was_durable_is_so_where_it_goes() -> None:
                 await universe.sleep(0.001)
             ((before, after),) = seen
             assert after >= before > 1
+
+    simulate(play)
+
+
+def test_while_an_append_is_being_written_the_copy_waits_and_holds_nobody_up() -> None:
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a")
+            partition, writer = it.made.partition("t"), it.made.replicas.writer
+            log, is_busy, asked = partition.log, writer.is_busy, list[bool]()
+
+            def counted(log: Any) -> bool:
+                asked.append(is_busy(log))
+                assert len(asked) < 1000, "tried again without a pause, in which the append could end"
+                return asked[-1]
+
+            writer.is_busy = counted  # type: ignore[method-assign]
+            pending = log.prepare_append_as_leader(memoryview(batch(b"b")), partition.leader_epoch, now_ms=it.made.world.clock.wall_ms(), origin=0)
+            it.silent = False
+            await universe.sleep(0.5)
+            assert it.at == f"{FIRST}/t-0"
+            assert asked
+            assert all(asked)
+            pending.write()
+            pending.settle()
+            log.finish_append(pending)
+            await universe.sleep(0.5)
+            assert (it.at, it.made.partition("t").log.log_end_offset) == (f"{SECOND}/t-0", 2)
 
     simulate(play)
 
