@@ -249,7 +249,7 @@ class ReplicaFetcher:
                 await append_fetched(self._replicas, partition, data)
                 following.failures = 0
         except (KraftError, OSError) as problem:
-            if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError):
+            if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):  # The leader did not answer: that says nothing of our disk.
                 raise
             self._replicas.met(problem, partition.topic, partition.index, "replication")
             self._put_off(following, str(problem))

@@ -225,20 +225,22 @@ def test_a_leader_without_an_address_is_tried_again_and_told_of_once() -> None:
     simulate(play)
 
 
-def test_a_broken_connection_is_not_the_partitions_fault() -> None:
+@pytest.mark.parametrize("problem", [Disconnected("gone"), TimeoutError("ListOffsets was not answered within 30 s")])
+def test_a_leader_that_does_not_answer_is_no_fault_of_the_partition_or_of_its_disk(problem: Exception) -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
 
             async def broken(*_: Any, **__: Any) -> Any:
                 await trio.lowlevel.checkpoint()
-                raise Disconnected("gone")
+                raise problem
 
             following = next(iter(it.fetcher._following.values()))
             following.is_asked = True
             it.leader.call = broken  # type: ignore[method-assign]
-            with pytest.raises(Disconnected):
+            with pytest.raises(type(problem)):
                 await it.fetcher._take(following, PartitionData(error_code=ErrorCode.OFFSET_OUT_OF_RANGE), it.leader)  # type: ignore[arg-type]
             assert it.fetcher.lag() == 0
+            assert it.made.logs.online() == it.made.logs.directories
 
     simulate(play)
