@@ -33,6 +33,8 @@ class PartitionLog:
         except (KraftError, OSError) as problem:
             self._replicas.met(problem, partition.topic, partition.partition, "append")
             raise
+        if info.rolled:
+            self._replicas.flusher.flush_later(target.log)  # What is not durable is not compacted either.
         if target.durable_end() < target.log.log_end_offset:
             try:
                 await self._replicas.flush(target)

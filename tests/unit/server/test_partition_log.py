@@ -98,6 +98,23 @@ def test_with_flush_messages_an_append_returns_once_it_is_durable() -> None:
     simulate(play)
 
 
+def test_a_segment_that_an_append_closes_is_made_durable_or_it_would_never_be_compacted() -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe, sets=("kraft.append.thread.min.bytes=1048576",)) as made:
+            made.topic(OFFSETS.topic, cleanup_policy="compact", segment_bytes="1048576")
+            log, kept = PartitionLog(made.replicas), made.partition(OFFSETS.topic).log
+            for _ in range(2):
+                await log.append(OFFSETS, 0, [(b"k", bytes(600_000))], made.world.clock.wall_ms())
+            await universe.sleep(1.0)
+            assert [segment.base_offset for segment in kept.segments] == [0, 1]
+            assert kept.recovery_point >= 1
+            await log.append(OFFSETS, 0, [(b"k", b"v")], made.world.clock.wall_ms())
+            await universe.sleep(1.0)
+            assert kept.recovery_point < 3, "not each append is synced"
+
+    simulate(play)
+
+
 def test_a_lost_directory_is_a_storage_error() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
