@@ -81,11 +81,12 @@ class FollowerFetch:
         return results
 
     def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
+        """Watch it where the follower has all of it. Whether it is quiet: who is not in sync is looked at with each Fetch, but one that waits is woken, too."""
         replica_id = self._follower.replica_id
-        if cached.fetch_offset != partition.log.log_end_offset or replica_id not in partition.isr:
+        if cached.fetch_offset != partition.log.log_end_offset:
             return False
         partition.watch(replica_id, FollowerWatch(self._follower, cached))
-        return True
+        return replica_id in partition.isr
 
     def _reply(self, results: list[FetchedPartition]) -> Reply:
         """Data and errors, and what else is new; in the first answer of a session everything."""

@@ -194,6 +194,31 @@ def test_who_left_the_in_sync_set_is_looked_at_each_time_until_it_is_back() -> N
     simulate(play)
 
 
+def test_an_append_answers_the_waiting_fetch_of_who_has_everything_and_is_not_back_in_the_in_sync_set() -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            await it.fetch(everything())
+            it.made.change(it.topic_id, 4, isr=[NODE])
+            await it.fetch({})
+            waiting = it.made.dispatch(it.request({}, wait_ms=60_000), VERSION)
+            assert not isinstance(waiting, Reply)
+            found: list[Reply] = []
+
+            async def wait() -> None:
+                found.append(await waiting)
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(wait)
+                await universe.sleep(1.0)
+                assert not found
+                it.append(4)
+                await universe.sleep(1.0)
+                assert found
+            assert it.take(decoded(1, VERSION, found[0]))[4].records
+
+    simulate(play)
+
+
 def test_partitions_that_are_forgotten_or_gone() -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
