@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from kraft.common.errors import ApiError, ProtocolError
+from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import PartitionData
 from kraft.protocol.records.record_batch import batches
 from kraft.replication.partition import Partition
@@ -101,18 +103,24 @@ def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
 async def append_fetched(replicas: ReplicaManager, partition: Partition, data: PartitionData) -> None:
     """Take over what the leader sent: not durable yet, so not acknowledged either. Raises ApiError, NotLeader, StorageError."""
     records = memoryview(data.records or b"")
-    writer, now_ms = replicas.writer, replicas.world.clock.wall_ms()
-    if starts_within(partition.log, records):
-        info = append_across_start(replicas.logs, partition, records, data, now_ms)
-    elif writer.takes(partition.log, len(records)):
-        info = await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
-    else:
-        info = partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
+    try:
+        info = await _append(replicas, partition, data, records)
+    except ProtocolError as problem:  # This partition's, and no fault of the connection: the others of the answer go on.
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: what the leader sent: {problem}") from problem
     if info is None:
         return
     if info.rolled:
         replicas.flusher.flush_later(partition.log)  # The writer has, too: a flush of what is durable is none.
     partition.traffic.replication_bytes_in += len(records)
+
+
+async def _append(replicas: ReplicaManager, partition: Partition, data: PartitionData, records: memoryview) -> LogAppendInfo | None:
+    writer, now_ms = replicas.writer, replicas.world.clock.wall_ms()
+    if starts_within(partition.log, records):
+        return append_across_start(replicas.logs, partition, records, data, now_ms)
+    if writer.takes(partition.log, len(records)):
+        return await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
+    return partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
 
 
 def starts_within(log: LogState, records: memoryview) -> bool:

@@ -244,3 +244,26 @@ def test_a_leader_that_does_not_answer_is_no_fault_of_the_partition_or_of_its_di
             assert it.made.logs.online() == it.made.logs.directories
 
     simulate(play)
+
+
+@pytest.mark.parametrize("large_bytes_min", [1, 1 << 20], ids=["written in a thread", "written on the loop"])
+@pytest.mark.parametrize("damaged", [16, 40], ids=["magic", "what the CRC covers"])
+def test_a_damaged_batch_of_one_partition_leaves_the_others_alone(damaged: int, large_bytes_min: int) -> None:
+    async def play(universe: Universe) -> None:
+        async with follower(universe) as it:
+            it.made.replicas.writer.large_bytes_min = large_bytes_min
+            topic_id = it.made.topic("many", 3, replicas=(NODE, 2, 3))
+            for index in range(3):
+                it.made.change(topic_id, index, leader=LEADER)
+                it.fetcher.follow(it.made.partition("many", index))
+            broken = bytearray(record(0, 1))
+            broken[damaged] ^= 4
+            data = [PartitionData(partition_index=index, high_watermark=1, records=bytes(broken) if index == 1 else record(0, 1)) for index in range(3)]
+            it.leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=data)]))
+            assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
+            assert [it.made.partition("many", index).log.log_end_offset for index in range(3)] == [1, 0, 1]
+            assert it.fetcher.lag() == 1
+            assert it.made.logs.online() == it.made.logs.directories
+            assert list(it.fetcher._put_aside) == [(topic_id, 1)]
+
+    simulate(play)
