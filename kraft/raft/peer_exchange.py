@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kraft.common.errors import ApiError, KraftError
+from kraft.common.errors import ApiError, KraftError, ProtocolError
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.schema import Message
 from kraft.raft import wire_requests, wire_responses
 from kraft.raft.core import events
 from kraft.raft.core import messages as core
@@ -40,13 +41,21 @@ class PeerExchange:
                 if address is None:
                     raise OSError(f"no endpoint of node {message.to} is known")
                 answer = await self._channel.send(message.to, *address, wire_requests.TO_WIRE[type(request)](request), self._timeout_s)
-                event = events.ResponseReceived(message.correlation, wire_responses.TO_CORE[type(request)](request, answer))
+                event = events.ResponseReceived(message.correlation, to_core(request, answer))
             except ConnectionRefusedError:
                 event = events.RequestFailed(message.correlation, refused=True)
             except (OSError, KraftError) as problem:
                 event = failure_of(message, problem)
                 self._log.debug("quorum request failed", to=message.to, request=type(request).__name__, problem=str(problem))
         self._report(event)
+
+
+def to_core(request: core.Request, answer: Message) -> core.Response:
+    """Raises ProtocolError for an answer that says nothing about the one partition of the quorum, or names a voter twice."""
+    try:
+        return wire_responses.TO_CORE[type(request)](request, answer)
+    except (IndexError, ValueError) as problem:
+        raise ProtocolError(f"{type(answer).__name__} is no answer to {type(request).__name__}: {problem}") from problem
 
 
 def choose(endpoints: Sequence[Endpoint], listener_name: str) -> tuple[str, int] | None:
