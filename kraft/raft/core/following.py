@@ -233,7 +233,7 @@ def on_end_response(q: QuorumState, waiting: InFlight, response: Response) -> No
 
 def update_own_voter(q: QuorumState, role: Follower) -> int:
     """A voter whose listeners or versions are not those in the voter set tells the leader, every two fetch timeouts until they are (KIP-853); under
-    kraft.version 0 once a leader.
+    kraft.version 0 until that leader has answered.
     """
     own = q.voters.get(q.local.id)
     if own is None or not q.is_voter or not q.config.endpoints:
@@ -242,7 +242,7 @@ def update_own_voter(q: QuorumState, role: Follower) -> int:
     if q.log.history.kraft_version > 0 and own == wanted:
         return NEVER_MS
     if q.now_ms >= role.update_voter_at_ms and role.has_fetched and q.can_send(UpdateVoterRequest, role.leader_id):
-        role.update_voter_at_ms = q.now_ms + 2 * q.config.fetch_timeout_ms if q.log.history.kraft_version > 0 else NEVER_MS
+        role.update_voter_at_ms = q.now_ms + 2 * q.config.fetch_timeout_ms
         q.send(role.leader_id, role.leader_endpoints, UpdateVoterRequest(q.epoch, wanted, q.config.cluster_id))
     return role.update_voter_at_ms if role.update_voter_at_ms > q.now_ms else NEVER_MS
 
@@ -251,3 +251,5 @@ def on_update_response(q: QuorumState, waiting: InFlight, response: Response) ->
     assert isinstance(response, VoterResponse)
     if response.error != ErrorCode.NONE:
         q.back_off(waiting)
+    elif isinstance(q.role, Follower) and q.log.history.kraft_version == 0:
+        q.role.update_voter_at_ms = NEVER_MS  # It knows, for as long as it leads.

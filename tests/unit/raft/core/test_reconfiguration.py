@@ -7,10 +7,11 @@ import pytest
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core import events
 from kraft.raft.core import messages as m
+from kraft.raft.core.effects import Send
 from kraft.raft.core.roles import Resigned
 from kraft.raft.core.voter_set import ReplicaKey
 from tests.unit.raft.builders import key_of, node, voter_of, voters_of
-from tests.unit.raft.core.steps import ask, committed_leader, fetch, leader, replies, sends
+from tests.unit.raft.core.steps import THREE, ask, committed_leader, fetch, leader, replies, sends
 
 
 def test_a_voter_is_added_when_it_has_caught_up_and_the_new_set_has_committed() -> None:
@@ -111,3 +112,55 @@ def test_what_one_node_answers_says_nothing_of_another(answered: bool) -> None:
     assert replica.voters == voters_of(1, 2, 3)
     replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_100)
     assert replica.voters == voters_of(1, 2, 3, 5)
+
+
+class Telling:
+    """Node 1 of three under kraft.version 0. Every Fetch is answered with nothing new, and nothing else unless a test does it."""
+
+    def __init__(self) -> None:
+        self.replica = node(1, THREE, kraft_version=0)
+        self.period_ms = 2 * self.replica._q.config.fetch_timeout_ms
+        self.now_ms = 0
+        self._unseen: list[Send] = []
+
+    def hear(self, event: events.Event) -> None:
+        self._unseen += sends(self.replica.step(event, self.now_ms), object)
+
+    def follow(self, leader_id: int, epoch: int) -> None:
+        self.hear(events.RequestReceived("token", m.BeginQuorumEpochRequest(epoch, leader_id, voter_of(leader_id).endpoints)))
+
+    def answer(self, told: Send, error: int = ErrorCode.NONE) -> None:
+        assert isinstance(told.request, m.UpdateVoterRequest)
+        self.hear(events.ResponseReceived(told.correlation, m.VoterResponse(m.LeaderHint(told.to, told.request.epoch), error)))
+
+    def told_in(self, periods: float) -> list[Send]:
+        """What it tells of itself in the next two fetch timeouts, that many times."""
+        told: list[Send] = []
+        until_ms = self.now_ms + periods * self.period_ms
+        while self.now_ms < until_ms:
+            self.now_ms += 100
+            self.hear(events.Tick())
+            unseen, self._unseen = self._unseen, []
+            for message in unseen:
+                if isinstance(message.request, m.FetchRequest):
+                    hint = m.LeaderHint(message.to, message.request.epoch)
+                    self.hear(events.ResponseReceived(message.correlation, m.FetchResponse(hint, high_watermark=0)))
+                elif isinstance(message.request, m.UpdateVoterRequest):
+                    told.append(message)
+        return told
+
+
+def test_under_kraft_version_0_a_voter_tells_of_itself_until_the_leader_has_heard() -> None:
+    telling = Telling()
+    telling.follow(2, 5)
+    (lost,) = telling.told_in(1.1)
+    telling.hear(events.RequestFailed(lost.correlation))
+    (refused,) = telling.told_in(1)
+    telling.answer(refused, ErrorCode.VOTER_NOT_FOUND)
+    (unanswered,) = telling.told_in(1)
+    (heard,) = telling.told_in(1)
+    assert {message.to for message in (lost, refused, unanswered, heard)} == {2}
+    telling.answer(heard)
+    assert telling.told_in(5) == []
+    telling.follow(3, 6)
+    assert [message.to for message in telling.told_in(1.1)] == [3], "another leader has not heard"
