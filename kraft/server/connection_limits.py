@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from kraft.common.config.endpoints import PER_IP_OVERRIDES, Endpoint, host_counts
+from kraft.common.config.endpoints import Endpoint, host_counts
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import RequestDispatcher
@@ -25,7 +25,7 @@ NO_LIMIT: Final = 2**31 - 1
 
 def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
     """Of one listener, from Kafka's keys."""
-    overrides, _ = host_counts(config.text(PER_IP_OVERRIDES))  # What is in the log and does not parse is passed over.
+    overrides, _ = host_counts(config.text("max.connections.per.ip.overrides"))  # What is in the log and does not parse is passed over.
     idle_ms = config.integer("connections.max.idle.ms")
     queued = config.integer("queued.max.request.bytes")
     return ConnectionLimits(
