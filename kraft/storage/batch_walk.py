@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from struct import Struct
 
+from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_OVERHEAD, RecordBatch
 from kraft.world.ports import File
 
@@ -26,21 +27,26 @@ class BatchSpan:
 
 
 def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | None:
-    """The first batch in [position, end) whose last offset is at least `offset`. `position` must be the start of a batch; None at the end or at a torn tail."""
+    """The first batch in [position, end) whose last offset is at least `offset`; None when none is. Batches begin at `position` and end at `end`.
+
+    Raises CorruptData where headers do not lead there: one of them is damaged, and hides what is behind it.
+    """
     chunk, start = b"", position
     while position + HEADER_SIZE <= end:
         at = position - start
         if at + _SPAN.size > len(chunk):
             chunk, start, at = file.pread(min(CHUNK_BYTES, end - position), position), position, 0
             if len(chunk) < _SPAN.size:
-                return None
+                break
         base_offset, length, last_offset_delta = _SPAN.unpack_from(chunk, at)
         size = length + LOG_OVERHEAD
         if size < HEADER_SIZE or position + size > end:
-            return None
+            break
         if base_offset + last_offset_delta >= offset:
             return BatchSpan(base_offset, base_offset + last_offset_delta, position, size)
         position += size
+    if position != end:
+        raise _no_batch(file, position, end)
     return None
 
 
@@ -60,8 +66,28 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Rec
         position += batch.size
 
 
+def walk_whole(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+    """`walk_headers` of what is not torn. Raises CorruptData where headers do not lead to `end`, once those before have been seen."""
+    for at, header in walk_headers(file, position, end):
+        position = at + header.size
+        yield at, header
+    if position != end:
+        raise _no_batch(file, position, end)
+
+
+def _no_batch(file: File, position: int, end: int) -> CorruptData:
+    return CorruptData(f"{file.path}: no whole batch at position {position}, though there are {end} bytes")
+
+
 def read_batch(file: File, position: int, size: int) -> RecordBatch:
     """The whole batch at `position`. Raises CorruptBatch when it is not whole."""
     batch = RecordBatch(file.pread(size, position))
     batch.check_frame()
+    return batch
+
+
+def read_checked(file: File, position: int, size: int) -> RecordBatch:
+    """`read_batch` of one whose CRC holds, for those who write it anew, with a CRC that does. Raises CorruptBatch."""
+    batch = read_batch(file, position, size)
+    batch.verify_crc()
     return batch

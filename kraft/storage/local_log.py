@@ -85,8 +85,10 @@ class LocalLog:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that reaches `offset`, later segments first, so that a crash in between leaves no gap.
 
-        Durable when it returns: what was truncated must not come back.
+        Durable when it returns: what was truncated must not come back. Raises CorruptData, nothing changed, where damage hides the place.
         """
+        if self.files_exist:
+            self.segments[segment_at(self.segments, offset - 1)].find(offset)
         while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
             self.segments.pop().delete_files()
             self.cache.files.sync_directory(self.directory)

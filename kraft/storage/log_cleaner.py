@@ -19,12 +19,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from kraft.common.errors import KraftError, ProtocolError, StorageError
+from kraft.common.errors import CorruptData, KraftError, ProtocolError, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.builder import build_empty_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.storage.batch_walk import read_batch, walk_headers
+from kraft.storage.batch_walk import read_checked, walk_whole
 from kraft.storage.cleaned_segment import CleanedSegmentWriter, rebuild_batch
 from kraft.storage.cleaned_transactions import CleanedTransactions
 from kraft.storage.file_cache import OpenFile
@@ -88,7 +88,7 @@ class Cleaning:
             yield from self._build_map()
             for group in self._groups():
                 yield from self._clean_group(group)
-        except ProtocolError as problem:
+        except (ProtocolError, CorruptData) as problem:
             raise Uncleanable(f"{self._log.topic_partition}: {problem}") from problem
         except FileNotFoundError:
             self._check()  # A directory that has another name meanwhile is not found by the one it had.
@@ -120,12 +120,12 @@ class Cleaning:
     def _map_segment(self, segment: LogSegment, transactions: CleanedTransactions) -> Generator[None, None, bool]:
         """Whether there was room for every key of the segment."""
         opened = segment.open_log()
-        for position, header in walk_headers(opened.file, 0, segment.size):
+        for position, header in walk_whole(opened.file, 0, segment.size):
             if header.last_offset < self._first_dirty:
                 continue
             if header.base_offset >= self._first_uncleanable:
                 break
-            batch = read_batch(opened.file, position, header.size)
+            batch = read_checked(opened.file, position, header.size)
             if not transactions.discards(batch) and not batch.is_control:
                 for count, record in enumerate(batch.iterate_records()):
                     if record.key is not None and record.offset >= self._first_dirty and not self._map.put(record.key, record.offset):
@@ -198,8 +198,8 @@ class Cleaning:
         end = self._end_of(segment)
         self._transactions.add_aborted(self._log.local.aborted_transactions(segment.base_offset, end))
         opened = segment.open_log()
-        for position, header in walk_headers(opened.file, 0, segment.size):
-            batch = read_batch(opened.file, position, header.size)
+        for position, header in walk_whole(opened.file, 0, segment.size):
+            batch = read_checked(opened.file, position, header.size)
             self.stats.bytes_read += batch.size
             kept = yield from self._filter(batch)
             if kept is not None:

@@ -14,9 +14,8 @@ from collections.abc import Callable
 from functools import partial
 
 from kraft.common.errors import CorruptData
-from kraft.protocol.records.control_record import marker_of
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.storage.batch_walk import read_batch, walk_headers
+from kraft.storage.batch_walk import walk_headers
 from kraft.storage.checkpoints import read_text
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache, parse_leader_epochs
@@ -35,13 +34,12 @@ from kraft.storage.log_files import (
     parse_segment_file,
 )
 from kraft.storage.log_segment import LogSegment
+from kraft.storage.producer_rebuild import HEADERS_PER_STEP, rebuild_producers, replay_batch
 from kraft.storage.producer_state_manager import ProducerStateManager
 from kraft.storage.segment_recovery import recover_segment
 from kraft.storage.steps import Steps
-from kraft.storage.transaction_index import AbortedTransaction
 
 TEMPORARY_SUFFIX = ".tmp"
-HEADERS_PER_STEP = 128
 
 
 class LogLoader:
@@ -310,39 +308,3 @@ class LogLoader:
             self._producers.map_end_offset = end_offset
             return
         yield from rebuild_producers(self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append)
-
-
-def rebuild_producers(
-    producers: ProducerStateManager, segments: list[LogSegment], start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]
-) -> Steps[None]:
-    """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers."""
-    producers.reload(start_offset, end_offset, now_ms, on_corrupt)
-    for index, segment in enumerate(segments):
-        if segment.base_offset >= end_offset or (index + 1 < len(segments) and segments[index + 1].base_offset <= producers.map_end_offset):
-            continue
-        opened = segment.open_log()
-        start = segment.find(producers.map_end_offset)
-        for count, (position, header) in enumerate(walk_headers(opened.file, segment.size if start is None else start.position, segment.size)):
-            if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
-                yield None
-            if header.base_offset >= end_offset:
-                break
-            if header.has_producer_id:
-                replay_batch(producers, read_batch(opened.file, position, header.size) if header.is_control else header, None)
-    producers.map_end_offset = end_offset
-
-
-def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: LogSegment | None) -> None:
-    """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where one is given."""
-    if not batch.has_producer_id:
-        return
-    if not batch.is_control:
-        producers.apply(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
-        return
-    marker = marker_of(batch)
-    if marker is not None:
-        completed = producers.apply_marker(batch, marker, batch.base_offset, batch.max_timestamp)
-        if completed is not None and completed.aborted and segment is not None:
-            last_stable_offset = producers.last_stable_offset_after(completed)
-            segment.transaction_index.append(AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset))
-

@@ -7,7 +7,8 @@ a crash may leave behind (a torn batch, an index that lags) is `segment_recovery
 from __future__ import annotations
 
 from kraft.common.errors import CorruptData
-from kraft.storage.batch_walk import BatchSpan, find_batch, read_batch, walk_headers
+from kraft.protocol.records.record_batch import CorruptBatch
+from kraft.storage.batch_walk import BatchSpan, find_batch, read_checked, walk_headers, walk_whole
 from kraft.storage.file_cache import FileCache, OpenFile
 from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SEGMENT_SUFFIXES, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, offset_file_name
 from kraft.storage.offset_index import OffsetIndex
@@ -131,7 +132,7 @@ class LogSegment:
         return (offsets is not None and offsets.size + 8 > segment_index_bytes) or (times is not None and times.size + 12 > segment_index_bytes - 12)
 
     def find(self, offset: int) -> BatchSpan | None:
-        """The first batch whose last offset is at least `offset`."""
+        """The first batch whose last offset is at least `offset`. Raises CorruptData where damage hides it."""
         return find_batch(self.open_log().file, self.offset_index.lookup(offset)[1], self.size, offset)
 
     def next_offset(self) -> int:
@@ -146,14 +147,17 @@ class LogSegment:
         return end_offset, end_position
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than `timestamp`."""
+        """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than `timestamp`. Raises CorruptData."""
         position = self.offset_index.lookup(max(self.time_index.lookup(timestamp)[1], start_offset))[1]
         file = self.open_log().file
-        for at, header in walk_headers(file, position, self.size):
+        for at, header in walk_whole(file, position, self.size):
             if header.max_timestamp >= timestamp and header.last_offset >= start_offset:
-                for record in read_batch(file, at, header.size).iterate_records():
-                    if record.timestamp >= timestamp and record.offset >= start_offset:
-                        return record.timestamp, record.offset, header.partition_leader_epoch
+                try:
+                    for record in read_checked(file, at, header.size).iterate_records():
+                        if record.timestamp >= timestamp and record.offset >= start_offset:
+                            return record.timestamp, record.offset, header.partition_leader_epoch
+                except CorruptBatch as problem:
+                    raise CorruptData(f"{self._log_path}: the batch at position {at}: {problem}") from problem
         return None
 
     def close_for_appends(self) -> None:

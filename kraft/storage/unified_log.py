@@ -17,8 +17,9 @@ from kraft.storage.log_appender import LogAppender
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
 from kraft.storage.log_flush import FlushJob
-from kraft.storage.log_loader import LogLoader, rebuild_producers
+from kraft.storage.log_loader import LogLoader
 from kraft.storage.log_state import NEVER_WRITTEN, UNKNOWN_VERSION
+from kraft.storage.producer_rebuild import rebuild_producers
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
 from kraft.storage.retention import deletable_segments, is_old_enough_to_roll
 from kraft.storage.steps import Steps, run_here

@@ -1,0 +1,58 @@
+"""Producer state out of the batches of a log: when it is loaded, and when it was truncated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kraft.common.errors import CorruptData
+from kraft.protocol.records.control_record import marker_of
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.storage.batch_walk import read_batch, walk_whole
+from kraft.storage.log_segment import LogSegment
+from kraft.storage.producer_state_manager import ProducerStateManager
+from kraft.storage.steps import Steps
+from kraft.storage.transaction_index import AbortedTransaction
+
+HEADERS_PER_STEP = 128
+
+
+def rebuild_producers(
+    producers: ProducerStateManager, segments: list[LogSegment], start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]
+) -> Steps[None]:
+    """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers. What damage hides is left out, and told."""
+    producers.reload(start_offset, end_offset, now_ms, on_corrupt)
+    for index, segment in enumerate(segments):
+        if segment.base_offset >= end_offset or (index + 1 < len(segments) and segments[index + 1].base_offset <= producers.map_end_offset):
+            continue
+        try:
+            yield from _replay_segment(producers, segment, end_offset)
+        except CorruptData as problem:
+            on_corrupt(str(problem))
+    producers.map_end_offset = end_offset
+
+
+def _replay_segment(producers: ProducerStateManager, segment: LogSegment, end_offset: int) -> Steps[None]:
+    opened = segment.open_log()
+    start = segment.find(producers.map_end_offset)
+    for count, (position, header) in enumerate(walk_whole(opened.file, segment.size if start is None else start.position, segment.size)):
+        if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
+            yield None
+        if header.base_offset >= end_offset:
+            break
+        if header.has_producer_id:
+            replay_batch(producers, read_batch(opened.file, position, header.size) if header.is_control else header, None)
+
+
+def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: LogSegment | None) -> None:
+    """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where one is given."""
+    if not batch.has_producer_id:
+        return
+    if not batch.is_control:
+        producers.apply(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
+        return
+    marker = marker_of(batch)
+    if marker is not None:
+        completed = producers.apply_marker(batch, marker, batch.base_offset, batch.max_timestamp)
+        if completed is not None and completed.aborted and segment is not None:
+            last_stable_offset = producers.last_stable_offset_after(completed)
+            segment.transaction_index.append(AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset))

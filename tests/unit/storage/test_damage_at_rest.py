@@ -1,0 +1,123 @@
+"""One bit that turned over in a file that was whole: nobody passes over what is behind it, and nobody gives it a CRC that holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kraft.common.errors import CorruptData
+from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.storage.batch_walk import find_batch
+from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.log_cleaner import Uncleanable
+from kraft.storage.log_files import LOG_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
+from kraft.storage.log_segment import LogSegment
+from kraft.storage.steps import run_here
+from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.cleaning import cleaning_of, dirty_manager
+from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
+
+LENGTH = 10
+"""Of the batch header: the byte that counts 256s."""
+VALUE = -2
+"""From a batch's end: the last byte of its last record's value."""
+
+
+@pytest.fixture
+def machine() -> Machine:
+    return Machine()
+
+
+def turn_over(machine: Machine, segment: LogSegment, byte: int, bit: int) -> int:
+    """One bit of the second batch of `segment`; the batch's offset."""
+    file = machine.files.open(segment.path(LOG_SUFFIX))
+    first, second = list(batches(file.pread(segment.size, 0)))[:2]
+    position = first.size + byte % second.size
+    file.pwrite(bytes((file.pread(1, position)[0] ^ bit,)), position)
+    return second.base_offset
+
+
+def written(machine: Machine, producer_id: int = -1) -> UnifiedLog:
+    log = machine.log()
+    for index in range(9):
+        produced = batch_of(b"%d" % index * 10, timestamp=NOW_MS + index, producer_id=producer_id, producer_epoch=min(producer_id, 0), base_sequence=index)
+        log.append_as_leader(produced, 0, now_ms=NOW_MS)
+        if index % 3 == 2:
+            log.roll(NOW_MS)
+    log.update_high_watermark(9)
+    return log
+
+
+def copied(log: UnifiedLog) -> UnifiedLog:
+    """What a new replica makes of what it is sent."""
+    copy = Machine().log()
+    while copy.append_as_follower(log.read(copy.log_end_offset, 1 << 20).read(), now_ms=NOW_MS) is not None:
+        pass
+    return copy
+
+
+@pytest.mark.parametrize("bit", [0x40, 0x80])
+@pytest.mark.parametrize("look", [
+    content,
+    copied,
+    lambda log: log.find_offset_by_timestamp(NOW_MS + 5),
+    lambda log: log.read(5, 1 << 20),
+    lambda log: log.truncate_to(5, NOW_MS),
+])  # fmt: skip
+def test_what_a_damaged_length_hides_is_not_passed_over(machine: Machine, look: Callable[[UnifiedLog], object], bit: int) -> None:
+    log = written(machine)
+    assert turn_over(machine, log.segments[1], LENGTH, bit) == 4
+    segments = list(log.segments)
+    with pytest.raises(CorruptData, match=r"0000003\.log"):
+        look(log)
+    assert (log.segments, log.log_end_offset) == (segments, 9)
+    assert [offset for offset, _, _ in content(log, 0, 3)] == [0, 1, 2]
+    assert [offset for offset, _, _ in content(log, 6)] == [6, 7, 8]
+
+
+def test_a_length_that_leads_close_to_the_end_hides_what_is_behind_it_too(machine: Machine) -> None:
+    segment = written(machine).segments[0]
+    file = segment.open_log().file
+    whole = RecordBatch(file.pread(segment.size, 0)).size
+    with pytest.raises(CorruptData):
+        find_batch(file, 0, whole + 5, 1)
+    with pytest.raises(CorruptData):
+        find_batch(file, 0, segment.size + 100, 3)
+    assert find_batch(file, 0, whole, 1) is None
+    assert find_batch(file, 0, segment.size, 3) is None
+
+
+def test_a_damaged_record_is_not_found_by_its_time(machine: Machine) -> None:
+    log = written(machine)
+    turn_over(machine, log.segments[1], 65, 0x10)
+    with pytest.raises(CorruptData, match="CRC"):
+        log.find_offset_by_timestamp(NOW_MS + 4)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_with_damage_below_its_recovery_point_is_loaded_and_says_so(machine: Machine, clean: bool) -> None:
+    log = written(machine, producer_id=7)
+    log.flush()
+    log.close()
+    turn_over(machine, log.segments[1], LENGTH, 0x40)
+    for offset in (6, 9):
+        machine.files.remove(f"{DIRECTORY}/{offset_file_name(offset, PRODUCER_SNAPSHOT_SUFFIX)}")
+    machine.kill()
+    log = machine.log(clean=clean, recovery_point=9)
+    assert log.log_end_offset == 9
+    assert log.load_report is not None
+    assert [event for event in log.load_report.events if "no whole batch" in event]
+    assert log.producers.producers[7].last_sequence == 8
+
+
+@pytest.mark.parametrize(("byte", "bit"), [(LENGTH, 0x40), (VALUE, 0x01)])
+def test_a_damaged_batch_is_neither_sealed_anew_nor_is_what_it_hides_cleaned_away(machine: Machine, byte: int, bit: int) -> None:
+    manager, log = dirty_manager(machine)
+    turn_over(machine, log.segments[1], byte, bit)
+    before = [segment.open_log().file.pread(segment.size, 0) for segment in log.segments]
+    cleaner = LogCleanerManager(manager)
+    with pytest.raises(Uncleanable, match=r"no whole batch|CRC"):
+        run_here(cleaning_of(cleaner)[1])
+    assert [segment.open_log().file.pread(segment.size, 0) for segment in log.segments] == before
+    assert cleaner.next_log(NOW_MS) is None
