@@ -220,6 +220,8 @@ class LogLoader:
                 break
             opened = segment.open_log()
             for count, (_, batch) in enumerate(walk_headers(opened.file, 0, segment.size)):
+                if known is not None and batch.base_offset >= known[1]:
+                    break  # From here on the checkpoint knows better: compaction may have left out what an epoch began with.
                 if batch.partition_leader_epoch > complete.latest_epoch:
                     complete.assign(batch.partition_leader_epoch, batch.base_offset)
                 if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:

@@ -9,6 +9,7 @@ from kraft.protocol.records.record import Record
 from kraft.storage.checkpoints import read_file, write_file
 from kraft.storage.log_config import LogConfig
 from kraft.storage.unified_log import UnifiedLog
+from tests.unit.storage.cleaning import clean
 from tests.unit.storage.support import DIRECTORY, NOW_MS, Machine, batch_of, content
 
 CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80)
@@ -214,3 +215,19 @@ def test_a_gap_in_what_a_leader_sent_is_no_lost_segment(machine: Machine) -> Non
     machine.kill()
     log = machine.log(CONFIG)
     assert (content(log), log.log_end_offset) == (before, 42)
+
+
+def test_an_epoch_begins_after_a_restart_where_it_began_though_cleaning_left_nothing_there(machine: Machine) -> None:
+    config = LogConfig(cleanup_policy=("compact", "delete"), index_interval_bytes=80)
+    log = machine.log(config)
+    for epoch, key in ((5, b"a"), (5, b"b"), (5, b"c"), (6, b"same"), (6, b"same"), (6, b"other")):
+        log.append_as_leader(batch_of(b"v", keys=(key,)), epoch, now_ms=NOW_MS)
+    log.update_high_watermark(6)
+    assert clean(log) == 6
+    log.delete_records_before(1)
+    known = log.leader_epoch_cache.entries
+    assert (known, content(log)[2][0]) == (((5, 1), (6, 3)), 4)
+    log.close()
+    log = machine.log(config, clean=True, recovery_point=6, log_start_offset=1)
+    assert log.leader_epoch_cache.entries == known
+    assert log.end_offset_for_epoch(5) == (3, 5)
