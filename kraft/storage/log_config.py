@@ -48,6 +48,11 @@ class LogConfig:
         return "compact" in self.cleanup_policy
 
     @property
+    def segment_ms_max(self) -> int:
+        """A compacted topic's segments are closed in time for max.compaction.lag.ms, too: the active one is not cleaned (KIP-354)."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
+    @property
     def delete(self) -> bool:
         return "delete" in self.cleanup_policy
 

@@ -334,6 +334,15 @@ def test_segments_roll_by_age_of_their_records(machine: Machine) -> None:
     assert not log.roll_if_old(NOW_MS + 99_000)
 
 
+@pytest.mark.parametrize(("policy", "bases"), [("compact", [0, 2, 3]), ("delete", [0])])
+@pytest.mark.parametrize("jitter_ms", [0, 3_600_000])
+def test_a_compacted_topics_segments_are_closed_in_time_to_be_cleaned(machine: Machine, policy: str, bases: list[int], jitter_ms: int) -> None:
+    log = machine.log(LogConfig(cleanup_policy=(policy,), max_compaction_lag_ms=60_000, segment_jitter_ms=jitter_ms))
+    for after_ms in (0, 0, 60_001, 3 * 60_001):
+        log.append_as_leader(batch_of(b"v", keys=(b"k",), timestamp=NOW_MS + after_ms), 0, now_ms=NOW_MS + after_ms)
+    assert [segment.base_offset for segment in log.segments] == bases
+
+
 def test_a_full_index_rolls_the_segment(machine: Machine) -> None:
     log = machine.log(LogConfig(index_interval_bytes=10, segment_index_bytes=40))
     for _ in range(30):
