@@ -114,6 +114,8 @@ class Cleaning:
                 continue
             self._sources = [segment]
             if not (yield from self._map_segment(segment, transactions)):
+                if self._map.latest_offset < self._first_dirty:
+                    raise Uncleanable(f"{self._log.topic_partition}: log.cleaner.dedupe.buffer.size is too small for the batch at {self._first_dirty}")
                 return
             self._map.latest_offset = min(end, self._first_uncleanable) - 1
 

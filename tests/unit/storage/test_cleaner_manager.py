@@ -14,10 +14,11 @@ from kraft.storage.cleaner_manager import LogCleanerManager
 from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
 from kraft.storage.log_files import CLEANER_CHECKPOINT, LOG_SUFFIX
 from kraft.storage.log_manager import LogManager
+from kraft.storage.offset_map import ENTRY_BYTES
 from kraft.storage.steps import run_here
 from kraft.world.simulated.disk import Fault
 from tests.unit.storage.cleaning import CONFIG, about_to_clean, cleaning_of, dirty_manager, manager_of, pauses, put, run_some
-from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, content
+from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content
 
 
 @pytest.fixture
@@ -157,6 +158,24 @@ def test_a_log_that_cannot_be_cleaned_is_left_alone_until_it_is_another(machine:
     log.flush()
     run_here(cleaning_of(cleaner)[1])
     assert len(content(log)) < 10
+
+
+def test_a_batch_of_more_keys_than_fit_into_the_map_is_not_tried_again_and_again(machine: Machine) -> None:
+    manager = manager_of(machine)
+    manager.load(NOW_MS)
+    log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
+    for keys in ((b"a",), (b"a",), (b"a", b"b", b"c")):
+        log.append_as_leader(batch_of(*[b"v"] * len(keys), keys=keys), 0, now_ms=NOW_MS)
+    log.update_high_watermark(5)
+    log.roll(NOW_MS)
+    log.flush()
+    cleaner = LogCleanerManager(manager, map_bytes_max=2 * ENTRY_BYTES)
+    run_here(cleaning_of(cleaner)[1])
+    assert [offset for offset, _, _ in content(log)] == [2, 3, 4]
+    with pytest.raises(Uncleanable, match=r"log\.cleaner\.dedupe\.buffer\.size"):
+        run_here(cleaning_of(cleaner)[1])
+    assert cleaner.next_log(NOW_MS) is None
+    assert len(content(log)) == 3
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
