@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
 
 from kraft.common.errors import StorageError
 from kraft.world.ports import FileSystem
@@ -37,25 +37,27 @@ class DeletionJob:
 
 
 class DelayedDeletions:
-    """A queue of paths by the time they are due. Paths of one delay come in order; a shorter delay later on waits for those before it."""
+    """Paths by the time they are due."""
 
     __slots__ = ("_due",)
 
     def __init__(self) -> None:
-        self._due: deque[tuple[int, str]] = deque()
+        self._due: list[tuple[int, str]] = []
 
     def add(self, paths: Sequence[str], due_ms: int) -> None:
-        self._due.extend((due_ms, path) for path in paths)
+        for path in paths:
+            heappush(self._due, (due_ms, path))
 
     def forget_directory(self, directory: str) -> None:
         """The disk is gone: nothing can be removed there."""
-        self._due = deque(entry for entry in self._due if not entry[1].startswith(directory + "/"))
+        self._due = [entry for entry in self._due if not entry[1].startswith(directory + "/")]
+        heapify(self._due)
 
     def take_due(self, files: FileSystem, now_ms: int) -> DeletionJob | None:
         """What is due; None when nothing is."""
         paths = []
         while self._due and self._due[0][0] <= now_ms:
-            paths.append(self._due.popleft()[1])
+            paths.append(heappop(self._due)[1])
         return DeletionJob(files, paths) if paths else None
 
     def __len__(self) -> int:
