@@ -101,9 +101,11 @@ def test_followers_measure_what_they_fetch(tmp_path: Path) -> None:
             leader = await leader_of(members)
             leader.driver.append(leader.driver.leader_and_epoch.epoch, ["a"])
             await until(lambda: all(member.listener.records for member in members))
+            led = {told.leader_id for member in members for told in member.listener.leaders}  # More than one, if the machine stood still for a while.
             for member in members:
-                assert (member.driver.metrics.append_records_rate > 0) == (member is leader)
-                assert (member.driver.metrics.fetch_records_rate > 0) == (member is not leader)
+                assert (member.driver.metrics.append_records_rate > 0) == (member.id in led)
+                assert member.driver.metrics.fetch_records_rate > 0 or member.id in led
+            assert any(member.driver.metrics.fetch_records_rate > 0 for member in members)
             assert "election_latency_avg" in leader.driver.metrics.latencies()
 
     run(body)
