@@ -114,8 +114,6 @@ class Cleaning:
                 continue
             self._sources = [segment]
             if not (yield from self._map_segment(segment, transactions)):
-                if self._map.latest_offset < self._first_dirty:
-                    raise Uncleanable(f"{self._log.topic_partition}: log.cleaner.dedupe.buffer.size is too small for the batch at {self._first_dirty}")
                 return
             self._map.latest_offset = min(end, self._first_uncleanable) - 1
 
@@ -131,6 +129,7 @@ class Cleaning:
             if not transactions.discards(batch) and not batch.is_control:
                 for count, record in enumerate(batch.iterate_records()):
                     if record.key is not None and record.offset >= self._first_dirty and not self._map.put(record.key, record.offset):
+                        self._map.latest_offset = record.offset - 1  # Within a batch, too: one may have more keys than there is ever room for.
                         return False
                     if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
                         yield
