@@ -264,6 +264,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         Commit(process="c", group="g", offset=2, **at(3)),
         Committed(process="c", group="g", offset=1, deposed=True, **at(5)),
     ],
+    "a deposed leader, cut off, that alone still has a topic which was deleted": lambda: [
+        replica("1", leads=True, began=2),
+        replica("2", leads=True, began=2, leader_epoch=2, isr=[2, 3], isr_recorded=[2, 3], high_watermark=5, log_end=5),
+        replica("1", leads=True, began=3),
+    ],
     "a vote that was lost on its way to disk": lambda: [
         QuorumState(process="1", epoch=4, voted=1, began=1),
         QuorumState(process="1", epoch=4, life=1, began=1.5),

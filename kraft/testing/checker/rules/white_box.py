@@ -78,15 +78,18 @@ def committed_is_durable(analysis: Analysis) -> Iterator[str]:
 
 
 def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
-    """W3: no high watermark that was ever seen is beyond the log end of an in-sync replica that is up, nor any beyond its own log."""
+    """W3: no high watermark that was ever seen is beyond the log end of an in-sync replica that is up, nor any beyond its own log.
+
+    Who is in sync is for the newest leader ever seen to say: an older one that is cut off may be the last to have a replica of a topic that was deleted."""
     moments: dict[tuple[float, Partition], list[ReplicaState]] = {}
     for state in analysis.history.of(ReplicaState):
         moments.setdefault((state.began, state.place), []).append(state)
         if not state.log_start <= state.high_watermark <= state.log_end:
             yield f"{state.topic}-{state.partition} on {state.process}: {state.log_start} <= {state.high_watermark} <= {state.log_end} does not hold"
     committed: dict[Partition, int] = {}
+    epochs: dict[Partition, int] = {}
     for (at, place), states in moments.items():
-        newest = max(state.leader_epoch for state in states)
+        newest = epochs[place] = max(epochs.get(place, 0), *(state.leader_epoch for state in states))
         committed[place] = max(committed.get(place, 0), *(state.high_watermark for state in states))
         for leader in (state for state in states if state.is_leader and state.leader_epoch == newest):
             for state in states:
