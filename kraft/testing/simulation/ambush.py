@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kraft.server.node import Node
-from kraft.testing.simulation.faults import Scene, heal_later
+from kraft.testing.simulation.faults import heal_later
 from kraft.testing.simulation.observer import ACTIVE_CONTROLLER, Observer
 from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.scene import Scene
 
 KIND: Final = "ambush"
 ROLE: Final = "joining follower"

@@ -20,7 +20,7 @@ from kraft.testing.simulation.ambush import Ambush
 from kraft.testing.simulation.committers import Committer, committed
 from kraft.testing.simulation.coordinators import find_coordinator
 from kraft.testing.simulation.fate import Fate
-from kraft.testing.simulation.faults import CLIENTS, SURE, Scene
+from kraft.testing.simulation.faults import CLIENTS, SURE
 from kraft.testing.simulation.incarnation_clients import IncarnationReader
 from kraft.testing.simulation.incarnations import NAME, WIRE, Incarnation
 from kraft.testing.simulation.leftovers import leftovers
@@ -29,12 +29,12 @@ from kraft.testing.simulation.observer import DATA_LEADER, ROLES, Observer
 from kraft.testing.simulation.producers import Producer
 from kraft.testing.simulation.readers import Reader
 from kraft.testing.simulation.run import SimulatedRun
+from kraft.testing.simulation.scene import Scene
 from kraft.testing.simulation.session import RoamingSession
 from kraft.testing.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from kraft.testing.simulation.topic_remaker import Surroundings, TopicRemaker
 from kraft.world.simulated import Universe
 
-DATA: Final = "data"
 EVENTS: Final = "events"
 TRIMMED: Final[Partition] = ("trimmed", 0)
 COMPACTED: Final[Partition] = ("compacted", 0)
@@ -50,6 +50,7 @@ REPLICAS: Final = 3
 VOTERS: Final = 3
 GROUP: Final = "group"
 FLUSH_RATE: Final = 0.6
+TWO_DISKS_RATE: Final = 0.5
 CALM_SECONDS: Final = 2.0
 CHAOS_SECONDS: Final = 30.0
 HEALED_SECONDS_MAX: Final = 30.0
@@ -75,7 +76,8 @@ class ClusterRun(SimulatedRun):
         self.layout = layouts.draw(chance)
         self.flush = chance.random() < FLUSH_RATE
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
-        self.scene = Scene(self.universe, self.layout.nodes, self.stop_node)
+        self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
+        self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, partial(self.layout.directories, two_disks=self.two_disks))
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
         self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
         self.universe.on_log = self.ambush.heard
@@ -109,7 +111,7 @@ class ClusterRun(SimulatedRun):
     async def main(self, universe: Universe) -> None:
         async with trio.open_nursery() as node_nursery:
             for node in self.layout.nodes:
-                node_nursery.start_soon(self.keep_alive, node, self.layout.configuration(node, flush=self.flush))
+                node_nursery.start_soon(self.keep_alive, node, self.layout.configuration(node, flush=self.flush, two_disks=self.two_disks))
             await self._set_up()
             node_nursery.start_soon(self._observe)
             self.recorder.phase("calm")
@@ -148,7 +150,8 @@ class ClusterRun(SimulatedRun):
         last = None if self._last is None else self._last.topic_id
 
         def left() -> list[str]:
-            return [f"{path} on {name}" for name in nodes for path in leftovers(self.universe.disk(name), DATA, NAME, last)]
+            places = [(name, path) for name in nodes for path in self.scene.directories(name).paths]
+            return [f"{path}/{found} on {name}" for name, path in places for found in leftovers(self.universe.disk(name), path.strip("/"), NAME, last)]
 
         end = self.universe.time.now + LEFTOVER_SECONDS_MAX
         while left() and self.universe.time.now < end:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from kraft.testing.checker.operations import FaultInjected
-from kraft.testing.simulation.faults import DEADLY, HURT_DISK, KINDS, NEED_FLUSH, Bite, Scene, heal
+from kraft.testing.simulation.faults import DEADLY, HURT_DISK, KINDS, NEED_FLUSH, heal
 from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.scene import Bite, Scene
 
 CELLS_A_SEED: Final = 4
 MADE_UP: Final = "any"

@@ -5,39 +5,26 @@ Who is hit is somebody else's choice (`fate`): by role, so that over many runs e
 
 from __future__ import annotations
 
-import errno
 import random
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
-from kraft.world.simulated import Fault, NetworkFaults, Universe
+from kraft.testing.simulation import disk_faults
+from kraft.testing.simulation.scene import Act, Bite, Scene, certainly
+from kraft.world.simulated import NetworkFaults
 
 CLIENTS: Final = "clients"
 CALLS_MAX: Final = 2000
 LASTS_SECONDS_MAX: Final = 12.0
-CAPACITY: Final = 1 << 40
-
-
-class Scene(NamedTuple):
-    """Where faults strike. `stop` asks a node to shut down in good order."""
-
-    universe: Universe
-    nodes: tuple[str, ...]
-    stop: Callable[[str], bool]
-
-
-Bite = Callable[[], bool]
-Act = Callable[[Scene, random.Random, str], Bite]
 
 
 def kill(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.kill(node)
-    return _certainly
+    return certainly
 
 
 def power_off(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.power_off(node)
-    return _certainly
+    return certainly
 
 
 def kill_in_mid_call(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -56,7 +43,7 @@ def kill_all(scene: Scene, chance: random.Random, node: str) -> Bite:
     for each in scene.nodes:
         if scene.universe.world_of(each).node.alive:
             scene.universe.kill(each)
-    return _certainly
+    return certainly
 
 
 def stop(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -100,7 +87,7 @@ def lossy_network(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 def slow_network(scene: Scene, chance: random.Random, node: str) -> Bite:
     _network(scene, chance, node, NetworkFaults(latency_min=chance.choice((0.01, 0.1)), latency_mean=chance.choice((0.01, 0.2))))
-    return _certainly
+    return certainly
 
 
 def resets(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -108,43 +95,10 @@ def resets(scene: Scene, chance: random.Random, node: str) -> Bite:
     return _network_counts(scene, "reset", node)
 
 
-def slow_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
-    disk = scene.universe.disk(node)
-    disk.slowness, disk.cold_rate = chance.choice((10.0, 100.0)), chance.choice((0.0, 0.3))
-    return _counts(disk.bites, "slow")
-
-
-def full_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
-    disk = scene.universe.disk(node)
-    disk.capacity = disk.used + chance.randrange(5_000)
-
-    def make_room() -> None:
-        disk.capacity = CAPACITY
-
-    scene.universe.time.call_after(chance.uniform(0.1, 5.0), make_room)
-    return _counts(disk.bites, "full")
-
-
-def failing_sync(scene: Scene, chance: random.Random, node: str) -> Bite:
-    disk = scene.universe.disk(node)
-    fault = Fault("sync", error=errno.EIO, within=chance.choice((".log", "checkpoint", "")))
-    disk.faults.append(fault)
-    return lambda: fault.times == 0
-
-
 def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.set_speed(node, chance.choice((0.5, 2.0)))
     scene.universe.jump_wall(node, chance.randint(-300_000, 300_000))
-    return _certainly
-
-
-def _certainly() -> bool:
-    return True
-
-
-def _counts(bites: dict[str, int], kind: str) -> Bite:
-    before = bites[kind]
-    return lambda: bites[kind] > before
+    return certainly
 
 
 def _network_counts(scene: Scene, kind: str, *nodes: str) -> Bite:
@@ -186,17 +140,21 @@ KINDS: Final[dict[str, Act]] = {
     "lossy network": lossy_network,
     "slow network": slow_network,
     "resets": resets,
-    "slow disk": slow_disk,
-    "full disk": full_disk,
-    "failing sync": failing_sync,
+    "slow disk": disk_faults.slow_disk,
+    "dripping disk": disk_faults.dripping_disk,
+    "full disk": disk_faults.full_disk,
+    "no descriptors": disk_faults.no_descriptors,
+    "failing sync": disk_faults.failing_sync,
+    "bad sectors": disk_faults.bad_sectors,
+    "broken disk": disk_faults.broken_disk,
     "strange clock": strange_clock,
 }
-NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync")
+NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync", "broken disk")
 """Kinds that may take what was not synced: with them nodes sync before they acknowledge."""
 DEADLY: Final = ("kill", "kill in mid call", "power off", "power off in mid call")
 SURE: Final = ("kill", "slow network", "strange clock")
 """These always do something."""
-HURT_DISK: Final = ("full disk", "failing sync")
+HURT_DISK: Final = ("full disk", "no descriptors", "failing sync", "bad sectors", "broken disk")
 """After these a node may have to stop by itself."""
 
 
@@ -209,6 +167,4 @@ def heal(scene: Scene) -> None:
     for node in scene.nodes:
         universe.resume(node)
         universe.set_speed(node, 1.0)
-        disk = universe.disk(node)
-        disk.slowness, disk.cold_rate, disk.capacity = 1.0, 0.0, CAPACITY
-        disk.faults.clear()
+        disk_faults.heal(scene, node)

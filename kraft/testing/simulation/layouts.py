@@ -7,9 +7,12 @@ from typing import Final, NamedTuple
 
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
+from kraft.testing.simulation.scene import Directories
 
 PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
+DATA: Final = "/data"
+MORE: Final = "/more"
 CLUSTER_ID: Final = "MkU3OEVBNTcwNTJENDM2Qg"
 
 SHORT: Final = {
@@ -39,8 +42,14 @@ class Layout(NamedTuple):
     def nodes(self) -> tuple[str, ...]:
         return tuple(sorted({*self.brokers, *self.controllers}))
 
-    def configuration(self, node: str, *, flush: bool) -> NodeConfig:
-        """With `flush` nothing is acknowledged that a power loss could take."""
+    def directories(self, node: str, *, two_disks: bool) -> Directories:
+        """A controller's metadata must not be lost: it would not know whom it has voted for."""
+        if not two_disks or node not in self.brokers:
+            return Directories((DATA,))
+        return Directories((DATA, MORE), (MORE,) if node in self.controllers else (DATA, MORE))
+
+    def configuration(self, node: str, *, flush: bool, two_disks: bool) -> NodeConfig:
+        """With `flush` nothing is acknowledged that a power loss could take; with `two_disks`, of which one may be lost, nothing that has no other copy."""
         is_broker, is_controller = node in self.brokers, node in self.controllers
         host = f"node-{node}"
         roles = [role for role, has in (("broker", is_broker), ("controller", is_controller)) if has]
@@ -49,7 +58,7 @@ class Layout(NamedTuple):
             **SHORT,
             "node.id": node,
             "process.roles": ",".join(roles),
-            "log.dirs": "/data",
+            "log.dirs": ",".join(self.directories(node, two_disks=two_disks).paths),
             "kraft.format": "true",
             "kraft.cluster.id": CLUSTER_ID,
             "listeners": ",".join(listener.format("0.0.0.0") for listener in ports),
@@ -62,6 +71,8 @@ class Layout(NamedTuple):
             keys["controller.quorum.voters"] = ",".join(f"{voter}@node-{voter}:{CONTROLLER_PORT}" for voter in self.voters)
         elif node != self.voters[0]:
             keys["controller.quorum.bootstrap.servers"] = ",".join(f"node-{voter}:{CONTROLLER_PORT}" for voter in self.voters)
+        if two_disks:
+            keys["min.insync.replicas"] = "2"
         if flush:
             keys["log.flush.interval.messages"] = "1"
         return load_node_config(sets=[f"{key}={value}" for key, value in keys.items()])

@@ -16,8 +16,8 @@ from kraft.server.node import Node, run_node
 from kraft.testing.checker import check
 from kraft.testing.checker.operations import OK, FaultInjected, Phase, Send
 from kraft.testing.simulation.fate import Fate
-from kraft.testing.simulation.faults import Scene
 from kraft.testing.simulation.recorder import Recorder
+from kraft.testing.simulation.scene import Scene
 from kraft.testing.simulation.session import Refused
 from kraft.world.simulated import SimulatedWorld, Universe
 
@@ -137,16 +137,13 @@ class SimulatedRun:
             except Exception as error:  # noqa: BLE001 - whatever ends a living node is a finding; the run goes on with its next life.
                 self._ended_by_itself(name, error)
             self.nodes.pop(name, None)
+            self.universe.disk(name).restart()
             await self.universe.sleep(RESTART_SECONDS)
 
     def _ended_by_itself(self, name: str, error: Exception) -> None:
-        """After a failed sync the page cache shows what the disk does not have, and calls it clean: no process can tell, so the machine starts afresh."""
         if name not in self.fate.hurt_disks or not _is_the_disks(error):
             self.recorder.unexpected(name, f"the node failed: {_causes(error)}")
-        if self.universe.disk(name).bites["fault"]:
-            self.universe.power_off(name)
-        else:
-            self.universe.kill(name)
+        self.universe.kill(name)
 
     def stop_node(self, name: str) -> bool:
         """Ask a node to shut down in good order; False if it does not serve."""
@@ -187,7 +184,7 @@ class SimulatedRun:
 def _is_the_disks(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(_is_the_disks(inner) for inner in error.exceptions)
-    return isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO))
+    return isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EMFILE))
 
 
 def _causes(error: BaseException) -> str:

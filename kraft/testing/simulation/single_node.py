@@ -6,7 +6,7 @@ order and commits hold, topics are what they were made to be, the group settles.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import trio
@@ -16,11 +16,12 @@ from kraft.common.config.node_loader import load_node_config
 from kraft.testing.checker.operations import OK, Commit, FaultInjected, Partition
 from kraft.testing.simulation.committers import Committer, committed
 from kraft.testing.simulation.fate import Fate
-from kraft.testing.simulation.faults import CLIENTS, Scene
+from kraft.testing.simulation.faults import CLIENTS
 from kraft.testing.simulation.members import Member
 from kraft.testing.simulation.producers import Producer
 from kraft.testing.simulation.readers import Reader
 from kraft.testing.simulation.run import SimulatedRun
+from kraft.testing.simulation.scene import Directories, Scene
 from kraft.testing.simulation.session import Session
 from kraft.testing.simulation.topic_makers import TopicMaker, create_topic, see_topics
 from kraft.world.simulated import Universe
@@ -28,6 +29,7 @@ from kraft.world.simulated import Universe
 NODE: Final = "1"
 HOST: Final = f"node-{NODE}"
 PORT: Final = 9092
+DIRECTORIES: Final = ("/data", "/more")
 ROLE: Final = "node"
 TOPIC: Final = "events"
 PARTITIONS: Final[tuple[Partition, ...]] = ((TOPIC, 0), (TOPIC, 1))
@@ -37,11 +39,11 @@ ACKNOWLEDGED_LEAST: Final = 30
 FLUSH_RATE: Final = 0.5
 
 
-def configuration(*, flush: bool) -> NodeConfig:
+def configuration(directories: Sequence[str], *, flush: bool) -> NodeConfig:
     """A combined node; with `flush` nothing is acknowledged that a power loss could take."""
     keys = {
         "node.id": NODE,
-        "log.dirs": "/data",
+        "log.dirs": ",".join(directories),
         "listeners": f"PLAINTEXT://0.0.0.0:{PORT},CONTROLLER://0.0.0.0:9093",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{PORT},CONTROLLER://{HOST}:9093",
         "group.initial.rebalance.delay.ms": "100",
@@ -60,8 +62,9 @@ class SingleNodeRun(SimulatedRun):
         chance = self.universe.stream("mixture")
         flush = chance.random() < FLUSH_RATE
         self.fate = Fate(seed, chance, [ROLE], flush=flush)
-        self.scene = Scene(self.universe, (NODE,), self.stop_node)
-        self.config = configuration(flush=flush)
+        directories = Directories(DIRECTORIES[: self.universe.stream("directories").choice((1, 2))])  # Its records have no other copy: no disk is replaced.
+        self.scene = Scene(self.universe, (NODE,), self.stop_node, lambda node: directories)
+        self.config = configuration(directories.paths, flush=flush)
 
     def invalid(self) -> str:
         if self.acknowledged() < ACKNOWLEDGED_LEAST:

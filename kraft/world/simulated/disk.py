@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kraft.world.simulated.inodes import Directory, Inode
@@ -20,9 +21,9 @@ CALL_SECONDS_MEAN = 5e-6  # Any other file call.
 GIBIBYTE = 1 << 30
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Fault:
-    """File calls named `operation` on paths that contain `within` fail with `error`, `times` times.
+    """File calls named `operation` (empty: all) on paths that contain `within` fail with `error`, `times` times; `bites` of them have.
 
     Operations are those of the trace: pread, append, pwrite, sync, sync_directory, truncate, open, rename, remove ...
     """
@@ -31,6 +32,7 @@ class Fault:
     error: int = errno.EIO
     within: str = ""
     times: float = 1
+    bites: int = 0
 
 
 class Disk:
@@ -45,11 +47,16 @@ class Disk:
         self.write_back_rate = WRITE_BACK_RATE
         self.cold_rate = 0.0  # How often a residency probe says that a read would wait.
         self.faults: list[Fault] = []
-        self.bites = {"fault": 0, "full": 0, "slow": 0}  # How often each kind of fault did something.
+        self.drip: Callable[[float], float] | None = None  # What a call takes besides, in seconds, in a job that has taken so many.
+        self.hurt = False  # Whether the present process met a broken disk.
+        self.lost_pages = False  # Whether a sync has failed: what is seen may never have reached the disk, and nobody can tell.
+        self.replaced = 0  # How many of its parts an empty one took the place of.
+        self.bites = {"full": 0, "slow": 0, "drip": 0}  # How often each kind of fault did something.
         self.journal = Journal()
         self.root = self.new_directory()
         self.locks: dict[Inode, Node] = {}
         self._busy = 0.0
+        self._drops = 0
 
     def new_directory(self) -> Directory:
         self._numbers += 1
@@ -65,19 +72,27 @@ class Disk:
         self._busy += self._random.expovariate(1 / mean) * self.slowness
         if self.slowness > 1.0:
             self.bites["slow"] += 1
+        if self.drip is not None and (waited := self.drip(self._busy)) > 0:
+            self._busy += waited
+            self._drops += 1
         for fault in self.faults:
-            if fault.operation == operation and fault.within in path and fault.times > 0:
+            if fault.operation in (operation, "") and fault.within in path and fault.times > 0:
                 fault.times -= 1
-                self.bites["fault"] += 1
+                fault.bites += 1
+                self.hurt = self.hurt or fault.error == errno.EIO
                 raise OSError(fault.error, os.strerror(fault.error), path)
 
     def is_cold(self) -> bool:
         return self.cold_rate > 0 and self._random.random() < self.cold_rate
 
-    def take_busy_seconds(self) -> float:
-        """Time that file calls took since the last question."""
-        busy, self._busy = self._busy, 0.0
-        return busy
+    def begin_job(self) -> None:
+        """A thread's function begins."""
+        self._busy, self._drops = 0.0, 0
+
+    def end_job(self) -> float:
+        """Time that its file calls took."""
+        self.bites["drip"] += self._drops
+        return self._busy
 
     def free(self) -> int:
         return max(0, self.capacity - self.used)
@@ -113,11 +128,13 @@ class Disk:
             self.check_faults("sync", path)
         except OSError:
             inode.forget_changes()
+            self.lost_pages = True
             raise
         inode.sync()
 
     def crash(self) -> None:
         """Power is lost. What remains is chosen from the disk's random stream."""
+        self.lost_pages = False
         self.journal.crash(self._random)
         self.locks.clear()
         self.used = 0
@@ -133,6 +150,18 @@ class Disk:
                     seen[entry] = None
                     entry.crash(self._random)
                     self.used += len(entry.content)
+
+    def restart(self) -> None:
+        """A process has ended. After a failed sync the page cache shows what the disk does not have, and calls it clean: then the machine starts afresh."""
+        self.hurt = False
+        if self.lost_pages:
+            self.crash()
+
+    def replace(self, name: str) -> None:
+        """Mount an empty disk in the place of the directory of that name in the root. No process may be using it."""
+        self.journal.sync(self.root)
+        self.root.names[name] = self.root.durable[name] = self.new_directory()
+        self.replaced += 1
 
     def corrupt(self, inode: Inode, position: int) -> None:
         """Flip one bit, seen and durable, as a decaying medium does."""

@@ -143,8 +143,8 @@ class SimulatedFileSystem:
         return SimulatedFile(self._node, self._disk, self._wall_ms, found, path, writable)
 
     def exists(self, path: str) -> bool:
-        self._enter("exists", path)
         try:
+            self._enter("exists", path)
             self._find(path)
         except OSError:
             return False

@@ -39,12 +39,12 @@ class SimulatedThreads:
         result: list[outcome.Outcome[T]] = []
 
         def work() -> None:
-            self._disk.take_busy_seconds()
+            self._disk.begin_job()
             found = outcome.capture(function, *args)
             if isinstance(found, outcome.Error) and isinstance(found.error, NodeDied):
                 return  # A planned death struck inside; whoever waited knows already.
             result.append(found)
-            node.time.call_after(self._disk.take_busy_seconds() + self._delay(), done.wake_all)
+            node.time.call_after(self._disk.end_job() + self._delay(), done.wake_all)
 
         def begin() -> None:
             node.wake(work)

@@ -8,7 +8,9 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from kraft.testing.simulation.faults import Act, Scene, cut, failing_sync, half_open, isolate, lossy_network
+from kraft.testing.simulation.disk_faults import failing_sync
+from kraft.testing.simulation.faults import cut, half_open, isolate, lossy_network
+from kraft.testing.simulation.scene import Act, Directories, Scene
 from kraft.world.simulated import Universe
 
 NODES = ("1", "2", "3", "4")
@@ -17,7 +19,7 @@ NODES = ("1", "2", "3", "4")
 def bitten_by_others(fault: Act, node: str, others: Callable[[Universe], None]) -> bool:
     """Whether the fault counts as bitten once packets and syncs of nodes 3 and 4 met `others`."""
     universe = Universe(1)
-    scene = Scene(universe, NODES, lambda name: False)
+    scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
     for name in NODES:
         universe.world_for(name)
     bit = fault(scene, random.Random(1), node)
@@ -38,7 +40,7 @@ def test_what_happens_between_other_nodes_counts_for_them(fault: Act, kind: str)
 
 def test_a_cut_between_two_has_bitten_if_those_two_met_it() -> None:
     universe = Universe(1)
-    scene = Scene(universe, ("1", "2"), lambda name: False)
+    scene = Scene(universe, ("1", "2"), lambda name: False, lambda name: Directories(("/data",)))
     bit = cut(scene, random.Random(3), "1")  # The other is drawn: node 2 or the clients.
     universe.internet.bite("cut", universe.host("1"), universe.host("3"))
     assert not bit()
@@ -49,7 +51,7 @@ def test_a_cut_between_two_has_bitten_if_those_two_met_it() -> None:
 
 def test_each_failing_sync_has_bitten_for_itself() -> None:
     universe = Universe(1)
-    scene = Scene(universe, NODES, lambda name: False)
+    scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
 
     async def main(universe: Universe) -> list[bool]:
         files = universe.world_for("1").files
