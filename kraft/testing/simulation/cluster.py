@@ -77,8 +77,9 @@ class ClusterRun(SimulatedRun):
         self.flush = chance.random() < FLUSH_RATE
         self.fate = Fate(seed, chance, ROLES, flush=self.flush)
         self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
-        self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, partial(self.layout.directories, two_disks=self.two_disks))
         self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        directories = partial(self.layout.directories, two_disks=self.two_disks)
+        self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
         self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
         self.universe.on_log = self.ambush.heard
         self.recorder.is_deposed = self.observer.is_deposed

@@ -1,8 +1,8 @@
 """What fate can do to a node's disks.
 
 A disk is one log directory. One that is broken is mended after a while: the node's process is ended if it still runs with the others, and what was there works
-again, or there is an empty disk in its place. The latter happens once in a run at most: what is acknowledged is on two, and nobody promises to outlive the loss
-of all copies.
+again, or there is an empty disk in its place. The latter happens once in a run at most, and not to the only disk that has all of a partition: what is
+acknowledged is on two, and nobody promises to outlive the loss of all copies.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _break(scene: Scene, chance: random.Random, node: str, path: str, faults: Se
     def mend() -> None:
         if _end(disk, faults) and bit():
             _end_process(scene, node)
-            if by_empty and not any(scene.universe.disk(each).replaced for each in scene.nodes):
+            if by_empty and scene.is_spare(node) and not any(scene.universe.disk(each).replaced for each in scene.nodes):
                 disk.replace(path.strip("/"))
 
     scene.universe.time.call_after(chance.uniform(0.1, MENDED_SECONDS_MAX), mend)

@@ -64,6 +64,15 @@ class Observer:
                 found[COORDINATOR].append(name)
         return found
 
+    def is_spare(self, name: str) -> bool:
+        """Whether each partition with a replica on the node has another living one in sync, as the newest of the living nodes' images has it."""
+        living = {other: node for other, node in self.living() if other != name}
+        newest = max((node.shared.loader for node in living.values()), key=lambda loader: loader.offset, default=None)
+        if newest is None:
+            return False
+        partitions = [each for topic in newest.image.topics.by_id.values() for each in topic.partitions.values() if int(name) in each.replicas]
+        return all(any(str(member) in living for member in each.isr) for each in partitions)
+
     def is_deposed(self, host: str, group: str) -> bool:
         """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living node does."""
         return self._is_behind(host, OFFSETS_TOPIC, lambda count: partition_for(group, count))

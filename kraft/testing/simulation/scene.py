@@ -17,12 +17,13 @@ class Directories(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """`stop` asks a node to shut down in good order."""
+    """`stop` asks a node to shut down in good order; `is_spare` tells whether others have all that its disks have, now."""
 
     universe: Universe
     nodes: tuple[str, ...]
     stop: Callable[[str], bool]
     directories: Callable[[str], Directories]
+    is_spare: Callable[[str], bool] = lambda node: False
 
 
 Bite = Callable[[], bool]
