@@ -19,6 +19,7 @@ from jepsen.history import PowerLoss, RunHistory, Sample
 from kraft.testing.checker.history import History
 from kraft.testing.checker.operations import INFO, OK, Commit, Committed, FinalRead, Operation, Partition, Poll, Send
 
+LOST_AS_ALLOWED = "lost, as the promise allows"
 SAMPLE_SLACK_SECONDS = 2.0
 """In-sync sets are sampled: one that was seen so near to an acknowledgement may have been in force."""
 
@@ -65,7 +66,7 @@ def allow(run: RunHistory) -> Allowed:
         if by_power or excuses.by_election(send):
             allowed.lost.append(send.values[0])
             allowed.by_power.update(send.values[:by_power])
-            send.outcome, send.offset, send.error = INFO, -1, "lost, as the promise allows"
+            send.outcome, send.offset, send.error = INFO, -1, LOST_AS_ALLOWED
     if run.power_losses or run.facts.unclean:
         excuses.kept = {send.values[0] for send in run.operations.of(Send) if send.outcome == OK}
         ways = Ways(excuses.took, excuses.may_go_back)
@@ -94,6 +95,7 @@ class Excuses:
                 known = (read.place, offset, value)
                 if epoch >= 0:
                     self._epochs[known] = min(epoch, self._epochs.get(known, epoch))
+        self._sent = {value: send.began for send in run.operations.of(Send) for value in send.values}
         self.kept: set[str] = set()
         """Values that are acknowledged, and held to be."""
 
@@ -121,7 +123,11 @@ class Excuses:
             return False
         if self._elections.took(poll.place, offset, self._epoch(poll.place, offset, value)):
             return True
-        return value not in self.kept and self._power.excuses(poll.place, poll.began, poll.ended or poll.began)
+        return value not in self.kept and self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began)
+
+    def _written(self, poll: Poll, value: str) -> float:
+        """From when on a record may have been in the log: a client gives records long after it fetched them, and after a power loss that came in between."""
+        return min(poll.began, self._sent.get(value, poll.began))
 
     def may_go_back(self, poll: Poll, last: Record, by: Poll) -> bool:
         """Whether a reader that got `last` by one poll may be told by another that its position is beyond the end, and start over.
@@ -132,7 +138,8 @@ class Excuses:
         elections = self._elections.after(poll.place, self._epoch(poll.place, offset, value))
         if elections > 1 or (elections and gone):
             return True
-        return (gone or not self._flush) and self._power.excuses(poll.place, poll.began, poll.ended or poll.began, until=by.ended or by.began)
+        until = by.ended or by.began
+        return (gone or not self._flush) and self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began, until=until)
 
 
 def _allow_commits(run: RunHistory) -> None:

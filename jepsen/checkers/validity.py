@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jepsen.checkers.allowances import LOST_AS_ALLOWED
 from jepsen.history import METADATA, RunHistory
 from kraft.testing.checker.operations import (
     OK,
@@ -51,7 +52,7 @@ def invalid(run: RunHistory, lost: int) -> Iterator[str]:
     if "healed" not in phases:
         yield "the run did not come to its end"
         return
-    acknowledged = [send.began for send in run.operations.of(Send) if send.outcome == OK]
+    acknowledged = [send.began for send in run.operations.of(Send) if send.outcome == OK or send.error == LOST_AS_ALLOWED]
     chaos = [began for began in acknowledged if phases["chaos"] <= began < phases["healed"]]
     wanted = ACKNOWLEDGED_PER_SECOND_LEAST * (phases["healed"] - phases["chaos"])
     if len(chaos) < wanted:

@@ -106,6 +106,9 @@ LEGAL: dict[str, Callable[[], RunHistory]] = {
         send("b", 5), final((0, "b", 0)), reports=[report({}), report({2: (1, 6)}, epoch=4)]
     ),
     "a reader that goes back when power took the tail": lambda: powerless(poll(0, *LOG, *GONE), poll(6, *LOG, *NEW, began=30.0)),
+    "a reader that is given what its client had fetched before power failed": lambda: powerless(
+        poll(2, *LOG[2:], *GONE, began=12.0), poll(0, *LOG, *NEW, began=30.0)
+    ),
     "a reader that goes back when power took what it had only read": lambda: run(
         *KEPT, unanswered("z"), poll(0, *LOG, (4, "z", 0)), poll(5, *LOG, began=30.0), final(*LOG), losses=ALL
     ),
