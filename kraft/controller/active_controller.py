@@ -126,8 +126,11 @@ class ActiveController:
         """Do what an active controller does besides answering, whenever this node is it. Never ends; raises when a record cannot be replayed."""
         async with trio.open_nursery() as controller_nursery:
             self._probes = controller_nursery
-            controller_nursery.start_soon(self._activate_when_claimed)
             self._work.start(controller_nursery)
+            try:
+                await self._activate_when_claimed()
+            finally:
+                self._probes = None  # Connections may end later than this; and a nursery is closed before who waits in it goes on.
 
     def broker_connection_lost(self, broker_id: int) -> None:
         """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for its session."""

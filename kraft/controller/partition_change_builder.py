@@ -2,12 +2,14 @@
 
 Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others a leader is chosen in this order: the
 current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when the ISR is to be empty; the last known
-leader (KIP-966: ELR on, ISR and ELR empty, exactly one member in lastKnownElr, which has its disk still); if an unclean election is allowed, the first replica
-that is alive; else nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose
-records that were acknowledged if the old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
+leader (KIP-966: ELR on, ISR and ELR empty; the first in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else nobody. Under a
+recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose records that were acknowledged if the
+old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
 
 With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again, unless it has lost its records.
-With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
+With ELR on, replicas that leave an ISR below min.insync.replicas become eligible. lastKnownElr begins with the last leader; who is eligible no longer while
+nobody leads, because it ended uncleanly, comes after it: it may well have everything, and leads if the disks of those before it prove to be lost. (Apache
+Kafka knows the last leader alone, and elects it on an empty disk.)
 """
 
 from __future__ import annotations
@@ -154,7 +156,7 @@ class PartitionChangeBuilder:
         if self.recovered_leader != NO_LEADER and self._acceptable(self.recovered_leader):
             return self.recovered_leader, True
         if self._last_known_leader_may_lead():
-            return self._partition.last_known_elr[0], True
+            return self._known_still()[0], True
         if self.election == Election.UNCLEAN:
             for replica in self.target_replicas:
                 if self._acceptable(replica):
@@ -174,8 +176,14 @@ class PartitionChangeBuilder:
     def _last_known_leader_may_lead(self) -> bool:
         if not self._elr_enabled or not self.allow_last_known_leader or self.target_elr or self.target_isr:
             return False
-        known = self._partition.last_known_elr
-        return len(known) == 1 and known[0] != self.lost_replica and self._acceptable(known[0])
+        known = self._known_still()
+        return bool(known) and self._acceptable(known[0])
+
+    def _known_still(self) -> tuple[int, ...]:
+        return self._with_disks(self._partition.last_known_elr)
+
+    def _with_disks(self, replicas: Sequence[int]) -> tuple[int, ...]:
+        return tuple(replica for replica in replicas if replica != self.lost_replica)
 
     def _bump_leader_epoch_if_a_replica_leaves(self, record: PartitionChangeRecord) -> None:
         """A removed replica must be fenced off: the leader epoch rises even if the leader stays."""
@@ -199,15 +207,15 @@ class PartitionChangeBuilder:
         after = known
         if record.leader == NO_LEADER and not known:
             after = (self._partition.leader,)
-        if self.lost_replica in after and not self.keeps_lost_members:  # A recovery strategy asks it all the same, and hears that it has nothing.
-            after = tuple(replica for replica in after if replica != self.lost_replica)
-        if self.keeps_lost_members and (record.leader == NO_LEADER or not self._partition.has_leader):
-            after += self._lost_members(after)
+        if record.leader == NO_LEADER or not self._partition.has_leader:
+            after += self._former_members(after)
+        if not self.keeps_lost_members:  # A recovery strategy asks it all the same, and hears that it has nothing.
+            after = self._with_disks(after)
         if after != known:
             record.last_known_elr = list(after)
 
-    def _lost_members(self, known: Sequence[int]) -> tuple[int, ...]:
-        """Who is eligible no longer while nobody leads: recovery waits for them, since they may have more than those who run."""
+    def _former_members(self, known: Sequence[int]) -> tuple[int, ...]:
+        """Who is eligible no longer while nobody leads: they may have more than those who run."""
         members = (*self._partition.isr, *self._partition.elr)
         gone = (replica for replica in self._partition.replicas if replica in members and replica not in known)
         return tuple(replica for replica in gone if replica not in self.target_isr and replica not in self.target_elr)

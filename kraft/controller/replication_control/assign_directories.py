@@ -5,6 +5,9 @@ anew, without its records: that it was the last to lead, or the last in sync, gi
 to nothing.) So it leaves the in-sync set, also as its only member; with ELR off, an unclean election is then what brings the partition back. A sole replica
 keeps its claim: there is nobody to wait for. Nobody joins an in-sync set before his directory is known (`alter_partition`), so a member who begins anew has not
 caught up since.
+
+One that is told to be lost, and whose directory is known not to be there, is put nowhere. It stays recorded in that directory, and keeps its claim: which disk
+comes back tells whether its records do.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import change_of
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
-from kraft.metadata.image.partition_registration import directory_is_reserved
+from kraft.metadata.image.partition_registration import LOST_DIRECTORY, directory_is_reserved
 from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
@@ -55,9 +58,12 @@ def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, inde
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if broker_id not in partition.replicas:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    is_gone = _is_gone(view, broker_id, partition.directory(broker_id))
+    if is_gone and directory == LOST_DIRECTORY:
+        return ErrorCode.NONE
     builder = change_of(view, topic.id, index, partition)
     builder.set_directory(broker_id, directory)
-    if len(partition.replicas) > 1 and _begins_anew(view, broker_id, partition.directory(broker_id), directory):
+    if is_gone and directory != partition.directory(broker_id) and len(partition.replicas) > 1:
         builder.lost_replica = builder.unclean_shutdown_replica = broker_id
         builder.target_isr = tuple(replica for replica in partition.isr if replica != broker_id)
     record = builder.build()
@@ -66,6 +72,6 @@ def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, inde
     return ErrorCode.NONE
 
 
-def _begins_anew(view: ControllerView, broker_id: int, former: bytes, directory: bytes) -> bool:
-    """Whether a replica that was in `former` and is in `directory` now cannot have been moved there."""
-    return former != directory and not directory_is_reserved(former) and not view.image.cluster.brokers[broker_id].has_online_directory(former)
+def _is_gone(view: ControllerView, broker_id: int, directory: bytes) -> bool:
+    """Whether `directory` was one of the broker's, and is not there: a replica that was in it cannot have been moved."""
+    return not directory_is_reserved(directory) and not view.image.cluster.brokers[broker_id].has_online_directory(directory)

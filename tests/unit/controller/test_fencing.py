@@ -93,6 +93,18 @@ def test_a_lost_connection_alone_proves_nothing() -> None:
     simulate(body)
 
 
+def test_a_connection_that_ends_while_the_node_stops_asks_after_nobody() -> None:
+    async def body(universe: Universe) -> None:
+        async with running(universe) as rig:
+            await rig.broker(2)
+        rig.controller.broker_connection_lost(2)
+        await universe.sleep(0.1)
+        assert rig.image.cluster.is_active(2)
+        assert not rig.probes
+
+    simulate(body)
+
+
 def test_early_fencing_never_elects_somebody_who_may_lack_records_before_the_session_ends() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:

@@ -9,6 +9,7 @@ import pytest
 from kraft.controller.broker_heartbeat import process_heartbeat
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control import leader_and_isr
+from kraft.metadata.image.partition_registration import LOST_DIRECTORY
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tests.unit.controller.partition_requests import RECOVERING, elect, propose, put_replica
@@ -22,9 +23,9 @@ def beat(cluster: PureCluster, broker_id: int, **fields: Any) -> Any:
     return cluster.apply(process_heartbeat(cluster.view, request, BrokerHeartbeatManager(lambda: 100.0, 9_000), 5)).response
 
 
-def with_two_directories(*replicas: int) -> PureCluster:
+def with_two_directories(*replicas: int, elr: bool = False) -> PureCluster:
     """Broker 1 has two directories, and its replica of t-0 in one of them; broker 2 has one."""
-    cluster = PureCluster(2)
+    cluster = PureCluster(2, elr=elr)
     cluster.register(1, log_dirs=[LOST, KEPT])
     cluster.unfence(1)
     cluster.topic("t", list(replicas))
@@ -90,6 +91,37 @@ def test_who_returns_with_its_disk_leads_again() -> None:
     cluster.register(1, incarnation=3, log_dirs=[LOST, KEPT])
     cluster.unfence(1)
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (1, (1,))
+
+
+def come_back(cluster: PureCluster, broker_id: int, *, clean: bool, log_dirs: list[bytes]) -> None:
+    previous = cluster.epoch(broker_id) if clean else -1
+    cluster.register(broker_id, incarnation=cluster.epoch(broker_id), previous_epoch=previous, log_dirs=log_dirs)
+
+
+CLAIMS = {"last in sync, without ELR": (False, True, "isr"), "eligible": (True, True, "elr"), "last known leader": (True, False, "last_known_elr")}
+"""Whether there is an ELR, whether broker 1 shuts down in good order, and what it is a member of then."""
+
+
+@pytest.mark.parametrize(("mended", "leader"), [(LOST, 1), (NEW, -1)], ids=["repaired", "replaced"])
+@pytest.mark.parametrize(("elr", "clean", "claim"), CLAIMS.values(), ids=CLAIMS)
+def test_a_replica_that_is_told_to_be_lost_keeps_its_claim_for_when_its_disk_is_repaired_not_for_another(
+    elr: bool, clean: bool, claim: str, mended: bytes, leader: int
+) -> None:
+    """Broker 1 leads alone, ends, and starts while one of its disks cannot be read: then with that disk, or another in its place."""
+    cluster = with_two_directories(1, 2, elr=elr)
+    cluster.fence(2)
+    come_back(cluster, 2, clean=False, log_dirs=[bytes([2]) * 16])
+    cluster.unfence(2)
+    come_back(cluster, 1, clean=clean, log_dirs=[KEPT])
+    cluster.unfence(1)
+    before = cluster.partition("t")
+    assert put_replica(cluster, 1, LOST_DIRECTORY) == ErrorCode.NONE
+    assert cluster.partition("t") == before
+    assert getattr(before, claim) == (1,)
+    come_back(cluster, 1, clean=True, log_dirs=[KEPT, mended])
+    put_replica(cluster, 1, mended)
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == leader
 
 
 def test_a_replica_joins_the_in_sync_set_once_the_controller_knows_its_directory() -> None:
