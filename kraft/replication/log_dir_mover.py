@@ -242,7 +242,8 @@ class LogDirMover:
             self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
         except PromotionFailed as problem:  # A name that may not be durable is trusted no more than records that may not be.
             move.is_open = problem.is_open
-            self._replicas.directory_failed(problem.directory.path, str(problem))
+            for directory in problem.directories:
+                self._replicas.directory_failed(directory.path, str(problem))
             raise
         del self._moves[partition.topic, partition.index]
         partition.log = move.future

@@ -21,14 +21,19 @@ from kraft.world.ports import World
 DIRECTORIES_SYNCED_AT_ONCE = 64
 
 
-async def load_logs(logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None]) -> None:
+async def load_logs(
+    logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None], assigned: Callable[[TopicPartition], bytes | None] = lambda _: None
+) -> None:
     """After a crash every log's names have to be made durable: many at a time, so that the kernel does them together.
 
-    Raises StorageError when no directory is left, ConfigurationError when two have the same log. `topic_id_of` tells which topic has a name now.
+    Raises StorageError when no directory is left, ConfigurationError when two have the same log. `topic_id_of` tells which topic has a name now, `assigned` in
+    which directory the metadata has a replica of this broker's.
     """
-    _set_former_aside(logs, world, topic_id_of)
     unsynced: list[str] = []
-    loads = logs.loads(world.clock.wall_ms(), unsynced.append)
+    now_ms = world.clock.wall_ms()
+    logs.finish_moves(now_ms)
+    _set_former_aside(logs, world, topic_id_of, assigned)
+    loads = logs.loads(now_ms, unsynced.append)
     async with trio.open_nursery() as directory_nursery:
         for steps in loads:
             directory_nursery.start_soon(run_steps, steps, world.threads, _pause)
@@ -37,12 +42,15 @@ async def load_logs(logs: LogManager, world: World, topic_id_of: Callable[[str],
         async with trio.open_nursery() as sync_nursery:
             for path in unsynced[start : start + DIRECTORIES_SYNCED_AT_ONCE]:
                 sync_nursery.start_soon(_sync_directory, path, logs, world)
+    _remember_absent(logs)
 
 
-def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None]) -> None:
-    """A disk that failed for a while has logs of topics that were deleted meanwhile, and made anew under their names in another directory: these are strays."""
+def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None], assigned: Callable[[TopicPartition], bytes | None]) -> None:
+    """A disk that failed for a while has logs of topics that were deleted meanwhile, and made anew under their names in another directory, and of replicas that
+    left and came back to another directory: these are strays."""
     places: dict[TopicPartition, list[LogDirectory]] = {}
-    for directory in logs.online():
+    online = logs.online()
+    for directory in online if len(online) > 1 else ():
         try:
             found, _ = directory.find_logs()
         except OSError as problem:
@@ -53,19 +61,46 @@ def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str
     for topic_partition, directories in places.items():
         for directory in directories if len(directories) > 1 else ():
             try:
-                _set_aside_unless(directory, topic_partition, topic_id_of(topic_partition.topic), world)
+                of_former = _is_of_former_topic(directory, topic_partition, topic_id_of(topic_partition.topic), world)
+                if of_former or _was_away(directory, directories, assigned(topic_partition)):
+                    _set_aside(directory, topic_partition, world)
             except (OSError, StorageError) as problem:
                 logs.directory_failed(directory.path, str(problem))
 
 
-def _set_aside_unless(directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes | None, world: World) -> None:
-    """Keep the log, whose topic is known, as a stray if that is another one. Raises OSError, StorageError."""
-    path = directory.file(directory_name(topic_partition))
-    if read_partition_metadata(world.files, f"{path}/{PARTITION_METADATA}") in (None, topic_id):
-        return
-    world.files.rename(path, directory.file(marked_directory_name(topic_partition, world.random.uuid("directory"), STRAY_DIRECTORY_SUFFIX)))
+def _is_of_former_topic(directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes | None, world: World) -> bool:
+    """Whether the log's topic is known, and another one. Raises OSError, StorageError."""
+    path = f"{directory.file(directory_name(topic_partition))}/{PARTITION_METADATA}"
+    return read_partition_metadata(world.files, path) not in (None, topic_id)
+
+
+def _was_away(directory: LogDirectory, directories: list[LogDirectory], assigned: bytes | None) -> bool:
+    """Whether another of these was used while this one was away. Raises OSError.
+
+    Where it was so both ways the metadata decides: a replica that turns up in a directory while the one that it is assigned to is away acknowledges nothing
+    until the controller has assigned it anew, and then it is in no in-sync set before it has caught up.
+    """
+    users = [other for other in directories if directory.path in other.absent.paths()]
+    return any(other.path not in directory.absent.paths() or other.directory_id == assigned for other in users)
+
+
+def _set_aside(directory: LogDirectory, topic_partition: TopicPartition, world: World) -> None:
+    """Keep the log as a stray. Raises OSError."""
+    stray = marked_directory_name(topic_partition, world.random.uuid("directory"), STRAY_DIRECTORY_SUFFIX)
+    world.files.rename(directory.file(directory_name(topic_partition)), directory.file(stray))
     world.files.sync_directory(directory.path)
     directory.forget(topic_partition)
+
+
+def _remember_absent(logs: LogManager) -> None:
+    """No name is left in two directories that are here; what is used from now on counts more than what is in those that are not."""
+    for directory in logs.online():
+        try:
+            directory.absent.settle([other.path for other in logs.online()])
+            logs.remember_absent(directory)
+        except (OSError, StorageError) as problem:
+            logs.directory_failed(directory.path, str(problem))
+    logs.require_one_online()
 
 
 async def _pause(was_job: bool) -> None:

@@ -35,7 +35,7 @@ class ReplicaHosting:
 
     def log_of(self, topic_partition: TopicPartition, topic_id: bytes, assigned: bytes, before: MetadataImage | None) -> UnifiedLog | None:
         """The log, found or new; None where there can be none until the next start. Raises OutOfResources: it is tried again then."""
-        replicas = self._replicas
+        replicas, now_ms = self._replicas, self._replicas.world.clock.wall_ms()
         key = (topic_partition.topic, topic_partition.partition)
         self._postponed.pop(key, None)
         found = replicas.logs.get(topic_partition)
@@ -46,8 +46,8 @@ class ReplicaHosting:
         try:
             wanted = replicas.directories.for_new(topic_partition, assigned)
             directory = replicas.logs.directory_for_new(wanted) if found is None else replicas.logs.directory_of(found)
-            settle_owner(replicas.logs, topic_partition, topic_id, replicas.world.clock.wall_ms(), self._log)
-            return replicas.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=replicas.world.clock.wall_ms(), directory_id=directory.directory_id)
+            settle_owner(replicas.logs, topic_partition, topic_id, now_ms, self._log)
+            return replicas.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=now_ms, directory_id=directory.directory_id)
         except (OSError, StorageError) as problem:
             failure = problem if isinstance(problem, StorageError) else upkeep_failure(problem, str(topic_partition))
             self._log.error("replica cannot be made", topic=key[0], partition=key[1], reason=str(failure))

@@ -18,6 +18,7 @@ from kraft.client.connection import Disconnected, connect
 from kraft.common.config.endpoints import Endpoint
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.errors import ConfigurationError
+from kraft.common.ids import TopicPartition
 from kraft.common.logging import Loggers
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.network.limits import ConnectionCounts
@@ -248,6 +249,13 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
 async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage, nursery: trio.Nursery) -> None:
     """Returns when it serves."""
     await first.arrived.wait()
-    image = parts.shared.loader.image
-    await load_logs(parts.logs, parts.world, lambda name: None if (topic := image.topics.by_name(name)) is None else topic.id)
+    topics = parts.shared.loader.image.topics
+
+    def assigned(topic_partition: TopicPartition) -> bytes | None:
+        topic = topics.by_name(topic_partition.topic)
+        registration = None if topic is None else topic.partitions.get(topic_partition.partition)
+        return registration.directory(broker_id) if registration is not None and broker_id in registration.replicas else None
+
+    broker_id = parts.config.node_id
+    await load_logs(parts.logs, parts.world, lambda name: None if (topic := topics.by_name(name)) is None else topic.id, assigned)
     await nursery.start(partial(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader))

@@ -7,7 +7,7 @@ is, and goes on from where it agrees with the original, by leader epochs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import StorageError
@@ -24,7 +24,7 @@ from kraft.storage.log_files import (
     marked_directory_name,
     parse_directory_name,
 )
-from kraft.storage.storage_failure import refuse_if_passing
+from kraft.storage.storage_failure import refuse_if_passing, upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ UNIQUE_DIGITS = 32
 
 
 class PromotionFailed(StorageError):
-    """A copy could not take its original's place, because of the disk of `directory`. `is_open`: which of the two counts is left to the next start."""
+    """A copy could not take its original's place, because of the disks of `directories`. `is_open`: which of the two counts is left to the next start."""
 
-    def __init__(self, message: str, directory: LogDirectory, is_open: bool) -> None:
+    def __init__(self, message: str, directories: Collection[LogDirectory], is_open: bool) -> None:
         super().__init__(message)
-        self.directory = directory
+        self.directories = directories
         self.is_open = is_open
 
 
@@ -65,13 +65,25 @@ class FutureLogs:
         self.interrupted_moves: dict[TopicPartition, InterruptedMove] = {}
         """What `finish_moves` found to go on with, until that is done or given up."""
 
+    def before_new(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
+        """A log is about to be made in `directory`, or to take the place of one elsewhere. May block. Raises StorageError."""
+        directory.before_new(topic_partition)
+        self.remember_absent(directory)
+
+    def remember_absent(self, directory: LogDirectory) -> None:
+        """What is on disks that are away now counts less than what `directory` has. May block. Raises StorageError."""
+        try:
+            directory.absent.add([other.path for other in self.directories if not other.is_online])
+        except OSError as problem:
+            raise upkeep_failure(problem, directory.path) from problem
+
     def future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
         """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for the copy's."""
         topic_partition = log.topic_partition
         name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
         if not name.startswith(f"{directory_name(topic_partition)}."):
             raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
-        directory.before_new(topic_partition)
+        self.before_new(directory, topic_partition)
         future = UnifiedLog(self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms)
         directory.futures[topic_partition] = future
         return future
@@ -112,7 +124,7 @@ class FutureLogs:
         future.leader_epoch_cache = epochs
         future.update_high_watermark(log.high_watermark)
         future.follow_log_start(log.log_start_offset)
-        target.before_new(log.topic_partition)
+        self.before_new(target, log.topic_partition)
         self._exchange_names(log, future, source, target, now_ms)
         source.leaves(log.topic_partition)
         target.futures.pop(log.topic_partition, None)
@@ -130,11 +142,13 @@ class FutureLogs:
             if future.local.files_exist:
                 self.files.sync_directory(target.path)
         except OSError as problem:
-            is_open = not (_named(future, copied) and _named(log, before))
+            future_is_back, log_is_back = _named(future, copied), _named(log, before)
+            is_known = failing is source or _remembers(source, target)
             what = f"{log.topic_partition} cannot move to {target.path}"
-            if not is_open:
+            if future_is_back and log_is_back:
                 refuse_if_passing(problem, what)
-            raise PromotionFailed(f"{what}: {problem}", failing, is_open) from problem
+            failed = [failing] if failing is source or (log_is_back and is_known) else [target, source]
+            raise PromotionFailed(f"{what}: {problem}", failed, not (future_is_back and log_is_back)) from problem
         if log.local.files_exist:
             self.deletions.add([retired], now_ms + log.config.file_delete_delay_ms)
 
@@ -210,4 +224,14 @@ def _named(log: UnifiedLog, directory: str) -> bool:
             log.local.rename_directory(directory)
         except OSError:
             return False
+        log.local.unsynced_directory = log.local.files_exist
+    return True
+
+
+def _remembers(source: LogDirectory, target: LogDirectory) -> bool:
+    """Whether `source` knows for good that what `target` may have under the log's name does not count."""
+    try:
+        source.absent.add([target.path])
+    except OSError:
+        return False
     return True

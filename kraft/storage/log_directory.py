@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 
 from kraft.common.errors import ConfigurationError, CorruptData
 from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
+from kraft.storage.absent_directories import AbsentDirectories
 from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file, write_file
 from kraft.storage.log_files import (
     CLEAN_SHUTDOWN,
@@ -111,13 +112,14 @@ class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
     __slots__ = (
-        "_clean_newest", "_files", "_gone", "_jobs", "_points", "_written", "clean_offsets", "clean_shutdown_epoch", "directory_id", "failure", "futures",
-        "logs", "path", "was_clean",
+        "_clean_newest", "_files", "_gone", "_jobs", "_points", "_written", "absent", "clean_offsets", "clean_shutdown_epoch", "directory_id", "failure",
+        "futures", "logs", "path", "was_clean",
     )  # fmt: skip
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
         self.path = path
+        self.absent = AbsentDirectories(files, path)
         self.directory_id: Uuid | None = None
         self.failure: str | None = None
         self.logs: dict[TopicPartition, UnifiedLog] = {}

@@ -107,12 +107,10 @@ class LogManager(FutureLogs):
             raise StorageError("no log directory is usable: " + "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories))
 
     def loads(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> list[Steps[None]]:
-        """What loads every log: one for each directory, to be run to their ends, side by side or not; then `require_one_online`.
+        """What loads every log, after `finish_moves`: one for each directory, to be run to their ends, side by side or not; then `require_one_online`.
 
-        A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises ConfigurationError when two directories have the
-        same log: then nothing was touched.
+        A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises ConfigurationError when two directories have one.
         """
-        self.finish_moves(now_ms)
         places: dict[TopicPartition, str] = {}
         loads = []
         for directory in self.online():
@@ -123,7 +121,8 @@ class LogManager(FutureLogs):
                 continue
             for topic_partition in found:
                 if topic_partition in places:
-                    raise ConfigurationError([f"{directory.file(directory_name(topic_partition))}: {topic_partition} is also in {places[topic_partition]}"])
+                    path = directory.file(directory_name(topic_partition))
+                    raise ConfigurationError([f"{path}: {topic_partition} is also in {places[topic_partition]}; move that away whose disk failed last"])
                 places[topic_partition] = directory.path
             self.deletions.add(deleted, now_ms)
             loads.append(self._load_directory(directory, found, now_ms, sync_directory))
@@ -131,6 +130,7 @@ class LogManager(FutureLogs):
 
     def load(self, now_ms: int) -> list[UnifiedLog]:
         """All at once, where nobody is kept waiting. Raises as `loads` and `require_one_online`."""
+        self.finish_moves(now_ms)
         for steps in self.loads(now_ms):
             run_here(steps)
         self.require_one_online()
@@ -176,7 +176,7 @@ class LogManager(FutureLogs):
         if found is not None:
             return found
         directory = self.directory_for_new(directory_id)
-        directory.before_new(topic_partition)
+        self.before_new(directory, topic_partition)
         path = directory.file(directory_name(topic_partition))
         return self._adopt(directory, UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms))
 

@@ -89,10 +89,10 @@ def is_old_enough_to_roll(segment: LogSegment, config: LogConfig, max_timestamp:
     """Age runs from the first batch's timestamp to the newest record's; from the segment's creation to now where there are no timestamps."""
     first = segment.rolling_timestamp
     age = max_timestamp - first if first >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
-    return age > config.segment_ms_max - _jitter_ms(segment, config)
+    bound = config.segment_ms_max
+    return age > bound - _jitter_ms(segment, min(config.segment_jitter_ms, bound))
 
 
-def _jitter_ms(segment: LogSegment, config: LogConfig) -> int:
-    """A part of segment.jitter.ms that differs between segments and stays the same for one."""
-    bound = min(config.segment_jitter_ms, config.segment_ms_max)
+def _jitter_ms(segment: LogSegment, bound: int) -> int:
+    """A part of segment.jitter.ms (`bound`) that differs between segments and stays the same for one."""
     return crc32(segment.path("").encode()) % bound if bound > 0 else 0

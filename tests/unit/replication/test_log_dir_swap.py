@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from kraft.common.ids import TopicPartition
+from kraft.replication.log_loading import load_logs
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
+from kraft.world.simulated.files import SimulatedFileSystem
 from tests.unit.replication.log_dir_moves import FIRST, SECOND, mover
 from tests.unit.server.brokers import Broker, batch, simulate
 
@@ -80,6 +83,40 @@ def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it
             if failed == 1:
                 assert it.at == f"{FIRST}/t-0"
                 it.write(b"b")
+
+    simulate(play)
+
+
+def test_a_log_goes_on_under_its_name_when_its_copy_cannot_give_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It went on under the name of one to be deleted, and the next start took the copy, which lacked what had been written since."""
+
+    async def play(universe: Universe) -> None:
+        async with mover(universe) as it:
+            await it.copied(universe, b"a")
+            universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, SECOND)]
+            rename = SimulatedFileSystem.rename
+
+            def renamed(files: SimulatedFileSystem, source: str, target: str) -> None:
+                if source == f"{SECOND}/t-0":
+                    raise OSError(errno.EROFS, "read-only", source)
+                rename(files, source, target)
+
+            monkeypatch.setattr(SimulatedFileSystem, "rename", renamed)
+            it.silent = False
+            await universe.sleep(0.5)
+            assert it.at == f"{FIRST}/t-0"
+            it.write(b"b")
+            await it.made.replicas.flush(it.made.partition("t"))
+        universe.power_off("broker")
+        world = universe.world_for("broker")
+        world.files.make_directories(f"{SECOND}/t-0")  # As the journal may have had it.
+        fresh = Broker(world, it.made.server._nursery, (FIRST, SECOND))
+        fresh.logs.open(None)
+        await load_logs(fresh.logs, world, lambda name: bytes(15) + b"\x01")
+        log = fresh.logs.get(TopicPartition("t", 0))
+        assert log is not None
+        assert (log.directory, log.log_end_offset) == (f"{FIRST}/t-0", 2)
+        fresh.logs.release()
 
     simulate(play)
 

@@ -12,12 +12,14 @@ from kraft.common.ids import TopicPartition, Uuid
 from kraft.replication.log_loading import load_logs
 from kraft.replication.step_driver import run_steps
 from kraft.storage import segment_recovery
+from kraft.storage.absent_directories import AbsentDirectories
+from kraft.storage.checkpoints import write_file
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.steps import Steps
 from kraft.world.simulated import SimulatedWorld, Universe
 from kraft.world.simulated.disk import Fault
-from tests.unit.server.brokers import batch, simulate
+from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
 BIG, SMALL = TopicPartition("big", 0), TopicPartition("small", 0)
 BATCHES = 640
@@ -145,6 +147,97 @@ def test_of_a_topic_made_anew_while_a_disk_was_away_the_former_log_is_a_stray() 
         assert [name for name in world.files.list_directory("/b") if name.startswith("big-0") and name.endswith("-stray")]
         assert "big-0" not in world.files.list_directory("/b")
         manager.release()
+
+    simulate(play)
+
+
+async def replica_came_back_elsewhere(universe: Universe) -> tuple[str, bytes]:
+    """A topic's replica that left while its disk was away, and came back; then power failed. Where it is now, and the topic."""
+    async with broker(universe, ["/a", "/b"]) as made:
+        topic = made.topic("t")
+        append(made)
+        former = made.partition("t").log.directory
+        await made.replicas.flush(made.partition("t"))
+        made.replicas.directory_failed(former.rpartition("/")[0], "test")
+        made.change(topic, replicas=[2], isr=[2], leader=2)
+        (here,) = made.logs.online()
+        made.change(topic, replicas=[NODE], isr=[NODE], leader=NODE, directories=[bytes(here.directory_id or b"")])
+        append(made)
+        append(made)
+        await made.replicas.flush(made.partition("t"))
+        now = made.partition("t").log.directory
+        assert now != former
+    universe.power_off("broker")
+    return now, topic
+
+
+def append(made: Broker) -> None:
+    made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
+
+
+def test_of_a_replica_that_came_back_to_another_disk_while_its_own_was_away_the_former_log_is_a_stray() -> None:
+    """The node never started again: both are of the topic of today."""
+
+    async def play(universe: Universe) -> None:
+        now, topic = await replica_came_back_elsewhere(universe)
+        for _ in range(2):
+            world = universe.world_for("broker")
+            manager = manager_of(world)
+            await load_logs(manager, world, lambda name: topic)
+            log = manager.get(TopicPartition("t", 0))
+            assert log is not None
+            assert (log.directory, log.log_end_offset) == (now, 2)
+            assert [len(directory.absent.paths()) for directory in manager.directories] == [0, 0]
+            universe.power_off("broker")
+        world = universe.world_for("broker")
+        other = "/a" if now.startswith("/b") else "/b"
+        assert [name[-6:] for name in world.files.list_directory(other) if name.startswith("t-0")] == ["-stray"]
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("assigned", ["/a", "/b", None])
+def test_where_each_of_two_was_away_while_the_other_was_used_the_metadata_decides(assigned: str | None) -> None:
+    async def play(universe: Universe) -> None:
+        now, topic = await replica_came_back_elsewhere(universe)
+        world = universe.world_for("broker")
+        universe.disk("broker").faults = [Fault("list", errno.EIO, now.rpartition("/")[0], times=1e9)]
+        await load_logs(manager_of(world), world, lambda name: topic)
+        universe.disk("broker").faults = []
+        universe.power_off("broker")
+        world = universe.world_for("broker")
+        manager = manager_of(world)
+        ids = {directory.path: directory.directory_id for directory in manager.directories}
+        if assigned is None:
+            with pytest.raises(ConfigurationError, match="t-0 is also in /a"):
+                await load_logs(manager, world, lambda name: topic)
+            return
+        await load_logs(manager, world, lambda name: topic, lambda topic_partition: ids[assigned])
+        assert [log.directory for log in manager.logs()] == [f"{assigned}/t-0"]
+
+    simulate(play)
+
+
+def test_a_disk_that_cannot_remember_is_not_used() -> None:
+    async def play(universe: Universe) -> None:
+        world, manager = after_a_kill(universe)
+        universe.disk("n").faults = [Fault("list", errno.EIO, "/a", times=1e9), Fault("sync", errno.EIO, "absent", times=1e9)]
+        with pytest.raises(StorageError, match="no log directory is usable"):
+            await load_logs(manager, world, IDS.get)
+        manager.release()
+
+    simulate(play)
+
+
+def test_a_memory_that_is_damaged_knows_nothing() -> None:
+    async def play(universe: Universe) -> None:
+        files = universe.world_for("n").files
+        files.make_directories("/a")
+        AbsentDirectories(files, "/a").add(["/b"])
+        assert AbsentDirectories(files, "/a").paths() == {"/b"}
+        for content in (b"", b"[]", b"{", b"\xff"):
+            write_file(files, "/a/absent-directories", content)
+            assert not AbsentDirectories(files, "/a").paths()
 
     simulate(play)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 import trio
@@ -19,6 +21,17 @@ def made_once(made: Broker) -> None:
     topic = made.topic("t")
     made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
     made.delete_topic(topic)
+
+
+@asynccontextmanager
+async def out_of_descriptors(universe: Universe) -> AsyncIterator[Broker]:
+    """No checkpoint can be opened from now on, and the broker tries again."""
+    async with broker(universe, ["/a"]) as made, trio.open_nursery() as nursery:
+        nursery.start_soon(made.replicas.hosting.run)
+        made_once(made)
+        universe.disk("broker").faults = [Fault("open", errno.EMFILE, "checkpoint", math.inf)]
+        yield made
+        nursery.cancel_scope.cancel()
 
 
 def test_a_disk_that_refuses_goes_offline() -> None:
@@ -40,10 +53,7 @@ def test_a_disk_that_refuses_goes_offline() -> None:
 
 def test_what_is_out_of_resources_is_tried_again() -> None:
     async def play(universe: Universe) -> None:
-        async with broker(universe, ["/a"]) as made, trio.open_nursery() as nursery:
-            nursery.start_soon(made.replicas.hosting.run)
-            made_once(made)
-            universe.disk("broker").faults = [Fault("open", errno.EMFILE, "checkpoint", math.inf)]
+        async with out_of_descriptors(universe) as made:
             made.topic("t")
             assert made.replicas.find("t", 0) is None
             await universe.sleep(5)
@@ -52,21 +62,16 @@ def test_what_is_out_of_resources_is_tried_again() -> None:
             await universe.sleep(2)
             made.partition("t").append(memoryview(batch(b"v")), 1, made.world.clock.wall_ms(), 0)
             assert len(made.logs.online()) == 1
-            nursery.cancel_scope.cancel()
 
     simulate(play)
 
 
 def test_a_replica_that_could_not_be_made_and_is_not_ours_any_more_is_not_made() -> None:
     async def play(universe: Universe) -> None:
-        async with broker(universe, ["/a"]) as made, trio.open_nursery() as nursery:
-            nursery.start_soon(made.replicas.hosting.run)
-            made_once(made)
-            universe.disk("broker").faults = [Fault("open", errno.EMFILE, "checkpoint", math.inf)]
+        async with out_of_descriptors(universe) as made:
             made.delete_topic(made.topic("t"))
             universe.disk("broker").faults = []
             await universe.sleep(3)
             assert made.replicas.find("t", 0) is None
-            nursery.cancel_scope.cancel()
 
     simulate(play)
