@@ -1,5 +1,4 @@
-"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order that `Effects` demands, and nothing else
-decides.
+"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order that `Effects` demands; it decides nothing.
 
 Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the effects queue up. One task takes all that
 has queued, merges it, and carries it out: election state and log are written and synced once for all that waits (the group commit), then messages leave, then
@@ -67,8 +66,7 @@ class RaftDriver(QuorumView, RequestEntries):
         self._nursery: trio.Nursery | None = None
         self._applied = state.high_watermark
         self._high_watermark_known = self._clean_wanted = False
-        timeout_s = config.quorum.request_timeout_ms / 1000
-        self._exchange = PeerExchange(channel, world.clock, config.listener_name, timeout_s, self._step, log)
+        self._exchange = PeerExchange(channel, world.clock, config.listener_name, config.quorum.request_timeout_ms / 1000, self._step, log)
         self._work, self._shut_down = trio.Event(), trio.Event()
         self.metrics = RaftMetrics(world.clock)
         if self._storage.log.cut_bytes:
@@ -107,8 +105,10 @@ class RaftDriver(QuorumView, RequestEntries):
                 if scope.cancelled_caught:
                     self._step(events.Tick())
                 continue
-            effects, self._queued = Effects.merge(self._queued), []
-            for event in await self._perform(effects):
+            taken = len(self._queued)  # They stay queued until they are carried out: `election_is_saved` looks there.
+            done = await self._perform(Effects.merge(self._queued))
+            del self._queued[:taken]
+            for event in done:
                 self._step(event)
         self._shut_down.set()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kraft.common.ids import OffsetAndEpoch
+from kraft.raft.core.effects import Effects
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.voter_set import VoterSet
@@ -18,6 +19,7 @@ class QuorumView:
     config: RaftConfig
     _node: RaftNode
     _room: Room
+    _queued: list[Effects]
     _high_watermark_known: bool
 
     @property
@@ -42,6 +44,11 @@ class QuorumView:
     def election(self) -> ElectionState:
         """Epoch, vote and leader as this node has decided; on its way to disk if it is new."""
         return self._node.election
+
+    @property
+    def election_is_saved(self) -> bool:
+        """Whether that is on disk. While it is on its way, or waits for room, no message that rests on it has left."""
+        return all(effects.election is None for effects in self._queued)
 
     @property
     def high_watermark(self) -> int:

@@ -162,7 +162,8 @@ PLANTED: dict[str, list[list[Operation]]] = {
     ] + [
         [TopicChange(process="m", topic="x", began=1, ended=2, outcome=OK), TopicSeen(process="f", topic="x", partitions=1, began=1, outcome=OK)],
         [
-            TopicChange(process="m", topic="x", partitions=1, began=0, ended=1, outcome=OK), TopicChange(process="m", topic="x", began=2, ended=3, outcome=OK),
+            TopicChange(process="m", topic="x", partitions=1, began=1, ended=1.01, outcome=OK),
+            TopicChange(process="m", topic="x", began=2, ended=3, outcome=OK),
             TopicSeen(process="f", topic="x", partitions=1, began=9, outcome=OK),
         ],
         [
@@ -171,7 +172,7 @@ PLANTED: dict[str, list[list[Operation]]] = {
             TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
         ],
         [
-            TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
+            TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=1.01, outcome=OK),
             TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
             TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
         ],
@@ -188,13 +189,17 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [QuorumState(process="1", epoch=4, began=1), QuorumState(process="1", epoch=3, began=2)],
         [QuorumState(process="1", epoch=4, high_watermark=4, began=1), QuorumState(process="1", epoch=4, began=2)],
     ],
-    "W3 high watermark": [[replica("1", leads=True), replica("2", log_end=1, high_watermark=1)], [replica("1", log_end=1)]],
+    "W3 high watermark": [
+        [replica("1", leads=True), replica("2", log_end=1, high_watermark=1)], [replica("1", log_end=1)],
+        [replica("1", leads=True), replica("2", log_end=1, high_watermark=1), replica("3", partition_epoch=2, isr=[1, 2, 3])],
+        [replica("1", leads=True), replica("2", isr=[1], log_end=1, high_watermark=1)],
+    ],
     "W4 ISR": [[replica("1", leads=True, isr_recorded=[1, 2, 3])], [replica("1", isr_fenced=[2])]],
     "W5 images": [[ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="y", began=2)]],
     "W6 replicas": [[content("1"), content("2", **{name: "z"})] for name in ("batches", "epochs", "producers")] + [[content("1"), content("2", end=4)]],
     "W7 rebuilt": [[Rebuilt(process="1", what="producers", live="p", rebuilt="q", began=99)]],
     "W8 votes": [
-        [*(QuorumState(process="1", epoch=4, voted=1, began=began) for began in (1, 3)), QuorumState(process="1", life=1, began=4, **later)]
+        [QuorumState(process="1", epoch=4, voted=1, saved=True, began=1), QuorumState(process="1", life=1, began=1.25, **later)]
         for later in ({"epoch": 4, "voted": 2}, {"epoch": 4}, {"epoch": 3})
     ],
     "W9 committed": [[QuorumState(process="1", epoch=4, is_leader=True, high_watermark=9, voters=4, holders=2, began=1)]],
@@ -245,6 +250,11 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=3.5, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
     ],
+    "a topic made anew by what a broker handed on to one controller, and to the next one at once": lambda: [
+        TopicChange(process="m", topic="x", partitions=1, began=0, ended=0.8, outcome=OK),
+        TopicChange(process="m", topic="x", began=3, ended=4, outcome=OK),
+        TopicSeen(process="f", topic="x", partitions=1, began=9, outcome=OK),
+    ],
     "a topic made anew by the first attempt at making it": lambda: [
         TopicChange(process="m", topic="x", partitions=1, attempts=2, began=0, ended=1, outcome=OK),
         TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=2, outcome=OK),
@@ -269,9 +279,15 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         replica("2", leads=True, began=2, leader_epoch=2, isr=[2, 3], isr_recorded=[2, 3], high_watermark=5, log_end=5),
         replica("1", leads=True, began=3),
     ],
-    "a vote that was lost on its way to disk": lambda: [
-        QuorumState(process="1", epoch=4, voted=1, began=1),
-        QuorumState(process="1", epoch=4, life=1, began=1.5),
+    "a replica that begins anew, and whose leader has not heard yet that it left the in-sync set": lambda: [
+        replica("1", leads=True),
+        replica("2", partition_epoch=2, isr=[1], isr_recorded=[1], high_watermark=0, log_end=0),
+    ],
+    "a vote that was lost on its way to disk, however long that was": lambda: [
+        QuorumState(process="1", epoch=3, voted=2, saved=True, began=1),
+        *(QuorumState(process="1", epoch=4, voted=1, began=began) for began in (2, 5)),
+        QuorumState(process="1", epoch=3, voted=2, saved=True, life=1, began=6),
+        QuorumState(process="1", epoch=4, voted=3, saved=True, life=1, began=7),
     ],
     "a commit of unknown fate that arrives late": lambda: [
         Commit(process="c", group="g", offset=1, **{**at(1), "outcome": "info"}),

@@ -11,7 +11,7 @@ from kraft.testing.simulation.layouts import LAYOUTS
 from kraft.testing.simulation.observer import ROLES
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
-SEEDS = 200 if SOAK else 24
+SEEDS = 200 if SOAK else 20
 
 
 def test_clusters_keep_their_promises() -> None:

@@ -227,6 +227,8 @@ class QuorumState(Operation):
     high_watermark: int = 0
     voted: int = -1
     """For whom it voted in this epoch; -1 for nobody, or where that is not known."""
+    saved: bool = False
+    """Whether epoch and vote are on its disk, so that others may have been told of them."""
     voters: int = 0
     """Of a leader whose voters are those of a committed record: how many there are; else 0."""
     holders: int = 0

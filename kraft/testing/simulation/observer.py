@@ -126,7 +126,7 @@ class Observer:
     def _quorum(self, name: str, raft: RaftDriver, now: float) -> QuorumState:
         leader, voted = raft.leader_and_epoch, raft.election.voted
         state = QuorumState(process=name, began=now, life=self._lives[name], epoch=leader.epoch, leader=leader.leader_id, is_leader=raft.is_leader)
-        state.high_watermark = raft.high_watermark
+        state.high_watermark, state.saved = raft.high_watermark, raft.election_is_saved
         state.voted = voted.id if voted is not None else state.voted
         if raft.is_leader and raft.voters_are_committed:
             state.voters, state.holders = len(raft.voters.voters), self._durability.holders(raft)

@@ -114,6 +114,14 @@ async def running(*members: Member) -> AsyncIterator[trio.Nursery]:
         nursery.cancel_scope.cancel()
 
 
+@asynccontextmanager
+async def leading(member: Member) -> AsyncIterator[None]:
+    """A node alone, from when it leads."""
+    async with running(member):
+        await until(lambda: member.leads)
+        yield
+
+
 def alone(tmp_path: Path, files: RealFileSystem | None = None, **options: int) -> Member:
     return Member(1, tmp_path, Calls(), VoterSet([static_voter(1, "127.0.0.1", 9001)]), files, **options)
 

@@ -14,14 +14,13 @@ from kraft.raft import wire_requests
 from kraft.raft.core import messages as core
 from kraft.raft.ports import LeaderAndEpoch
 from tests.unit.raft.builders import key_of
-from tests.unit.raft.members import alone, run, running, until
+from tests.unit.raft.members import alone, leading, run, until
 
 
 def test_a_lone_node_leads_commits_and_remembers(tmp_path: Path) -> None:
     async def first() -> None:
         member = alone(tmp_path)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             assert member.driver.append(1, ["a", "b"]) == 2
             await until(lambda: member.listener.records == ["a", "b"])
             assert member.driver.known_high_watermark() == 3
@@ -31,8 +30,7 @@ def test_a_lone_node_leads_commits_and_remembers(tmp_path: Path) -> None:
     async def second() -> None:
         member = alone(tmp_path)
         assert member.driver.known_high_watermark() is None
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             assert member.listener.records == ["a", "b"], "leadership is told after everything before it"
             assert member.driver.leader_and_epoch == LeaderAndEpoch(1, 2)
 
@@ -43,8 +41,7 @@ def test_a_lone_node_leads_commits_and_remembers(tmp_path: Path) -> None:
 def test_everything_that_waits_shares_one_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def body() -> None:
         member = alone(tmp_path)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             syncs = []
             log = member.driver._storage.log
             original = log.sync
@@ -65,8 +62,7 @@ def test_a_failed_sync_ends_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyP
             raise OSError(5, "Input/output error")
 
         with pytest.raises(BaseExceptionGroup) as failed:
-            async with running(member):
-                await until(lambda: member.leads)
+            async with leading(member):
                 monkeypatch.setattr(member.driver._storage.log, "sync", fail)
                 member.driver.append(1, ["lost"])
                 await trio.sleep(10)
@@ -79,8 +75,7 @@ def test_a_failed_sync_ends_the_node(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_large_appends_are_split_or_refused(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path, batch_bytes_max=100)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             with pytest.raises(ApiError) as refused:
                 member.driver.append(1, ["x" * 60, "y" * 60])
             assert refused.value.code == ErrorCode.RECORD_LIST_TOO_LARGE
@@ -93,8 +88,7 @@ def test_large_appends_are_split_or_refused(tmp_path: Path) -> None:
 def test_a_snapshot_replaces_the_past(tmp_path: Path) -> None:
     async def first() -> None:
         member = alone(tmp_path, retention_bytes=1, segment_bytes=200)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             last = [member.driver.append(1, [f"record {number}"]) for number in range(50)][-1]
             await until(lambda: member.listener.end_offset == last + 1)
             assert member.driver.create_snapshot(OffsetAndEpoch(last + 5, 1), 0) is None, "not committed yet"
@@ -111,8 +105,7 @@ def test_a_snapshot_replaces_the_past(tmp_path: Path) -> None:
 
     async def second() -> None:
         member = alone(tmp_path)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             assert member.listener.records == ["summary", "after"]
             assert member.listener.snapshots == [51]
 
@@ -123,11 +116,12 @@ def test_a_snapshot_replaces_the_past(tmp_path: Path) -> None:
 def test_shutdown_of_a_lone_node_does_not_hang(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path)
-        with trio.fail_after(3):
+        with trio.move_on_after(3) as patience:
             async with trio.open_nursery() as nursery:
                 await nursery.start(member.run)
                 await until(lambda: member.leads)
                 await member.driver.shutdown()
+        assert not patience.cancelled_caught
 
     run(body)
 
@@ -144,8 +138,7 @@ def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
 
         with trio.fail_after(3):
             async with trio.open_nursery() as nursery:
-                async with running(member):
-                    await until(lambda: member.leads)
+                async with leading(member):
                     nursery.start_soon(ask, 1)
                     await until(lambda: member.driver._waiting)
             await ask(1)
@@ -157,8 +150,7 @@ def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
 def test_who_asks_for_an_impossible_number_of_bytes_ends_nothing(tmp_path: Path, max_bytes: int) -> None:
     async def body() -> None:
         member = alone(tmp_path)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             end = member.driver.append(1, ["one"]) + 1
             await until(lambda: member.listener.end_offset == end)
             writer = member.driver.create_snapshot(OffsetAndEpoch(end, 1), 1)

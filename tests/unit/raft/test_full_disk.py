@@ -15,7 +15,7 @@ from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Buffer
 from kraft.world.real.files import RealFile, RealFileSystem
-from tests.unit.raft.members import alone, run, running, until
+from tests.unit.raft.members import alone, leading, run, running, until
 
 
 class TightFile(RealFile):
@@ -57,8 +57,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             member.driver.append(1, ["a"])
             await until(lambda: member.listener.records == ["a"])
             disk.free = 0
@@ -90,8 +89,10 @@ def test_an_election_waits_for_a_full_disk(tmp_path: Path) -> None:
             await until(lambda: any("quorum-state" in path for path in disk.refused))
             assert not member.leads
             assert not (tmp_path / "__cluster_metadata-0" / "quorum-state").exists()
+            assert (member.driver.election.epoch, member.driver.election_is_saved) == (1, False)
             disk.free = 1 << 30
             await until(lambda: member.leads)
+            await until(lambda: member.driver.election_is_saved)
 
     run(body)
 
@@ -100,8 +101,7 @@ def test_a_disk_that_fails_otherwise_ends_the_node(tmp_path: Path) -> None:
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             disk.fails = True
             member.driver.append(1, ["a"])
             await trio.sleep(10)
@@ -115,8 +115,7 @@ def test_a_snapshot_for_which_there_is_no_room_leaves_nothing_behind(tmp_path: P
     async def body() -> None:
         disk = TightDisk()
         member = alone(tmp_path, disk)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             member.driver.append(1, ["a"])
             await until(lambda: member.listener.records == ["a"])
             disk.free = 0

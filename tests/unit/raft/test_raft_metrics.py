@@ -13,7 +13,7 @@ from kraft.raft.core.log_state import Batch
 from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Unattached
 from kraft.raft.raft_metrics import RaftMetrics
 from kraft.server.raft_families import LATENCIES, PREFIX, register_raft
-from tests.unit.raft.members import alone, leader_of, run, running, three, until
+from tests.unit.raft.members import alone, leader_of, leading, run, running, three, until
 
 
 class Measured:
@@ -77,8 +77,7 @@ def test_election_latency_begins_with_the_pre_vote(ending: type) -> None:
 def test_a_driver_measures_its_commits_and_elections(tmp_path: Path) -> None:
     async def body() -> None:
         member = alone(tmp_path)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             member.driver.append(1, ["a", "b"])
             await until(lambda: len(member.listener.records) == 2)
             registry = MetricsRegistry()

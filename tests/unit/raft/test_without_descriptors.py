@@ -20,7 +20,7 @@ from kraft.raft.metadata_log import MetadataLog
 from kraft.raft.quorum_storage import QuorumStorage
 from kraft.world.simulated.disk import Fault
 from tests.unit.raft.builders import RecordingListener, TextSerde, data_batch, key_of
-from tests.unit.raft.members import Member, alone, running, until
+from tests.unit.raft.members import Member, alone, leading, until
 from tests.unit.storage.support import Machine
 
 DATA = Path("/data")
@@ -52,8 +52,7 @@ def test_snapshots_that_cannot_be_looked_at_are_trimmed_later() -> None:
     async def body() -> None:
         machine = Machine()
         member = member_of(machine, retention_ms=1 << 60)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             first, second = await snapshot_of(member), await snapshot_of(member)
             object.__setattr__(member.driver.config, "retention_ms", 0)
             missing = fault(machine, "open", ".checkpoint")
@@ -74,8 +73,7 @@ def test_a_listener_whose_snapshot_or_records_cannot_be_read_gets_them_later(ope
     async def body() -> None:
         machine = Machine()
         member = member_of(machine, retention_ms=0 if within == ".checkpoint" else 1 << 60)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             if within == ".checkpoint":
                 await snapshot_of(member)
             late = RecordingListener()
@@ -92,8 +90,7 @@ def test_a_fetch_whose_records_cannot_be_read_is_to_be_asked_again() -> None:
     async def body() -> None:
         machine = Machine()
         member = member_of(machine)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             fault(machine, "pread", ".log", times=1, code=errno.ENOMEM)
             errors = []
             for _ in range(2):
@@ -111,8 +108,7 @@ def test_an_election_waits_for_a_descriptor(operation: str, within: str) -> None
         machine = Machine()
         member = member_of(machine)
         missing = fault(machine, operation, within, times=3)
-        async with running(member):
-            await until(lambda: member.leads)
+        async with leading(member):
             assert missing.times == 0
 
     trio.run(body)

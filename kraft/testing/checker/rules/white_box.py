@@ -9,7 +9,6 @@ from kraft.testing.checker.analysis import Analysis
 from kraft.testing.checker.operations import ImageState, Partition, QuorumState, Rebuilt, ReplicaContent, ReplicaState
 
 NOBODY = -1
-SETTLED_SECONDS = 1.0
 
 
 def one_leader_an_epoch(analysis: Analysis) -> Iterator[str]:
@@ -51,23 +50,17 @@ def nothing_falls(analysis: Analysis) -> Iterator[str]:
 def votes_are_kept(analysis: Analysis) -> Iterator[str]:
     """W8: through all its lives, a node's epoch does not fall, and in one epoch it votes for one candidate and does not forget that.
 
-    What it has had for a second is on its disk; a newer state may be lost with the process, before anybody was told of it.
+    That is asked of what it has saved. What is newer may be lost with the process, before anybody was told of it, however long it waited for the disk.
     """
-    settled: dict[str, QuorumState] = {}
-    since: dict[str, QuorumState] = {}
+    saved: dict[str, QuorumState] = {}
     for state in analysis.history.of(QuorumState):
-        first = since.get(state.process)
-        if first is None or (first.life, first.epoch, first.voted) != (state.life, state.epoch, state.voted):
-            since[state.process] = state
-        elif state.began - first.began >= SETTLED_SECONDS:
-            settled[state.process] = state
-        before = settled.get(state.process)
-        if before is None:
-            continue
+        before = saved.get(state.process, state)
         if state.epoch < before.epoch:
             yield f"{state.process} was in quorum epoch {before.epoch}, and in {state.epoch} at {state.began:.3f}"
         elif state.epoch == before.epoch and before.voted != NOBODY and state.voted != before.voted:
             yield f"{state.process} voted for {before.voted} in epoch {state.epoch}, and has {state.voted} at {state.began:.3f}"
+        if state.saved:
+            saved[state.process] = state
 
 
 def committed_is_durable(analysis: Analysis) -> Iterator[str]:
@@ -80,20 +73,23 @@ def committed_is_durable(analysis: Analysis) -> Iterator[str]:
 def high_watermark_covered(analysis: Analysis) -> Iterator[str]:
     """W3: no high watermark that was ever seen is beyond the log end of an in-sync replica that is up, nor any beyond its own log.
 
-    Who is in sync is for the newest leader ever seen to say: an older one that is cut off may be the last to have a replica of a topic that was deleted."""
+    Who is in sync is for the newest leader ever seen to say: an older one that is cut off may be the last to have a replica of a topic that was deleted. Of
+    whom it names, those count that the newest record ever seen names as well: a leader that is paused or cut off knows nothing of who left since, and may have
+    come back on an empty disk."""
     moments: dict[tuple[float, Partition], list[ReplicaState]] = {}
     for state in analysis.history.of(ReplicaState):
         moments.setdefault((state.began, state.place), []).append(state)
         if not state.log_start <= state.high_watermark <= state.log_end:
             yield f"{state.topic}-{state.partition} on {state.process}: {state.log_start} <= {state.high_watermark} <= {state.log_end} does not hold"
     committed: dict[Partition, int] = {}
-    epochs: dict[Partition, int] = {}
+    recorded: dict[Partition, ReplicaState] = {}
     for (at, place), states in moments.items():
-        newest = epochs[place] = max(epochs.get(place, 0), *(state.leader_epoch for state in states))
+        newest = recorded[place] = max(recorded.get(place, states[0]), *states, key=lambda state: (state.leader_epoch, state.partition_epoch, state.is_leader))
         committed[place] = max(committed.get(place, 0), *(state.high_watermark for state in states))
-        for leader in (state for state in states if state.is_leader and state.leader_epoch == newest):
+        for leader in (state for state in states if state.is_leader and state.leader_epoch == newest.leader_epoch):
+            in_sync = {str(member) for member in leader.isr if member in newest.isr}
             for state in states:
-                if int(state.process) in leader.isr and state.log_end < committed[place]:
+                if state.process in in_sync and state.log_end < committed[place]:
                     yield f"{place[0]}-{place[1]} at {at:.3f}: {committed[place]} records were committed, in-sync {state.process} ends at {state.log_end}"
 
 
