@@ -23,6 +23,7 @@ LOST_AS_ALLOWED = "lost, as the promise allows"
 SAMPLE_SLACK_SECONDS = 2.0
 """In-sync sets are sampled: one that was seen so near to an acknowledgement may have been in force."""
 
+
 @dataclass(slots=True)
 class Allowed:
     """Values of acknowledged records that were lost and may be, and those among them that a loss of power explains; how many reads of records that are gone

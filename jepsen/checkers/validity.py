@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jepsen.checkers.allowances import LOST_AS_ALLOWED
 from jepsen.history import METADATA, RunHistory
@@ -16,7 +16,6 @@ from kraft.testing.checker.operations import (
     Operation,
     Partition,
     Phase,
-    Poll,
     ReplicaContent,
     Send,
     TopicChange,
@@ -46,8 +45,9 @@ def leader_changes(run: RunHistory) -> int:
     return sum(len(seen) - 1 for seen in epochs.values())
 
 
-def invalid(run: RunHistory, lost: int) -> Iterator[str]:
-    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not."""
+def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]:
+    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not; `reads` when each read of records began, of
+    those that are gone also."""
     phases = {phase.name: phase.began for phase in run.operations.of(Phase)}
     if "healed" not in phases:
         yield "the run did not come to its end"
@@ -59,7 +59,7 @@ def invalid(run: RunHistory, lost: int) -> Iterator[str]:
         yield f"{len(chaos)} records were acknowledged under faults, {wanted:.0f} are wanted"
     if not any(began < phases["chaos"] for began in acknowledged) or not any(began >= phases["healed"] for began in acknowledged):
         yield "nothing was acknowledged before the first fault, or nothing after the last"
-    if not any(poll.records and phases["chaos"] <= poll.began < phases["healed"] for poll in run.operations.of(Poll) if poll.outcome == OK):
+    if not any(phases["chaos"] <= began < phases["healed"] for began in reads):
         yield "nothing was read under faults"
     yield from _unlooked(run)
     if run.facts.plan != CALM:

@@ -43,6 +43,7 @@ class Verdict:
 def judge(run: RunHistory) -> Verdict:
     """Changes the run's operations where loss is allowed (`allowances`)."""
     acknowledged = {send.values[0]: send for send in run.operations.of(Send) if send.outcome == OK}
+    reads = [poll.began for poll in run.operations.of(Poll) if poll.outcome == OK and poll.records]
     _place_duplicates(run)
     offsets = {value: send.offset for value, send in acknowledged.items()}  # As they were told: allowances forget them.
     allowed = allow(run)
@@ -59,7 +60,7 @@ def judge(run: RunHistory) -> Verdict:
         findings += (f"unseen: {len(unseen)} acknowledged records were seen by no reader {within}, among them {', '.join(unseen[:3])}",)
     if run.facts.tells_losses:
         findings += tuple(untrue(run, [Lost(value, acknowledged[value].place, offsets[value]) for value in lost if value not in allowed.by_power], offsets))
-    reasons = tuple(invalid(run, len(lost)))
+    reasons = tuple(invalid(run, len(lost), reads))
     checked = sum(len(poll.records) for poll in history.of(Poll)) + len(acknowledged)
     checked += sum(sum(each.outcome == OK for each in history.of(kind)) for kind in (Commit, Committed, ListOffset, TopicChange, ReplicaContent))
     return Verdict(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from kraft.testing.checker.operations import Partition, Send
 STOP_SECONDS_MAX = 20.0
 IN_FLIGHT_MAX = 300
 BEYOND_MAX = 50
+SILENCE_SECONDS_MAX = 15.0
 
 
 class AioClient(Client):
@@ -29,7 +31,7 @@ class AioClient(Client):
         try:
             asyncio.run(self._live())
         except Exception as problem:  # noqa: BLE001 - as in Client: what kills a client belongs into the history.
-            self.unexpected(f"{type(problem).__name__}: {problem}")
+            self.unexpected("".join(traceback.format_exception(problem)))
 
     async def _live(self) -> None:
         raise NotImplementedError
@@ -120,39 +122,50 @@ class AioReader(AioClient):
     """
 
     beyond = 0
+    heard = 0.0
 
     def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition]) -> None:
         super().__init__(name, recorder, bootstrap, seed)
         self.places = list(places)
 
     async def _live(self) -> None:
-        consumer = await started(
-            lambda: AIOKafkaConsumer(
-                bootstrap_servers=self.bootstrap, enable_auto_commit=False, auto_offset_reset="none", fetch_max_wait_ms=100,
-                request_timeout_ms=4000, retry_backoff_ms=100, metadata_max_age_ms=3000,
-            ),
-            self.stopping,
-        )  # fmt: skip
-        if consumer is None:
-            return
-        consumer.assign([AioPartition(*place) for place in self.places])
         polls = Polls(self)
+        while not self.stopping.is_set():
+            consumer = await started(
+                lambda: AIOKafkaConsumer(
+                    bootstrap_servers=self.bootstrap, enable_auto_commit=False, auto_offset_reset="none", fetch_max_wait_ms=100,
+                    request_timeout_ms=4000, retry_backoff_ms=100, metadata_max_age_ms=3000,
+                ),
+                self.stopping,
+            )  # fmt: skip
+            if consumer is not None:
+                await self._use(consumer, polls)
+
+    async def _use(self, consumer: AIOKafkaConsumer, polls: Polls) -> None:
+        """Until the end, or until it has got nothing for so long that it may be dead: two fetches under way for one partition, by the leader before and the new
+        one, that are both told that the position is beyond the end, end aiokafka's fetcher by an assertion of its own, which only `stop` tells."""
+        consumer.assign([AioPartition(*place) for place in self.places])
         try:
-            for topic, partition in self.places:
-                consumer.seek(AioPartition(topic, partition), 0)
-            while not self.stopping.is_set():
+            for place in self.places:
+                consumer.seek(AioPartition(*place), polls.position(place))
+            self.heard = self.recorder.now()
+            while not self.stopping.is_set() and self.recorder.now() - self.heard < SILENCE_SECONDS_MAX:
                 try:
                     await self._read(consumer, polls)
                 except OffsetOutOfRangeError as problem:
                     await self._seek(consumer, polls, [AioPartition(place.topic, place.partition) for place in problem.args[0]])
         finally:
-            await consumer.stop()
+            try:
+                await consumer.stop()
+            except KafkaError as problem:
+                if not isinstance(problem.__cause__, AssertionError):
+                    raise
 
     async def _read(self, consumer: AIOKafkaConsumer, polls: Polls) -> None:
         began = self.recorder.now()
         for place, messages in (await consumer.getmany(timeout_ms=200, max_records=500)).items():
             if messages:
-                self.beyond = 0
+                self.beyond, self.heard = 0, self.recorder.now()
                 records = [(message.offset, (message.value or b"").decode(), -1) for message in messages]
                 polls.record_one(began, (place.topic, place.partition), records)
 

@@ -39,9 +39,10 @@ HEAVY: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("quorum", 1, ("tests/properties/raft_quorum",)),
     ("sockets", 1, ("tests/fuzz/test_sockets.py",)),
     ("laws", 1, ("tests/properties",)),
+    ("processes under faults", 1, ("tests/integration/test_jepsen.py", "tests/integration/test_spark_harness.py")),
     ("processes", 1, ("tests/integration",)),
 )
-"""Name, parts, paths; the longest first, so that none is left to run alone at the end. A later path leaves out what an earlier one has in it."""
+"""Name, parts, paths. First those that take a whole processor, then those that wait half of the time. A later path leaves out what an earlier one has in it."""
 
 
 @dataclass(frozen=True, slots=True)

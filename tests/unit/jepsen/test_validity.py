@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from jepsen.checkers.validity import invalid, leader_changes
+from jepsen.checkers.validity import leader_changes
 from jepsen.checkers.verdict import judge
-from jepsen.history import METADATA, RunHistory
+from jepsen.history import METADATA, PowerLoss, RunHistory
 from jepsen.nemesis.injection import Injection, NotNow
 from jepsen.nemesis.membership import transfer
 from jepsen.nemesis.plans import FAULTS, Step
@@ -28,7 +28,7 @@ from kraft.testing.checker.operations import (
     TopicChange,
     TopicSeen,
 )
-from tests.unit.jepsen.histories import PLACE, load, poll, run, sample
+from tests.unit.jepsen.histories import PLACE, final, load, phases, poll, run, sample, send
 
 SUCCEEDED: dict[str, Any] = {"process": "c", "began": 6.0, "ended": 6.1, "outcome": OK}
 
@@ -36,8 +36,9 @@ SUCCEEDED: dict[str, Any] = {"process": "c", "began": 6.0, "ended": 6.1, "outcom
 def reasons(operations: list[Operation], workload: str = "producers") -> list[str]:
     judged = run(*operations)
     judged.facts.workload = workload
-    assert judge(judged).findings == ()
-    return list(invalid(judged, 0))
+    verdict = judge(judged)
+    assert verdict.findings == ()
+    return list(verdict.reasons)
 
 
 def without(kind: type[Operation]) -> list[Operation]:
@@ -71,6 +72,14 @@ def test_readers_that_got_nothing_until_all_was_healed_make_a_run_invalid() -> N
     everything = [(number, f"v{number}") for number in range(100)]
     assert reasons([*operations, poll(0, *everything, began=25.0)]) == ["nothing was read under faults"]
     assert reasons([*operations, poll(0, *everything, began=6.0)]) == []
+
+
+def test_reads_of_what_power_took_later_are_reads() -> None:
+    taken = [send("a", 0), poll(0, (0, "a")), final(), *phases()]
+    losses = [PowerLoss(at=10.0, nodes=[1, 2, 3])]
+    assert "nothing was read under faults" not in judge(run(*taken, losses=losses, flush=False)).reasons
+    del taken[1]
+    assert "nothing was read under faults" in judge(run(*taken, losses=losses, flush=False)).reasons
 
 
 def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
