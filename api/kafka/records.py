@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from api.kafka.client import Kafka, KafkaProblem, raise_for
+from kraft.client.fetched import visible_batches
 from kraft.common.errors import ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
-from kraft.protocol.messages.fetch_response import FetchResponse
+from kraft.protocol.messages.fetch_response import AbortedTransaction, FetchResponse
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import ProduceResponse
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.compression import DecompressedTooLarge
 from kraft.protocol.records.record import Record
-from kraft.protocol.records.record_batch import RecordBatch, batches
+from kraft.protocol.records.record_batch import RecordBatch
 from kraft.protocol.schema import Bytes
 
 TIMEOUT_MS = 30_000
@@ -69,9 +70,8 @@ async def fetch(
     answer = response.responses[0].partitions[0]
     raise_for(answer.error_code, subject=f"{topic}-{partition} at offset {offset}")
     reading = _Reading(offset, count)
-    aborted = {(transaction.producer_id, transaction.first_offset) for transaction in answer.aborted_transactions or ()} if committed else set()
     try:
-        reading.take(answer.records or b"", aborted)
+        reading.take(answer.records or b"", answer.aborted_transactions if committed else None)
     except ProtocolError as problem:
         if reading.next_offset == offset:  # Else what comes before it is the answer, and the next read meets it first.
             code = ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
@@ -89,15 +89,10 @@ class _Reading:
         self.next_offset = offset
         self.room = DECODED_BYTES_MAX
 
-    def take(self, data: Bytes, aborted: set[tuple[int, int]]) -> None:
-        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError)."""
-        aborting: set[int] = set()
-        for batch in batches(data, partial_tail=True):
-            if batch.is_control:
-                aborting.discard(batch.producer_id)
-            elif batch.is_transactional and _is_aborted(batch, aborted, aborting):
-                pass
-            elif not self._take_batch(batch):
+    def take(self, data: Bytes, aborted: Sequence[AbortedTransaction] | None) -> None:
+        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError). `aborted` as for `visible_batches`."""
+        for batch, is_visible in visible_batches(data, aborted):
+            if is_visible and not self._take_batch(batch):
                 return
             self.next_offset = max(self.next_offset, batch.next_offset)
             if self.room <= 0:
@@ -105,7 +100,6 @@ class _Reading:
 
     def _take_batch(self, batch: RecordBatch) -> bool:
         """Whether more may be taken."""
-        batch.verify_crc()
         for record in batch.iterate_records(self.room):
             if record.offset >= self._offset:
                 self.found.append(record)
@@ -118,13 +112,6 @@ class _Reading:
 
 def _size(record: Record) -> int:
     return len(record.key or b"") + len(record.value or b"") + sum(len(name) + len(value or b"") for name, value in record.headers)
-
-
-def _is_aborted(batch: RecordBatch, aborted: set[tuple[int, int]], aborting: set[int]) -> bool:
-    begun = {(producer_id, first) for producer_id, first in aborted if producer_id == batch.producer_id and first <= batch.base_offset}
-    aborting |= {producer_id for producer_id, _ in begun}
-    aborted -= begun
-    return batch.producer_id in aborting
 
 
 async def delete_records(kafka: Kafka, topic: str, partition: int, leader: int, before_offset: int) -> int:

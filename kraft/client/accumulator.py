@@ -39,7 +39,7 @@ class Delivery:
 
     async def wait(self) -> Delivery:
         """Until it is acknowledged. Raises ApiError or DeadlinePassed when it was given up."""
-        await self._done.wait()
+        await self.settled()
         return self.outcome()
 
     def outcome(self) -> Delivery:

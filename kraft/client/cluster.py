@@ -85,10 +85,9 @@ class Cluster:
 
     def apart(self) -> Cluster:
         """The same cluster over connections of its own, for what a node answers late: until then it reads no other request from that connection."""
-        known = () if self._known is None else tuple((broker.host, broker.port) for broker in self._known.brokers.values())
         return Cluster(
             self.world,
-            tuple(dict.fromkeys((*self.bootstrap, *known))),
+            tuple(dict.fromkeys(self._addresses())),
             client_id=self.client_id,
             connect_seconds=self.connect_seconds,
             request_seconds=self.request_seconds,
@@ -221,10 +220,14 @@ class Cluster:
 
     # Connections
 
+    def _addresses(self) -> tuple[tuple[str, int], ...]:
+        """Where nodes are to be found, as far as that is known; some perhaps twice."""
+        known = () if self._known is None else self._known.brokers.values()
+        return (*self.bootstrap, *((broker.host, broker.port) for broker in known))
+
     async def _any_connection(self) -> ClientConnection:
         opened = [address for address, connection in self._connections.items() if connection.is_open]
-        known = () if self._known is None else tuple((broker.host, broker.port) for broker in self._known.brokers.values())
-        addresses = list(dict.fromkeys((*opened, *self.bootstrap, *known)))
+        addresses = list(dict.fromkeys((*opened, *self._addresses())))
         if self._any in opened:
             if self._is_doubted:
                 await self._choose_another([address for address in addresses if address != self._any], opened)

@@ -132,16 +132,16 @@ def start(
     asked_to_stop: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda received, frame: asked_to_stop.append(received))
-    with LocalNodes(directory, layout, sets, _tell) as running:
+    with LocalNodes(directory, layout, sets, warn) as running:
         running.start()
         if not running.await_ready():
             running.stop()
             raise typer.Exit(0 if asked_to_stop else FAILED)
-        _tell(f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes runs in {directory}")
+        warn(f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes runs in {directory}")
         for node in layout.nodes:
-            _tell(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   http://127.0.0.1:{node.admin}/")
+            warn(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   http://127.0.0.1:{node.admin}/")
         write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")
-        _tell(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")
+        warn(f"try: kraft topics create hello -b {layout.bootstrap.partition(',')[0]}      stop: Ctrl-C")
         failed = False
         while not asked_to_stop and running.running:
             if running.watch(LOOK_SECONDS):
@@ -149,7 +149,3 @@ def start(
         clean = running.stop()
     if not asked_to_stop or (failed and not running.running) or not clean:
         raise typer.Exit(FAILED)
-
-
-def _tell(line: str) -> None:
-    warn(line)

@@ -44,20 +44,20 @@ def say(document: Mapping[str, Any], sentence: str, output: OutputFormat | None)
 
 def write(text: str) -> None:
     """To stdout. That nobody reads it any more (`| head -1`) is no failure: the verb goes on, and leaves as it would."""
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        abandon(sys.stdout)
+    _put(sys.stdout, text)
 
 
 def warn(line: str) -> None:
     """A line on stderr, as far as somebody reads it."""
+    _put(sys.stderr, line + "\n")
+
+
+def _put(stream: TextIO, text: str) -> None:
     try:
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
+        stream.write(text)
+        stream.flush()
     except BrokenPipeError:
-        abandon(sys.stderr)
+        abandon(stream)
 
 
 def abandon(stream: TextIO) -> None:

@@ -80,6 +80,23 @@ async def follower(universe: Universe) -> AsyncIterator[Follower]:
         yield Follower(made)
 
 
+@asynccontextmanager
+async def waiting(universe: Universe, it: Follower, taken: dict[int, int]) -> AsyncIterator[list[Reply]]:
+    """While the block runs a Fetch waits, for a second so far; its answer is put into the list. Ends when there is one."""
+    pending = it.made.dispatch(it.request(taken, wait_ms=60_000), VERSION)
+    assert not isinstance(pending, Reply)
+    found: list[Reply] = []
+
+    async def wait() -> None:
+        found.append(await pending)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await universe.sleep(1.0)
+        assert not found
+        yield found
+
+
 def everything() -> dict[int, int]:
     return dict.fromkeys(range(PARTITIONS), 0)
 
@@ -120,18 +137,8 @@ def test_a_fetch_that_waits_is_answered_by_an_append_and_not_by_a_high_watermark
             await it.fetch(everything())
             it.append(5)
             await it.fetch({})
-            waiting = it.made.dispatch(it.request({5: 1}, wait_ms=60_000), VERSION)
-            assert not isinstance(waiting, Reply)
-            found: list[Reply] = []
-
-            async def wait() -> None:
-                found.append(await waiting)
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(wait)
-                await universe.sleep(1.0)
+            async with waiting(universe, it, {5: 1}) as found:
                 assert it.made.partition("t", 5).log.high_watermark == 1
-                assert not found
                 it.append(7)
             told = it.take(decoded(1, VERSION, found[0]))
             assert told[7].records
@@ -200,17 +207,7 @@ def test_an_append_answers_the_waiting_fetch_of_who_has_everything_and_is_not_ba
             await it.fetch(everything())
             it.made.change(it.topic_id, 4, isr=[NODE])
             await it.fetch({})
-            waiting = it.made.dispatch(it.request({}, wait_ms=60_000), VERSION)
-            assert not isinstance(waiting, Reply)
-            found: list[Reply] = []
-
-            async def wait() -> None:
-                found.append(await waiting)
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(wait)
-                await universe.sleep(1.0)
-                assert not found
+            async with waiting(universe, it, {}) as found:
                 it.append(4)
                 await universe.sleep(1.0)
                 assert found
