@@ -13,13 +13,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from jepsen.spark.checks import Seen, Verdict
 from jepsen.spark.loss_checks import Lost, judge_failure, judge_rest, judge_warning, shown
 from jepsen.spark.processes import SparkQueries
+from kraft.testing.watermarks import watermarks
 from tests.integration.three_nodes import NODES, ThreeNodes, until
 
 PARTITIONS = 2
@@ -170,7 +171,7 @@ class LossRound:
     def watermarks(self) -> dict[int, tuple[int, int]]:
         consumer = Consumer(self.cluster.servers(group_id="watermarks"))
         try:
-            return {partition: consumer.get_watermark_offsets(TopicPartition(self.topic, partition), timeout=30) for partition in range(PARTITIONS)}
+            return {partition: watermarks(consumer, self.topic, partition, WAIT_SECONDS_MAX) for partition in range(PARTITIONS)}
         finally:
             consumer.close()
 

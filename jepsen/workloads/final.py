@@ -15,6 +15,7 @@ from jepsen.history import METADATA, Recorder
 from jepsen.workloads.client import SERVERS_COMMON
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
+from kraft.testing.watermarks import watermarks
 
 READ_SECONDS_MAX = 40.0
 ALIKE_SECONDS_MAX = 30.0
@@ -50,14 +51,10 @@ def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) ->
 
 
 def _ends(consumer: Consumer, place: Partition, deadline: float) -> tuple[int | None, int | None]:
-    while time.monotonic() < deadline:
-        try:
-            ends = consumer.get_watermark_offsets(TopicPartition(*place), timeout=3)
-        except KafkaException:
-            continue
-        if ends is not None:
-            return ends
-    return None, None
+    try:
+        return watermarks(consumer, *place, deadline - time.monotonic())
+    except KafkaException:
+        return None, None
 
 
 def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import trio
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from kraft.client.connection import connect
@@ -16,6 +16,7 @@ from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRe
 from kraft.protocol.records.record_batch import batches
 from kraft.testing.process_cluster import ProcessCluster
 from kraft.testing.steady_writer import SteadyWriter
+from kraft.testing.watermarks import watermarks
 from kraft.world.real import RealWorld
 
 NODES = (1, 2, 3)
@@ -120,7 +121,7 @@ class ThreeNodes(ProcessCluster):
         """
         consumer = Consumer(self.servers(group_id="watermarks"))
         try:
-            start, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=WAIT_SECONDS_MAX)
+            start, end = watermarks(consumer, topic, partition, WAIT_SECONDS_MAX)
         finally:
             consumer.close()
 
