@@ -94,6 +94,8 @@ class Recorder:
 
     def __init__(self, path: Path, facts: RunFacts) -> None:
         self._started = time.monotonic()
+        self._facts = facts
+        self._power_failed = False
         self._lock = threading.Lock()
         self._file: TextIO = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by close().
         self._open: dict[int, Operation] = {}
@@ -104,6 +106,11 @@ class Recorder:
 
     def now(self) -> float:
         return time.monotonic() - self._started
+
+    @property
+    def may_lose(self) -> bool:
+        """Whether what was acknowledged may be gone by now, as the promise allows: unclean elections take place, or power failed and nobody asked for syncs."""
+        return self._facts.unclean or (self._power_failed and not self._facts.flush)
 
     def begin(self, operation: SomeOperation) -> SomeOperation:
         """An operation that is under way; it is written when it is done, or at the end."""
@@ -124,6 +131,7 @@ class Recorder:
             self._write("sample", asdict(sample))
 
     def power_loss(self, nodes: list[int]) -> None:
+        self._power_failed = True
         with self._lock:
             self._write("power_loss", asdict(PowerLoss(at=self.now(), nodes=nodes)))
 

@@ -25,16 +25,14 @@ class RdProducer(Client):
     """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another `acks` make weaker ones.
 
     It never gives up on a message: librdkafka then takes a new producer epoch and sends what was in flight behind it again, which no broker can tell from new.
-    Where records may be lost (`begins_anew`), an idempotent producer whose records are gone is refused for good (OUT_OF_ORDER_SEQUENCE_NUMBER, fatal), and
-    another one takes its place, as a user's would. Elsewhere that is a finding.
+    Where records may be lost (`Recorder.may_lose`), an idempotent producer whose records are gone is refused for good (OUT_OF_ORDER_SEQUENCE_NUMBER, fatal),
+    and another one takes its place, as a user's would. Elsewhere that is a finding.
     """
 
     def __init__(
-        self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, begins_anew: bool = False,
-        **settings: Any,
+        self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, **settings: Any
     ) -> None:  # fmt: skip
         super().__init__(name, recorder, bootstrap, seed)
-        self.begins_anew = begins_anew
         self.places = list(places)
         self.period = 1.0 / per_second
         self.settings = settings
@@ -63,9 +61,14 @@ class RdProducer(Client):
         try:
             self.producer.poll(seconds)
         except KafkaException as problem:
-            if not self.begins_anew or not problem.args[0].fatal():
-                raise
-            self.fatal = True
+            self._refused(problem)
+
+    def _refused(self, problem: KafkaException) -> None:
+        """Raises what is not explained by records that are gone."""
+        error = problem.args[0]
+        if not self.recorder.may_lose or not (error.fatal() or error.code() == KafkaError._FATAL):
+            raise problem
+        self.fatal = True
 
     def _send(self) -> None:
         topic, partition = self.chance.choice(self.places)
@@ -85,19 +88,19 @@ class RdProducer(Client):
                 self.recorder.acknowledged[value] = now
             elif error is not None:
                 send.failed(now, error.name(), definite=False)
-                self.fatal = self.fatal or error.fatal()
             self.recorder.done(send)
 
         try:
             self.producer.produce(topic, value.encode(), KEY, partition=partition, on_delivery=told)
         except KafkaException as problem:
-            if not self.begins_anew or problem.args[0].code() != KafkaError._FATAL:
-                raise
+            self._refused(problem)
             told(problem.args[0], None)
-            self.fatal = True
 
     def close(self) -> None:
-        self.producer.flush(FLUSH_SECONDS_MAX)
+        try:
+            self.producer.flush(FLUSH_SECONDS_MAX)
+        except KafkaException as problem:  # What was not acknowledged stays unknown in the history.
+            self._refused(problem)
 
 
 class Polls:

@@ -68,12 +68,12 @@ def queue(setting: Setting) -> Clients:
     )
 
 
-def producers(setting: Setting, begin_anew: bool = False) -> Clients:
+def producers(setting: Setting) -> Clients:
     """Idempotent producers alone, faster, and one reader."""
     common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
     return Clients(
         producers=[
-            *(RdProducer(f"rd-{name}", *common, setting.places, setting.rate * 1.5, begin_anew) for name in "abc"),
+            *(RdProducer(f"rd-{name}", *common, setting.places, setting.rate * 1.5) for name in "abc"),
             AioProducer("aio-a", *common, setting.places, 20),
         ],
         readers=[RdReader("reader-rd", *common, setting.places, again=0.0)],
@@ -111,7 +111,7 @@ def offsets(setting: Setting) -> Clients:
 
 def unclean(setting: Setting) -> Clients:
     """Producers of a topic whose replicas may lead without what was acknowledged, and an operator who asks what that cost."""
-    clients = producers(setting, begin_anew=True)
+    clients = producers(setting)
     if setting.cluster.target.name == "kraft":
         clients.watches = [LossWatch("losses", setting.recorder, setting.cluster, setting.seed, TOPIC)]
     return clients

@@ -64,7 +64,7 @@ def test_every_node_tells_exactly_what_was_lost(config: dict[str, str]) -> None:
                 return set(partition(cluster, other).isr) == {*isr}
 
             async def is_led_again() -> bool:
-                return bool(partition(cluster, other).leader == second)
+                return all(partition(cluster, node).leader == second for node in (second, other))
 
             async def is_complete() -> bool:
                 found = [told for node in cluster.node_ids for told in await reports(cluster, node)]

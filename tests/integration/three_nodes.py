@@ -62,9 +62,11 @@ class ThreeNodes(ProcessCluster):
         return trio.run(call)
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> str:
+        """Returns when every node that runs has heard of it: the controller answers before that."""
         wanted = NewTopic(topic, partitions, replicas, config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}})
         admin = AdminClient(self.servers())  # Kept until the answer is there.
         admin.create_topics([wanted])[topic].result(30)
+        until(lambda: all(len(self.told_by(node, topic)) == partitions for node in self.running), f"a node has not heard of {topic}")
         return topic
 
     def partitions(self, topic: str) -> dict[int, Any]:
@@ -83,7 +85,7 @@ class ThreeNodes(ProcessCluster):
 
     def told_by(self, node: int, topic: str) -> dict[int, Any]:
         """The partitions as this node tells them, by index: leader_id, replica_nodes, isr_nodes. Asks nobody else: others may be paused."""
-        found = self.ask(node, MetadataRequest(topics=[MetadataRequestTopic(name=topic)])).topics[0]
+        found = self.ask(node, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)).topics[0]
         return {partition.partition_index: partition for partition in found.partitions}
 
     def quorum(self, node: int) -> Any:
