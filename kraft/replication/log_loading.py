@@ -6,6 +6,7 @@ A combined node serves the quorum meanwhile, with what may be ten seconds of rea
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import trio
 
@@ -14,11 +15,12 @@ from kraft.common.ids import TopicPartition
 from kraft.replication.step_driver import run_steps
 from kraft.storage.checkpoints import read_partition_metadata
 from kraft.storage.log_directory import LogDirectory
-from kraft.storage.log_files import PARTITION_METADATA, STRAY_DIRECTORY_SUFFIX, directory_name, marked_directory_name
+from kraft.storage.log_files import LOG_SUFFIX, PARTITION_METADATA, STRAY_DIRECTORY_SUFFIX, directory_name, marked_directory_name, offset_file_name
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import World
 
 DIRECTORIES_SYNCED_AT_ONCE = 64
+FIRST_SEGMENT = offset_file_name(0, LOG_SUFFIX)
 
 
 async def load_logs(
@@ -47,10 +49,9 @@ async def load_logs(
 
 def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None], assigned: Callable[[TopicPartition], bytes | None]) -> None:
     """A disk that failed for a while has logs of topics that were deleted meanwhile, and made anew under their names in another directory, and of replicas that
-    left and came back to another directory: these are strays."""
+    left and came back to another directory: these are strays. So is what was begun where the replica is not assigned any more, and never got a record."""
     places: dict[TopicPartition, list[LogDirectory]] = {}
-    online = logs.online()
-    for directory in online if len(online) > 1 else ():
+    for directory in logs.online() if len(logs.directories) > 1 else ():
         try:
             found, _ = directory.find_logs()
         except OSError as problem:
@@ -59,22 +60,47 @@ def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str
         for topic_partition in found:
             places.setdefault(topic_partition, []).append(directory)
     for topic_partition, directories in places.items():
-        for directory in directories if len(directories) > 1 else ():
-            try:
-                of_former = _is_of_former_topic(directory, topic_partition, topic_id_of(topic_partition.topic), world)
-                if of_former or _was_away(directory, directories, assigned(topic_partition)):
-                    _set_aside(directory, topic_partition, world)
-            except (OSError, StorageError) as problem:
-                logs.directory_failed(directory.path, str(problem))
+        place, topic_id = assigned(topic_partition), topic_id_of(topic_partition.topic)
+        if len(directories) > 1 or place is not None:
+            directories = _left(logs, world, topic_partition, directories, partial(_was_only_begun, topic_partition, place, world))
+        if len(directories) > 1:
+            directories = _left(logs, world, topic_partition, directories, partial(_is_of_former_topic, topic_partition, topic_id, world))
+        if len(directories) > 1:
+            _left(logs, world, topic_partition, directories, partial(_was_away, directories, place))
 
 
-def _is_of_former_topic(directory: LogDirectory, topic_partition: TopicPartition, topic_id: bytes | None, world: World) -> bool:
+def _left(
+    logs: LogManager, world: World, topic_partition: TopicPartition, directories: list[LogDirectory], is_stray: Callable[[LogDirectory], bool]
+) -> list[LogDirectory]:
+    """Those of `directories` that have a log of this name still, after the strays among them are set aside."""
+    left = []
+    for directory in directories:
+        try:
+            if is_stray(directory):
+                _set_aside(directory, topic_partition, world)
+            else:
+                left.append(directory)
+        except (OSError, StorageError) as problem:
+            logs.directory_failed(directory.path, str(problem))
+    return left
+
+
+def _was_only_begun(topic_partition: TopicPartition, place: bytes | None, world: World, directory: LogDirectory) -> bool:
+    """Whether it is not where the replica belongs, and has nothing but what making a log leaves behind that fails or is interrupted. Raises OSError."""
+    if directory.directory_id == place:
+        return False
+    path = directory.file(directory_name(topic_partition))
+    segments = [name for name in world.files.list_directory(path) if LOG_SUFFIX in name]  # Those that compaction was about to exchange included.
+    return all(name == FIRST_SEGMENT and world.files.status(f"{path}/{name}").size == 0 for name in segments)
+
+
+def _is_of_former_topic(topic_partition: TopicPartition, topic_id: bytes | None, world: World, directory: LogDirectory) -> bool:
     """Whether the log's topic is known, and another one. Raises OSError, StorageError."""
     path = f"{directory.file(directory_name(topic_partition))}/{PARTITION_METADATA}"
     return read_partition_metadata(world.files, path) not in (None, topic_id)
 
 
-def _was_away(directory: LogDirectory, directories: list[LogDirectory], assigned: bytes | None) -> bool:
+def _was_away(directories: list[LogDirectory], assigned: bytes | None, directory: LogDirectory) -> bool:
     """Whether another of these was used while this one was away. Raises OSError.
 
     Where it was so both ways the metadata decides: a replica that turns up in a directory while the one that it is assigned to is away acknowledges nothing

@@ -117,15 +117,70 @@ def test_no_directory_is_enough() -> None:
     simulate(play)
 
 
-def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched() -> None:
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("00000000000000000000.log", b"x"), ("00000000000000000007.log", b""), ("00000000000000000000.log.swap", b""), ("00000000000000000000.log.deleted", b"")],
+)
+def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched(name: str, content: bytes) -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
         world.files.make_directories("/b/big-0")
+        write_file(world.files, f"/b/big-0/{name}", content)
         before = world.files.list_directory("/a/big-0")
         with pytest.raises(ConfigurationError, match="big-0 is also in /a"):
             await load_logs(manager, world, IDS.get)
         assert world.files.list_directory("/a/big-0") == before
         assert manager.logs() == []
+        manager.release()
+
+    simulate(play)
+
+
+BEGUN: list[dict[str, bytes]] = [
+    {},
+    {"partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"},
+    {"partition.metadata": b"", "00000000000000000000.log": b"", "00000000000000000000.index": b"\0" * 64},
+]
+"""What making a log leaves behind that was refused a descriptor or room, or interrupted."""
+
+
+def begin(world: SimulatedWorld, files: dict[str, bytes]) -> None:
+    world.files.make_directories("/b/big-0")
+    for name, content in files.items():
+        write_file(world.files, f"/b/big-0/{name}", content)
+
+
+@pytest.mark.parametrize("files", BEGUN)
+@pytest.mark.parametrize("is_away", [False, True])
+def test_a_log_that_was_only_begun_in_another_directory_is_none(files: dict[str, bytes], is_away: bool) -> None:
+    """Else the node would not start, or the replica be taken for another one's while its disk is away."""
+
+    async def play(universe: Universe) -> None:
+        world, manager = after_a_kill(universe)
+        begin(world, files)
+        universe.disk("n").faults = [Fault("list", errno.EIO, "/a", times=1e9)] * is_away
+        place = manager.directories[0].directory_id
+        await load_logs(manager, world, IDS.get, {BIG: place}.get)
+        found = manager.get(BIG)
+        assert (found and found.directory, found and found.log_end_offset) == ((None, None) if is_away else ("/a/big-0", BATCHES))
+        assert [name[-6:] for name in world.files.list_directory("/b") if name.startswith("big-0")] == ["-stray"]
+        manager.release()
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("files", BEGUN)
+@pytest.mark.parametrize("is_known", [False, True])
+def test_a_log_that_was_only_begun_is_kept_where_its_replica_is_assigned_or_nobody_knows_of_it(files: dict[str, bytes], is_known: bool) -> None:
+    async def play(universe: Universe) -> None:
+        world = universe.world_for("n")
+        manager = manager_of(world)
+        begin(world, files)
+        place = manager.directories[1].directory_id if is_known else None
+        await load_logs(manager, world, IDS.get, {BIG: place}.get)
+        log = manager.get(BIG)
+        assert log is not None
+        assert (log.directory, log.log_end_offset) == ("/b/big-0", 0)
         manager.release()
 
     simulate(play)
