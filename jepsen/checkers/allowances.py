@@ -10,6 +10,7 @@ Metadata is synced before it is acknowledged: nothing here concerns topics.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -50,7 +51,7 @@ class Power:
             if began - SAMPLE_SLACK_SECONDS <= sample.at <= ended + SAMPLE_SLACK_SECONDS and name in sample.partitions:
                 yield set(sample.partitions[name][2])
 
-    def excuses(self, place: Partition, began: float, ended: float, until: float = float("inf")) -> bool:
+    def excuses(self, place: Partition, began: float, ended: float, until: float = math.inf) -> bool:
         """Whether every replica of an in-sync set of that time lost power later."""
         gone = self.lost_since(began, until)
         return bool(gone) and any(in_sync and in_sync <= gone for in_sync in self.in_sync_sets(place, began, ended))
@@ -69,7 +70,7 @@ def allow(run: RunHistory) -> Allowed:
             allowed.by_power.update(send.values[:by_power])
             send.outcome, send.offset, send.error = INFO, -1, LOST_AS_ALLOWED
     if run.power_losses or run.facts.unclean:
-        excuses.kept = {send.values[0] for send in run.operations.of(Send) if send.outcome == OK}
+        excuses.kept = {send.values[0]: send.ended for send in run.operations.of(Send) if send.outcome == OK and send.ended is not None}
         ways = Ways(excuses.took, excuses.may_go_back)
         run.operations = History(each for operation in run.operations.operations for each in _reread(ways, operation))
         allowed.reads = ways.gone
@@ -97,8 +98,8 @@ class Excuses:
                 if epoch >= 0:
                     self._epochs[known] = min(epoch, self._epochs.get(known, epoch))
         self._sent = {value: send.began for send in run.operations.of(Send) for value in send.values}
-        self.kept: set[str] = set()
-        """Values that are acknowledged, and held to be."""
+        self.kept: dict[str, float] = {}
+        """Values that are acknowledged, and held to be: when that was."""
 
     def is_gone(self, place: Partition, offset: int, value: str) -> bool:
         """Whether it is not there in the end; of a partition that nobody read then, nobody knows."""
@@ -118,13 +119,14 @@ class Excuses:
     def took(self, poll: Poll, record: Record) -> bool:
         """Whether a record that was read is gone, and may be.
 
-        What was read at a leader that was lost may have been sent again, and be acknowledged at another place."""
+        What was read at a leader that was lost, or before power was, may have been sent again, and be acknowledged at another place afterwards."""
         offset, value, _ = record
         if not self.is_gone(poll.place, offset, value):
             return False
         if self._elections.took(poll.place, offset, self._epoch(poll.place, offset, value)):
             return True
-        return value not in self.kept and self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began)
+        acknowledged = self.kept.get(value, math.inf)
+        return self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began, until=acknowledged)
 
     def _written(self, poll: Poll, value: str) -> float:
         """From when on a record may have been in the log: a client gives records long after it fetched them, and after a power loss that came in between."""

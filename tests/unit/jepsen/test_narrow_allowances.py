@@ -16,6 +16,7 @@ KEPT = [send(value, offset) for offset, value in enumerate("abcd")]
 LOG = [(0, "a", 0), (1, "b", 0), (2, "c", 0), (3, "d", 0)]
 GONE = [(4, "x", 0), (5, "y", 0)]
 NEW = [(4, "p", 2), (5, "q", 2)]
+RESENT = [(6, "w", 0), (7, "z", 0)]
 
 
 def sends() -> list[Operation]:
@@ -29,14 +30,21 @@ def unclean(*operations: Operation, reports: Sequence[LossReport] = (), log: Seq
     return run(*sends(), *operations, final(*log), reports=reports or [report({1: (4, 6)})])
 
 
-def powerless(*operations: Operation) -> RunHistory:
+def powerless(*operations: Operation, log: Sequence[tuple[int, str, int]] = (*LOG, *NEW)) -> RunHistory:
     """The same lost with the power of all, under default settings."""
-    return run(*sends(), *operations, final(*LOG, *NEW), losses=ALL, flush=False, samples=[sample(5.0), sample(7.0), sample(25.0, 2)])
+    return run(*sends(), *operations, final(*log), losses=ALL, flush=False, samples=[sample(5.0), sample(7.0), sample(25.0, 2)])
 
 
 def anew(one: Poll) -> Poll:
     one.repositioned = True
     return one
+
+
+def late(value: str, offset: int, ended: float) -> Operation:
+    """Sent before power failed, and answered when it had to be."""
+    found = send(value, offset, began=8.0)
+    found.ended = ended
+    return found
 
 
 def unanswered(value: str) -> Operation:
@@ -76,6 +84,9 @@ PLANTED: dict[str, tuple[str, Callable[[], RunHistory]]] = {
     "a reader that goes back within one poll, for nothing": ("11", lambda: unclean(poll(3, LOG[3], LOG[1], LOG[2], began=30.0))),
     "a reader that passes over what is there, where power took the tail": ("12", lambda: powerless(poll(0, *LOG[:2]), poll(2, LOG[3], began=30.0))),
     "a reader that goes back before power failed": ("12", lambda: powerless(poll(0, *LOG), poll(4, *LOG[1:], began=8.0))),
+    "a record that was read at another offset than it was acknowledged at before power failed": (
+        "3b", lambda: powerless(unanswered("w"), late("z", 6, 9.0), poll(6, *RESENT, began=8.5), log=[*LOG, *NEW, (6, "z", 2)]),
+    ),
     "a record of Apache Kafka's that is gone under one leader epoch": ("4 ", lambda: apache_kafka(run(send("z", 0), final()), 1)),
 }  # fmt: skip
 
@@ -111,6 +122,9 @@ LEGAL: dict[str, Callable[[], RunHistory]] = {
     ),
     "a reader that goes back when power took what it had only read": lambda: run(
         *KEPT, unanswered("z"), poll(0, *LOG, (4, "z", 0)), poll(5, *LOG, began=30.0), final(*LOG), losses=ALL
+    ),
+    "a record that was read before power failed, and sent again": lambda: powerless(
+        unanswered("w"), late("z", 6, 23.0), poll(6, *RESENT, began=8.5), log=[*LOG, *NEW, (6, "z", 2)]
     ),
     "a record of Apache Kafka's that is gone under another leader epoch": lambda: apache_kafka(run(send("z", 0), final()), 2),
 }  # fmt: skip
