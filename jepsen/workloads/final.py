@@ -34,8 +34,9 @@ def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) ->
     found: dict[Partition, FinalRead] = {}
     try:
         for place in places:
-            start, end = _ends(consumer, place, deadline)
-            if start is None or end is None:
+            try:
+                start, end = watermarks(consumer, *place, deadline - time.monotonic())
+            except KafkaException:
                 stuck(recorder, f"{place[0]}-{place[1]} does not tell its end after healing")
                 continue
             read = FinalRead(process="final", began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end)
@@ -48,13 +49,6 @@ def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) ->
     finally:
         consumer.close()
     return found
-
-
-def _ends(consumer: Consumer, place: Partition, deadline: float) -> tuple[int | None, int | None]:
-    try:
-        return watermarks(consumer, *place, deadline - time.monotonic())
-    except KafkaException:
-        return None, None
 
 
 def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float) -> bool:
