@@ -23,7 +23,7 @@ from jepsen.observer import Observer
 from jepsen.sandbox import ROOT
 from jepsen.targets import Target
 from jepsen.workloads.client import SERVERS_COMMON, Client
-from jepsen.workloads.final import compare_replicas, read_all, stuck
+from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
 from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
 from kraft.testing.checker.operations import OK, Partition, Phase, Unexpected
 
@@ -205,6 +205,8 @@ class Run:
 
     def _look(self, clients: Clients, places: list[Partition]) -> None:
         read_all(self.recorder, self.cluster.bootstrap, places)
+        for group in sorted(clients.groups):
+            read_committed(self.recorder, self.cluster.bootstrap, group, places)
         for maker in clients.makers:
             maker.look()
         compare_replicas(self.cluster, self.recorder, {**self._await_in_sync(), METADATA: sorted(self.cluster.nodes)})

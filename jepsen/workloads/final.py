@@ -1,4 +1,4 @@
-"""After healing: a fresh client reads every partition from its start to its end, and the replicas' files are compared."""
+"""After healing: a fresh client reads every partition from its start to its end and what the group has committed, and the replicas' files are compared."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from jepsen.db import Cluster
 from jepsen.history import METADATA, Recorder
 from jepsen.workloads.client import SERVERS_COMMON
+from jepsen.workloads.rdkafka import record_committed
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 from kraft.testing.watermarks import watermarks
 
 READ_SECONDS_MAX = 40.0
+COMMITTED_SECONDS_MAX = 30.0
+PAUSE_SECONDS = 0.05
 ALIKE_SECONDS_MAX = 30.0
 
 
@@ -62,6 +65,21 @@ def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float
                 read.records.append((offset, (message.value() or b"").decode(), -1 if epoch is None else int(epoch)))
                 position = offset + 1
     return position >= read.end
+
+
+def read_committed(recorder: Recorder, bootstrap: str, group: str, places: Sequence[Partition]) -> None:
+    """What the group has committed in the end: members ask only when they are assigned something, which may have been before the last fault."""
+    consumer = Consumer({**SERVERS_COMMON, "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    partitions = [TopicPartition(*place) for place in places]
+    deadline = time.monotonic() + COMMITTED_SECONDS_MAX
+    try:
+        while not record_committed(recorder, "final", consumer, group, partitions):
+            if time.monotonic() > deadline:
+                stuck(recorder, f"it is not told what {group} has committed, {COMMITTED_SECONDS_MAX:g} s after healing")
+                return
+            time.sleep(PAUSE_SECONDS)
+    finally:
+        consumer.close()
 
 
 def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:

@@ -14,6 +14,7 @@ from jepsen.workloads.client import KEY, SERVERS_COMMON, Client
 from kraft.testing.checker.operations import Commit, Committed, Partition, Poll, Send
 
 FLUSH_SECONDS_MAX = 45.0
+ASK_SECONDS_MAX = 3.0
 SILENT = logging.getLogger("jepsen.librdkafka")
 """What a producer says is in the history."""
 SILENT.addHandler(logging.NullHandler())
@@ -176,6 +177,21 @@ class RdReader(Client):
         self.consumer.close()
 
 
+def record_committed(recorder: Recorder, process: str, consumer: Consumer, group: str, partitions: list[TopicPartition]) -> bool:
+    """Ask once what the consumer's group has committed, and write down what is told. Returns whether all of it is."""
+    began = recorder.now()
+    try:
+        found = consumer.committed(partitions, timeout=ASK_SECONDS_MAX)
+    except KafkaException:
+        return False
+    told = [each for each in found if each.error is None]
+    for each in told:
+        read = Committed(process=process, began=began, topic=each.topic, partition=each.partition, group=group, offset=max(each.offset, -1))
+        read.ok(recorder.now())
+        recorder.done(read)
+    return len(told) == len(found)
+
+
 class RdMember(Client):
     """A member of a group: subscribes, reads, commits what it read, now and then leaves and comes back."""
 
@@ -198,16 +214,7 @@ class RdMember(Client):
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.polls.forget()
         self.positions.clear()
-        began = self.recorder.now()
-        try:
-            found = consumer.committed(partitions, timeout=3)
-        except KafkaException:
-            return
-        for each in found:
-            if each.error is None:
-                asked = Committed(process=self.name, began=began, topic=each.topic, partition=each.partition, group=self.group, offset=max(each.offset, -1))
-                asked.ok(self.recorder.now())
-                self.recorder.done(asked)
+        record_committed(self.recorder, self.name, consumer, self.group, partitions)
 
     def work(self) -> None:
         began = self.recorder.now()

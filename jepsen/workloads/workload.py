@@ -45,6 +45,10 @@ class Clients:
     makers: list[TopicMaker] = field(default_factory=list)
     watches: list[LossWatch] = field(default_factory=list)
 
+    @property
+    def groups(self) -> set[str]:
+        return {client.group for client in self.readers if isinstance(client, RdMember)}
+
     def all(self) -> list[Client]:
         return [*self.producers, *self.makers, *self.readers, *self.watches]
 

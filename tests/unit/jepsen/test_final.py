@@ -1,4 +1,4 @@
-"""Comparing replicas' files: whatever one of them lacks shows."""
+"""What is asked of a healed cluster; comparing replicas' files: whatever one of them lacks shows."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from jepsen.workloads.final import METADATA, contents, tell_writers
+import pytest
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+from jepsen.history import Recorder, RunFacts, RunHistory, load
+from jepsen.workloads.final import METADATA, contents, read_committed, tell_writers
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.testing.checker.operations import Partition, Writers
+from kraft.testing.checker.operations import Committed, Partition, Stuck, Writers
 
 EVENTS: Partition = ("events", 0)
 
@@ -90,3 +94,41 @@ class FakeRecorder:
 
     def done(self, operation: Writers) -> None:
         self.told.append(operation)
+
+
+class Coordinator:
+    """A librdkafka consumer of a group whose coordinator does not answer at first, and then, at first, for one partition only."""
+
+    def __init__(self, refusals: int) -> None:
+        self.refusals = refusals
+
+    def committed(self, partitions: list[TopicPartition], timeout: float) -> list[Any]:
+        self.refusals -= 1
+        if self.refusals > 0:
+            raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
+        late = KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT) if self.refusals == 0 else None
+        return [SimpleNamespace(topic="events", partition=partition, offset=7, error=late if partition else None) for partition in range(len(partitions))]
+
+    def close(self) -> None:
+        pass
+
+
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, seconds: float) -> RunHistory:
+    monkeypatch.setattr("jepsen.workloads.final.Consumer", lambda _: Coordinator(refusals))
+    monkeypatch.setattr("jepsen.workloads.final.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("jepsen.workloads.final.COMMITTED_SECONDS_MAX", seconds)
+    recorder = Recorder(tmp_path / "history", RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1, flush=True, unclean=False))
+    read_committed(recorder, "nowhere:1", "readers", [EVENTS, ("events", 1)])
+    recorder.close()
+    return load(tmp_path / "history")
+
+
+def test_a_coordinator_is_asked_in_the_end_until_it_tells_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operations = asked(tmp_path, monkeypatch, 2, 60.0).operations
+    assert {(each.partition, each.offset) for each in operations.of(Committed)} == {(0, 7), (1, 7)}
+    assert not operations.of(Stuck)
+
+
+def test_a_coordinator_that_never_tells_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    operations = asked(tmp_path, monkeypatch, 2, -1.0).operations
+    assert [each.what for each in operations.of(Stuck)] == ["it is not told what readers has committed, -1 s after healing"]
