@@ -23,6 +23,7 @@ WITHOUT_FLUSH = 2  # EXT4_GOING_FLAGS_NOLOGFLUSH, XFS_FSOP_GOING_FLAGS_NOLOGFLUS
 SIZE_MB = 512
 UNMOUNT_SECONDS_MAX = 20.0
 FILLER = ".jepsen-filler"
+PAGE_KB = 4
 
 
 class Disk:
@@ -36,6 +37,7 @@ class Disk:
         self.mount_point = directory / "disk"
         self._told: KernelLog | None = None
         self._refused = False
+        self._request_kb = ""
         for each in (self.backing, self.mount_point):
             each.mkdir(parents=True, exist_ok=True)
         self._make()
@@ -112,8 +114,13 @@ class Disk:
         (self.mount_point / FILLER).unlink(missing_ok=True)
 
     def break_writes(self) -> None:
-        """What the kernel writes to a part of the device that was never written fails: syncs see EIO (XFS: ENOSPC), once. Raises OSError: no kernel log."""
+        """What the kernel writes to a part of the device that was never written fails: syncs see EIO or ENOSPC, once. Raises OSError: no kernel log.
+
+        Requests are of one page meanwhile: of a larger one the loop device takes what there is room for, and reports the whole as written.
+        """
         self._told, self._refused = KernelLog(), False
+        self._request_kb = self._request_limit().read_text()
+        self._request_limit().write_text(str(PAGE_KB))
         for slack in (16 << 10, 256 << 10, 1 << 20):  # More may be held by the time the size is set, and then it is refused.
             used = os.statvfs(self.backing)
             held = (used.f_blocks - used.f_bfree) * used.f_frsize
@@ -122,6 +129,7 @@ class Disk:
             except RuntimeError:
                 continue
             return
+        self.mend_writes()
         raise RuntimeError(f"{self.backing} cannot be made small")
 
     def mend_writes(self) -> None:
@@ -130,6 +138,11 @@ class Disk:
             self.has_refused()
             self._told.close()
             self._told = None
+            self._request_limit().write_text(self._request_kb)
+
+    def _request_limit(self) -> Path:
+        """KB of the largest request to the device. The device keeps it, whatever is mounted."""
+        return Path("/sys/block", self.device(), "queue", "max_sectors_kb")
 
     def device(self) -> str:
         """Name of the loop device, without a path."""
