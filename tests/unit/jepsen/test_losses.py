@@ -14,7 +14,7 @@ from jepsen.history import LossReport, PowerLoss, Recorder, load
 from jepsen.report import render
 from jepsen.workloads.losses import LossWatch
 from kraft.testing.checker.operations import INFO, Operation
-from tests.unit.jepsen.histories import final, report, run, send
+from tests.unit.jepsen.histories import final, phases, poll, report, run, send
 
 
 def findings(*operations: Operation, reports: list[LossReport]) -> set[str]:
@@ -120,3 +120,19 @@ def test_the_page_shows_what_was_told() -> None:
     shown = render(judged, judge(judged))
     assert "n1 gave up [0, 5), n3 is not known" in shown
     assert shown.count("<td>events-0</td>") == 1, "what was told last"
+
+
+@pytest.mark.parametrize(
+    ("read", "elections", "unseen"),
+    [
+        pytest.param((0, "b", 2), (2, 4), 0, id="taken, passed under the leader in between, brought back"),
+        pytest.param((0, "b", 2), (2,), 1, id="nobody can have brought it back"),
+        pytest.param((0, "b", 0), (2, 4), 1, id="passed under its own leader"),
+        pytest.param((1, "b", 2), (2, 4), 1, id="never passed"),
+    ],
+)
+def test_what_came_back_where_readers_had_been_need_not_be_seen(read: tuple[int, str, int], elections: tuple[int, ...], unseen: int) -> None:
+    """A consumer that is behind the new leader's end of its last record's epoch goes on from there (KIP-320)."""
+    reports = [report({1: (0, 2)}, epoch=epoch) for epoch in elections]
+    operations = [*phases(), send("a", 0), poll(read[0], read), final((0, "a", 0))]
+    assert judge(run(*operations, unclean=True, reports=reports)).unseen == unseen
