@@ -28,11 +28,12 @@ SAMPLE_SLACK_SECONDS = 2.0
 @dataclass(slots=True)
 class Allowed:
     """Values of acknowledged records that were lost and may be, and those among them that a loss of power explains; how many reads of records that are gone
-    were passed over."""
+    were passed over; values that are there and need not be seen."""
 
     lost: list[str] = field(default_factory=list)
     by_power: set[str] = field(default_factory=set)
     reads: int = 0
+    brought_back: set[str] = field(default_factory=set)
 
 
 class Power:
@@ -60,7 +61,7 @@ class Power:
 def allow(run: RunHistory) -> Allowed:
     """Changes the run's operations: what is allowed to be lost becomes unknown, what was read of it was not read."""
     excuses = Excuses(run)
-    allowed = Allowed()
+    allowed = Allowed(brought_back=excuses.brought_back(run))
     for send in run.operations.of(Send):
         if send.outcome != OK or send.ended is None or not excuses.is_gone(send.place, send.offset, send.values[0]):
             continue
@@ -115,6 +116,20 @@ class Excuses:
     def by_election(self, send: Send) -> bool:
         epoch = self._epoch(send.place, send.offset, send.values[0])
         return self._elections.took(send.place, send.offset, epoch, send.began)
+
+    def brought_back(self, run: RunHistory) -> set[str]:
+        """Values that one unclean election took and another brought back, after readers had been at their offsets under a leader in between.
+
+        A consumer goes back to where its last record's epoch ends on the new leader (KIP-320), not to what had ended there before it began.
+        """
+        passed: dict[tuple[Partition, int], int] = {}
+        for poll in run.operations.of(Poll) if run.facts.unclean else ():
+            for offset, _, epoch in poll.records:
+                passed[poll.place, offset] = max(epoch, passed.get((poll.place, offset), UNKNOWN))
+        return {
+            value for read in run.operations.of(FinalRead) for offset, value, epoch in read.records
+            if passed.get((read.place, offset), UNKNOWN) > epoch and self._elections.after(read.place, epoch) > 1
+        }  # fmt: skip
 
     def took(self, poll: Poll, record: Record) -> bool:
         """Whether a record that was read is gone, and may be.

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jepsen.checkers.allowances import allow
-from jepsen.checkers.elections import UNKNOWN, Elections
 from jepsen.checkers.losses import Lost, untrue
 from jepsen.checkers.validity import invalid
 from jepsen.history import RunHistory, load
 from kraft.testing.checker import check
-from kraft.testing.checker.operations import OK, Commit, Committed, FinalRead, ListOffset, Partition, Phase, Poll, ReplicaContent, Send, TopicChange
+from kraft.testing.checker.operations import OK, Commit, Committed, FinalRead, ListOffset, Phase, Poll, ReplicaContent, Send, TopicChange
 
 FINDINGS_MAX = 20
 UNSEEN_SECONDS_MAX = 60.0
@@ -45,7 +44,6 @@ def judge(run: RunHistory) -> Verdict:
     """Changes the run's operations where loss is allowed (`allowances`)."""
     acknowledged = {send.values[0]: send for send in run.operations.of(Send) if send.outcome == OK}
     reads = [poll.began for poll in run.operations.of(Poll) if poll.outcome == OK and poll.records]
-    passed = _passed(run)
     _place_duplicates(run)
     offsets = {value: send.offset for value, send in acknowledged.items()}  # As they were told: allowances forget them.
     allowed = allow(run)
@@ -53,8 +51,7 @@ def judge(run: RunHistory) -> Verdict:
     copies = [value for read in history.of(FinalRead) for _, value, _ in read.records]
     final = set(copies)
     read_places = {read.place for read in history.of(FinalRead)}
-    brought_back = _brought_back(run, passed)
-    unseen = [value for value in _unseen(run, final) if value not in brought_back]
+    unseen = _unseen(run, final - allowed.brought_back)
     lost = [value for value, send in acknowledged.items() if send.place in read_places and value not in final]
     nowhere = set(lost) - set(allowed.lost)
     findings = tuple(map(str, check(history))) + tuple(f"lost: {value} was acknowledged and is nowhere in the end" for value in sorted(nowhere)[:FINDINGS_MAX])
@@ -85,27 +82,6 @@ def _unseen(run: RunHistory, final: set[str]) -> list[str]:
         value for send in history.of(Send) for value in send.values
         if send.outcome == OK and value in final and first.get(value, float("inf")) > max(healed, send.ended or healed) + UNSEEN_SECONDS_MAX
     ]  # fmt: skip
-
-
-def _passed(run: RunHistory) -> dict[tuple[Partition, int], int]:
-    """The latest leader epoch under which a reader got something at an offset."""
-    found: dict[tuple[Partition, int], int] = {}
-    for poll in run.operations.of(Poll) if run.facts.unclean else ():
-        for offset, _, epoch in poll.records:
-            found[poll.place, offset] = max(epoch, found.get((poll.place, offset), UNKNOWN))
-    return found
-
-
-def _brought_back(run: RunHistory, passed: dict[tuple[Partition, int], int]) -> set[str]:
-    """Values that one unclean election took and another brought back, after readers had been at their offsets under a leader in between.
-
-    A consumer goes back to where its last record's epoch ends on the new leader (KIP-320), not to what had ended there before it began.
-    """
-    elections = Elections(run)
-    return {
-        value for read in run.operations.of(FinalRead) for offset, value, epoch in read.records
-        if passed.get((read.place, offset), UNKNOWN) > epoch and elections.after(read.place, epoch) > 1
-    }  # fmt: skip
 
 
 def _place_duplicates(run: RunHistory) -> None:
