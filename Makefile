@@ -37,8 +37,9 @@ system: ## Install the Debian packages that tests use (as root; nothing happens 
 demo: check-machine setup ## Three nodes, real data, a Spark job while a leader is killed, then all of them: nothing is lost
 	@$(PY) -m kraft._tools.demo
 
-lint: check-machine setup ## ruff, mypy strict, import contracts, tidy rules
+lint: check-machine setup ## ruff (rules and format), mypy strict, import contracts, tidy rules
 	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format -q --diff .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache >/tmp/kraft-lint-imports.$$$$ 2>&1 && rm -f /tmp/kraft-lint-imports.$$$$ || { cat /tmp/kraft-lint-imports.$$$$; rm -f /tmp/kraft-lint-imports.$$$$; exit 1; }
 	@$(PY) -m pytest tests/tidy

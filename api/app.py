@@ -55,7 +55,9 @@ ROUTERS = (
 
 def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
     """An ASGI application that speaks for the node behind `port`, and writes to its log what nobody expected."""
-    app = FastAPI(title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False)
+    app = FastAPI(
+        title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False
+    )
     app.state.port = port
     app.state.event_streams = []
     app.add_middleware(EncodedSlashes)

@@ -1,5 +1,5 @@
-"""The HTTP admin's connections: how many there may be, and how long one may take to ask. Each is a descriptor of the node's process, which its files and
-Kafka's clients need as well."""
+"""The HTTP admin's connections: how many there may be, and how long one may take to ask. Each is a descriptor of the
+node's process, which its files and Kafka's clients need as well."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ ASKING_SECONDS_MAX: Final = 30.0
 
 
 class BoundedConnection(H11Protocol):
-    """Closed at once when there are too many; closed when it has not finished a request's head within one to two times ASKING_SECONDS_MAX, from its start or
-    from its last answer."""
+    """Closed at once when there are too many; closed when it has not finished a request's head within one to two
+    times ASKING_SECONDS_MAX, from its start or from its last answer."""
 
     _seen: Any = None
     _timer: asyncio.TimerHandle | None = None

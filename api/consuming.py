@@ -14,7 +14,8 @@ from api.models.records import ConsumedRecord, ConsumedRecords, DataType
 from api.record_codec import show_record
 
 ANSWER_BYTES_MAX: Final = 64 << 20
-"""Of all partitions together: an answer is made in the node's memory. Partitions that have no part in it are read by the next request."""
+"""Of all partitions together: an answer is made in the node's memory. Partitions that have no part in it are read by
+the next request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,8 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
     for index, (partition, leader) in enumerate(leaders.items()):
         if starts[partition] >= ends[partition] and waiting_ms == 0 and wanted.offset is None:
             continue
-        share = -(-(wanted.limit - len(records)) // (len(leaders) - index))  # What is left, divided among the partitions that are left.
+        # What is left, divided among the partitions that are left.
+        share = -(-(wanted.limit - len(records)) // (len(leaders) - index))
         source = _Source(cluster, partition, leader, wanted)
         found, positions[partition], size = await source.read(starts[partition], ends[partition], share, waiting_ms)
         records += found
@@ -66,7 +68,9 @@ async def consume(cluster: ClusterContext, topic_name: str, wanted: Consumption)
     )
 
 
-async def _bounds(cluster: ClusterContext, leaders: dict[Partition, int], wanted: Consumption) -> tuple[dict[Partition, int], dict[Partition, int]]:
+async def _bounds(
+    cluster: ClusterContext, leaders: dict[Partition, int], wanted: Consumption
+) -> tuple[dict[Partition, int], dict[Partition, int]]:
     """Where to begin in each partition, and where each ends."""
     ends = await list_offsets(cluster.kafka, leaders, LATEST, committed=wanted.committed)
     if wanted.offset is not None:
@@ -90,7 +94,8 @@ class _Source:
         self._wanted = wanted
 
     async def read(self, position: int, end: int, count: int, wait_ms: int) -> tuple[list[ConsumedRecord], int, int]:
-        """At most `count` records from `position` on, where to go on, and their bytes. What was compacted away or is a marker is skipped."""
+        """At most `count` records from `position` on, where to go on, and their bytes. What was compacted away or is
+        a marker is skipped."""
         topic_name, index = self._partition
         while count > 0:
             fetched = await fetch(
@@ -105,7 +110,11 @@ class _Source:
                 committed=self._wanted.committed,
             )
             if fetched.records:
-                return [show_record(record, index, self._wanted.data_format) for record in fetched.records], fetched.next_offset, fetched.size
+                return (
+                    [show_record(record, index, self._wanted.data_format) for record in fetched.records],
+                    fetched.next_offset,
+                    fetched.size,
+                )
             if fetched.next_offset >= end or fetched.next_offset == position:
                 return [], fetched.next_offset, 0
             position = fetched.next_offset

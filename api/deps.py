@@ -52,7 +52,10 @@ def _url(request: Request) -> URL:
     """What was asked for, quoted as it was: `request.url` is made of the path that the server has decoded."""
     raw_path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
     query: bytes = request.scope["query_string"]
-    return URL(f"{str(request.base_url).rstrip('/')}{raw_path.decode('latin-1')}{'?' if query else ''}{query.decode('latin-1')}")
+    return URL(
+        f"{str(request.base_url).rstrip('/')}{raw_path.decode('latin-1')}"
+        f"{'?' if query else ''}{query.decode('latin-1')}"
+    )
 
 
 def writable(port: Port) -> None:
@@ -70,7 +73,9 @@ TopicNamePath = Annotated[str, Path(description="A topic's name.")]
 ConfigNamePath = Annotated[str, Path(description="The name of a configuration key.")]
 
 
-def group_id_path(consumer_group_id: Annotated[str, Path(description="A group's id; slashes are encoded as %2F.")]) -> str:
+def group_id_path(
+    consumer_group_id: Annotated[str, Path(description="A group's id; slashes are encoded as %2F.")],
+) -> str:
     return restore_slashes(consumer_group_id)
 
 
@@ -82,14 +87,17 @@ class Page:
 
     def __init__(
         self,
-        page_size: Annotated[int | None, Query(ge=1, le=1000, description="The most elements of one answer; left out: all.")] = None,
+        page_size: Annotated[
+            int | None, Query(ge=1, le=1000, description="The most elements of one answer; left out: all.")
+        ] = None,
         page_token: Annotated[str | None, Query(description="From the `next` of the page before.")] = None,
     ) -> None:
         self.size = page_size
         self.after = _decode_token(page_token) if page_token is not None else None
 
     def cut(self, items: Sequence[T], key: Callable[[T], str], url: URL) -> tuple[list[T], CollectionMetadata]:
-        """The page of `items`, which are sorted by `key`, and the collection's metadata. Elements that come or go between two pages shift nothing."""
+        """The page of `items`, which are sorted by `key`, and the collection's metadata. Elements that come or go
+        between two pages shift nothing."""
         rest = [item for item in items if self.after is None or key(item) > self.after]
         page = rest if self.size is None else rest[: self.size]
         following = None

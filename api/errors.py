@@ -1,7 +1,7 @@
 """What a client sees when something is wrong: one body for RFC 9457 and for the error format of REST v3.
 
-`type, title, status, detail, instance` are the problem details; `error_code` and `message` are v3's; `kafka_error`, `errors` and `hint` are ours. `STATUS`
-below is the only table from Kafka's error codes to HTTP.
+`type, title, status, detail, instance` are the problem details; `error_code` and `message` are v3's; `kafka_error`,
+`errors` and `hint` are ours. `STATUS` below is the only table from Kafka's error codes to HTTP.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ class KafkaErrorBody(BaseModel):
 
 
 class FieldProblem(BaseModel):
-    pointer: str = Field(description="Where in the request: a JSON pointer into the body, or the parameter's name.", examples=["/partitions_count"])
+    pointer: str = Field(
+        description="Where in the request: a JSON pointer into the body, or the parameter's name.",
+        examples=["/partitions_count"],
+    )
     detail: str
 
 
@@ -99,24 +102,47 @@ STATUS: Final[dict[int, Answer]] = {
 }
 
 _HINTS: Final[dict[int, str]] = {
-    ErrorCode.NOT_ENOUGH_REPLICAS: "Fewer replicas are in sync than min.insync.replicas asks for: see /v1/cluster/health.",
+    ErrorCode.NOT_ENOUGH_REPLICAS: (
+        "Fewer replicas are in sync than min.insync.replicas asks for: see /v1/cluster/health."
+    ),
     ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader right now: see /v1/cluster/health, then try again.",
-    ErrorCode.INVALID_REPLICATION_FACTOR: "The replication factor must not exceed the number of live brokers: see /v1/cluster/health.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        "The replication factor must not exceed the number of live brokers: see /v1/cluster/health."
+    ),
     ErrorCode.NON_EMPTY_GROUP: "Stop the group's consumers first.",
     ErrorCode.REQUEST_TIMED_OUT: "The outcome is not known: look before you try again.",
 }
 
 _TITLES: Final = {
-    400: "Bad Request", 401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable", 409: "Conflict",
-    413: "Content Too Large", 415: "Unsupported Media Type", 422: "Unprocessable Content", 500: "Internal Server Error", 501: "Not Implemented",
-    503: "Service Unavailable", 504: "Gateway Timeout",
-}  # fmt: skip
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    409: "Conflict",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
 
 
 class ApiProblem(Exception):
     """A request that this API refuses itself, with the status and the v3 error code to answer."""
 
-    def __init__(self, status: int, detail: str, *, error_code: int | None = None, errors: list[FieldProblem] | None = None, hint: str | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        error_code: int | None = None,
+        errors: list[FieldProblem] | None = None,
+        hint: str | None = None,
+    ) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
@@ -151,7 +177,9 @@ async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, KafkaProblem)
     status, error_code = answer_for(error)
     kafka_error = KafkaErrorBody(name=error.name, code=error.code, retriable=is_retriable(error.code))
-    return error_response(request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code))
+    return error_response(
+        request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code)
+    )
 
 
 async def _api_problem(request: Request, error: Exception) -> JSONResponse:
@@ -177,7 +205,11 @@ async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
 
 def _field_problem(detail: dict[str, Any]) -> FieldProblem:
     place, *path = [str(part) for part in detail["loc"]]
-    pointer = "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path) if place == "body" else ".".join(path) or place
+    pointer = (
+        "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
+        if place == "body"
+        else ".".join(path) or place
+    )
     return FieldProblem(pointer=pointer, detail=detail["msg"])
 
 
@@ -219,18 +251,28 @@ def error_response(
     wants_json = path.startswith("/v3") and PROBLEM_JSON not in request.headers.get("accept", "")
     headers = {"Retry-After": "1"} if status == 503 else None
     content = body.model_dump(exclude_none=True)
-    return JSONResponse(_readable(content), status, headers, media_type="application/json" if wants_json else PROBLEM_JSON)
+    return JSONResponse(
+        _readable(content), status, headers, media_type="application/json" if wants_json else PROBLEM_JSON
+    )
 
 
 def request_id_of(request: Request) -> str | None:
     """What the client calls its request, if that can be repeated as it is."""
     request_id = request.headers.get("x-request-id", "")
-    return request_id if 0 < len(request_id) <= REQUEST_ID_CHARACTERS_MAX and request_id.isascii() and request_id.isprintable() else None
+    return (
+        request_id
+        if 0 < len(request_id) <= REQUEST_ID_CHARACTERS_MAX and request_id.isascii() and request_id.isprintable()
+        else None
+    )
 
 
 def _readable(content: dict[str, Any]) -> dict[str, Any]:
-    """The texts of an error may quote the request, and JSON can carry what UTF-8 cannot. A slash of the path has its stand-in there."""
-    return {key: restore_slashes(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else value for key, value in content.items()}
+    """The texts of an error may quote the request, and JSON can carry what UTF-8 cannot. A slash of the path has its
+    stand-in there."""
+    return {
+        key: restore_slashes(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else value
+        for key, value in content.items()
+    }
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:

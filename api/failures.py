@@ -1,4 +1,5 @@
-"""What nobody expected: a fault of ours while a request was carried out. The client is told that it was ours, the node's log what it was."""
+"""What nobody expected: a fault of ours while a request was carried out. The client is told that it was ours, the
+node's log what it was."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ LOGGER: Final = "http_admin"
 
 
 class ToldFailure(Exception):
-    """It is in the log already. Raised where the answer has begun: the connection has to be closed, which says that the rest is missing."""
+    """It is in the log already. Raised where the answer has begun: the connection has to be closed, which says that
+    the rest is missing."""
 
     is_told = True
 
@@ -49,11 +51,21 @@ class Failures:
             self._tell(request, problem)
             if begun:
                 raise ToldFailure from problem
-            detail = f'{request.method} {scope["path"]} failed, and not by a fault of yours: the log of node {self._node_id} says why ("request failed").'
+            detail = (
+                f"{request.method} {scope['path']} failed, and not by a fault of yours: the log of node "
+                f'{self._node_id} says why ("request failed").'
+            )
             await error_response(request, FAILED.status, detail, FAILED.error_code)(scope, receive, send)
 
     def _tell(self, request: Request, problem: Exception) -> None:
-        line = {"level": "error", "logger": LOGGER, "event": "request failed", "node": self._node_id, "method": request.method, "path": request.scope["path"]}
+        line = {
+            "level": "error",
+            "logger": LOGGER,
+            "event": "request failed",
+            "node": self._node_id,
+            "method": request.method,
+            "path": request.scope["path"],
+        }
         request_id = request_id_of(request)
         if request_id is not None:
             line["request_id"] = request_id

@@ -84,7 +84,8 @@ def is_under_min_isr(partition: PartitionFacts) -> bool:
 
 
 def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_answers: bool = True) -> ClusterHealth:
-    """The verdict. A broker that is shutting down on purpose is not down. `voters`: as the active controller tells of them, if it answers."""
+    """The verdict. A broker that is shutting down on purpose is not down. `voters`: as the active controller tells
+    of them, if it answers."""
     leaderless = [partition for partition in facts.impaired if is_offline(partition)]
     under_replicated = [partition for partition in facts.impaired if is_under_replicated(partition)]
     under_min_isr = [partition for partition in facts.impaired if is_under_min_isr(partition)]
@@ -123,10 +124,16 @@ def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_
 def _controller_reasons(facts: ClusterFacts, answers: bool) -> list[Reason]:
     if facts.controller_id >= 0 and answers:
         return []
-    remedy = f"A majority of the controllers {_names(facts.voters)} must be up and reach one another: start those that are down, or look at the network."
+    remedy = (
+        f"A majority of the controllers {_names(facts.voters)} must be up and reach one another: start those that "
+        "are down, or look at the network."
+    )
     summary = "There is no active controller: metadata cannot change and no leader can be elected."
     if facts.controller_id >= 0:
-        summary = f"The active controller, node {facts.controller_id}, does not answer: metadata may not change and no leader be elected."
+        summary = (
+            f"The active controller, node {facts.controller_id}, does not answer: metadata may not change and no "
+            "leader be elected."
+        )
     return [Reason(code="no_controller", summary=summary, remedy=remedy)]
 
 
@@ -135,9 +142,18 @@ def _voter_reasons(voters: Sequence[VoterFacts]) -> list[Reason]:
     if not lagging:
         return []
     spare = len(voters) - len(lagging) - (len(voters) // 2 + 1)
-    left = "one more that fails, and there is no active controller" if spare <= 0 else f"{spare} more may fail before there is no active controller"
-    summary = f"{_nouns('Controller', lagging)} {'does' if len(lagging) == 1 else 'do'} not keep up with the quorum: {left}."
-    remedy = "Start it again if it is down; else look at its disk and its network. One that lost its disk has to be removed as a voter and added anew."
+    left = (
+        "one more that fails, and there is no active controller"
+        if spare <= 0
+        else f"{spare} more may fail before there is no active controller"
+    )
+    summary = (
+        f"{_nouns('Controller', lagging)} {'does' if len(lagging) == 1 else 'do'} not keep up with the quorum: {left}."
+    )
+    remedy = (
+        "Start it again if it is down; else look at its disk and its network. One that lost its disk has to be "
+        "removed as a voter and added anew."
+    )
     return [Reason(code="lagging_voters", summary=summary, remedy=remedy)]
 
 
@@ -147,8 +163,14 @@ def _drain_reasons(brokers: Sequence[BrokerFacts]) -> list[Reason]:
     for broker in brokers:
         if broker.draining is not None and broker.draining.blocked:
             blocked = broker.draining.blocked
-            summary = f"Broker {broker.node_id} cannot be emptied: for {len(blocked)} of its replicas no other broker is free ({_some(blocked)})."
-            remedy = "Add a broker, lower the replication factor of these topics, or end the decommissioning (DELETE /v1/brokers/ID/decommission)."
+            summary = (
+                f"Broker {broker.node_id} cannot be emptied: for {len(blocked)} of its replicas no other broker "
+                f"is free ({_some(blocked)})."
+            )
+            remedy = (
+                "Add a broker, lower the replication factor of these topics, or end the decommissioning (DELETE "
+                "/v1/brokers/ID/decommission)."
+            )
             reasons.append(Reason(code="decommission_blocked", summary=summary, remedy=remedy))
     return reasons
 
@@ -157,27 +179,43 @@ def _broker_reasons(down: list[int]) -> list[Reason]:
     if not down:
         return []
     remedy = (
-        f"Start {'it' if len(down) == 1 else 'them'} again: the last line of a node's log says why it ended. One that will not come back is decommissioned "
+        f"Start {'it' if len(down) == 1 else 'them'} again: the last line of a node's log says why it ended. "
+        "One that will not come back is decommissioned "
         "(kraft brokers decommission ID): its replicas are made anew elsewhere."
     )
-    return [Reason(code="brokers_down", summary=f"{_nouns('Broker', down)} {'is' if len(down) == 1 else 'are'} down.", remedy=remedy)]
+    return [
+        Reason(
+            code="brokers_down",
+            summary=f"{_nouns('Broker', down)} {'is' if len(down) == 1 else 'are'} down.",
+            remedy=remedy,
+        )
+    ]
 
 
-def _partition_reasons(leaderless: list[PartitionFacts], under_min_isr: list[PartitionFacts], under_replicated: list[PartitionFacts]) -> list[Reason]:
+def _partition_reasons(
+    leaderless: list[PartitionFacts], under_min_isr: list[PartitionFacts], under_replicated: list[PartitionFacts]
+) -> list[Reason]:
     reasons = []
     if leaderless:
         remedy = (
-            "Start a broker that has them in sync. If all of those are lost for good, an unclean election (kraft elections unclean) brings them back "
+            "Start a broker that has them in sync. If all of those are lost for good, an unclean election "
+            "(kraft elections unclean) brings them back "
             "and may lose records."
         )
         summary = f"{_count(leaderless)} without a leader: nothing can be read or written."
         reasons.append(Reason(code="leaderless_partitions", summary=summary, remedy=remedy))
     if under_min_isr:
-        remedy = "Start the brokers that are down. Lowering min.insync.replicas lets writes through and makes them less safe."
+        remedy = (
+            "Start the brokers that are down. Lowering min.insync.replicas lets writes through and makes them "
+            "less safe."
+        )
         summary = f"{_count(under_min_isr)} below min.insync.replicas: writes with acks=all are refused."
         reasons.append(Reason(code="under_min_isr_partitions", summary=summary, remedy=remedy))
     if under_replicated:
-        remedy = "Start the brokers that are down. If all are up, the followers cannot keep pace: look at their disks and network."
+        remedy = (
+            "Start the brokers that are down. If all are up, the followers cannot keep pace: look at their disks "
+            "and network."
+        )
         summary = f"{_count(under_replicated)} with fewer in-sync replicas than replicas."
         reasons.append(Reason(code="under_replicated_partitions", summary=summary, remedy=remedy))
     return reasons
@@ -192,7 +230,10 @@ def _disk_reasons(facts: ClusterFacts) -> list[Reason]:
     free, total = facts.disk_free_bytes, facts.disk_total_bytes
     if free is not None and total and free < total * DISK_FREE_SHARE_MIN:
         summary = f"This node's disk has {free / total:.1%} left ({free // 2**20} MiB)."
-        remedy = "Make room, or shorten the retention of large topics. When nothing is left, writes are refused until there is room again."
+        remedy = (
+            "Make room, or shorten the retention of large topics. When nothing is left, writes are refused until "
+            "there is room again."
+        )
         reasons.append(Reason(code="disk_almost_full", summary=summary, remedy=remedy))
     return reasons
 
@@ -225,4 +266,6 @@ def partition_ref(partition: PartitionFacts) -> PartitionRef:
 
 
 def _listed(partitions: list[PartitionFacts]) -> PartitionProblem:
-    return PartitionProblem(count=len(partitions), partitions=[partition_ref(partition) for partition in partitions[:LISTED_MAX]])
+    return PartitionProblem(
+        count=len(partitions), partitions=[partition_ref(partition) for partition in partitions[:LISTED_MAX]]
+    )

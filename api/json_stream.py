@@ -1,6 +1,8 @@
-"""Concatenated JSON out of a stream of bytes: documents one after another, with or without blanks or line ends between them, cut anywhere by the network.
+"""Concatenated JSON out of a stream of bytes: documents one after another, with or without blanks or line ends
+between them, cut anywhere by the network.
 
-Each character is looked at once to find where a document ends (brackets, and what is quoted), and parsed once when it has.
+Each character is looked at once to find where a document ends (brackets, and what is quoted), and parsed once when
+it has.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ class BrokenStream(ValueError):
 
 
 class JsonDocuments:
-    """Collects text and gives out whole documents. A document is only known to end when something follows it or the stream ends, unless it is an object, array
-    or string."""
+    """Collects text and gives out whole documents. A document is only known to end when something follows it or the
+    stream ends, unless it is an object, array or string."""
 
     def __init__(self) -> None:
         self._decoder = json.JSONDecoder()
@@ -46,7 +48,8 @@ class JsonDocuments:
         self._escaped = False
 
     def feed(self, chunk: bytes, *, last: bool = False) -> list[Any]:
-        """The documents that are complete now. Raises BrokenStream, after those before the fault were given out unless this is the last chunk."""
+        """The documents that are complete now. Raises BrokenStream, after those before the fault were given out
+        unless this is the last chunk."""
         if self._broken is not None:
             raise self._broken
         documents: list[Any] = []
@@ -124,7 +127,9 @@ class JsonDocuments:
                 document, position = self._decoder.raw_decode(text, position)
                 documents.append(document)
         except json.JSONDecodeError as problem:
-            raise BrokenStream(f"the request is not JSON: {problem.msg} at character {problem.pos - position} of the record") from problem
+            raise BrokenStream(
+                f"the request is not JSON: {problem.msg} at character {problem.pos - position} of the record"
+            ) from problem
         except RecursionError as problem:
             raise BrokenStream("a record is nested too deeply") from problem
         except ValueError as problem:
@@ -139,7 +144,8 @@ def _after(pattern: re.Pattern[str], text: str, position: int) -> int:
 
 
 async def documents_of(stream: AsyncIterable[bytes]) -> AsyncIterator[list[Any]]:
-    """The documents of each chunk together, so that records that came together are appended together. Raises BrokenStream."""
+    """The documents of each chunk together, so that records that came together are appended together. Raises
+    BrokenStream."""
     collected = JsonDocuments()
     async for chunk in stream:
         documents = collected.feed(chunk)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import quote
 
 SLASH_STAND_IN = "\ue02f"
-"""Stands for an encoded slash inside one path segment (`api.middleware`): group ids may contain slashes, and a router would split them there."""
+"""Stands for an encoded slash inside one path segment (`api.middleware`): group ids may contain slashes, and a
+router would split them there."""
 
 
 def segment(text: object) -> str:
@@ -30,7 +31,9 @@ class Links:
 
     def to(self, *segments: object) -> str:
         """`.../v3/clusters/<id>/<segments>`."""
-        return "/".join([self.clusters, segment(self.cluster_id), *[segment(part) if part != "-" else "-" for part in segments]])
+        return "/".join(
+            [self.clusters, segment(self.cluster_id), *[segment(part) if part != "-" else "-" for part in segments]]
+        )
 
     def name(self, *parts: str) -> str:
         """A resource name as `crn:///kafka=<cluster>/topic=t/partition=0`; parts are `kind=value` or bare words."""

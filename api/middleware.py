@@ -12,12 +12,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from api.links import SLASH_STAND_IN
 
 BODY_BYTES_MAX: Final = 16 * 1024 * 1024
-"""Of a request whose body is taken as one document. Records are taken one after another, and each has a bound of its own (`api.json_stream`)."""
+"""Of a request whose body is taken as one document. Records are taken one after another, and each has a bound of its
+own (`api.json_stream`)."""
 _STREAMED: Final = re.compile(r"/v3/clusters/[^/]+/topics/[^/]+/records")
 
 
 class EncodedSlashes:
-    """Keeps an encoded slash inside its path segment: the server decodes %2F before routing, and ids of groups may hold slashes."""
+    """Keeps an encoded slash inside its path segment: the server decodes %2F before routing, and ids of groups may
+    hold slashes."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,8 +1,9 @@
 """All that the HTTP edge knows of a node.
 
-Requests of Kafka's protocol go through `AdminPort.call`, so that REST means the same as the wire: same validation, same error codes, same authorisation,
-forwarded to the active controller by the same handlers. What Kafka's protocol cannot tell (health, liveness, metrics) comes as values. The edge runs in an
-asyncio thread of its own; an implementation bridges into the node's loop.
+Requests of Kafka's protocol go through `AdminPort.call`, so that REST means the same as the wire: same validation,
+same error codes, same authorisation, forwarded to the active controller by the same handlers. What Kafka's protocol
+cannot tell (health, liveness, metrics) comes as values. The edge runs in an asyncio thread of its own; an
+implementation bridges into the node's loop.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class ClusterFacts:
     topics_count: int
     partitions_count: int
     impaired: tuple[PartitionFacts, ...]
-    """Partitions without a leader, with fewer in-sync replicas than replicas, or at or below their minimum of several."""
+    """Partitions without a leader, with fewer in-sync replicas than replicas, or at or below their minimum of
+    several."""
     reassignments: tuple[ReassignmentFacts, ...] = ()
     offline_log_dirs: tuple[str, ...] = ()
     disk_free_bytes: int | None = None
@@ -148,8 +150,8 @@ class AdminPort(Protocol):
     async def call(self, api_key: int, version: int, request: Message, *, node_id: int | None = None) -> Message:
         """The answer of this node, or of broker `node_id`, to a request as a client would send it.
 
-        Raises ConnectionError when that broker cannot be reached, TimeoutError when it does not answer, ApiError with UNSUPPORTED_VERSION for a request that
-        the node does not serve.
+        Raises ConnectionError when that broker cannot be reached, TimeoutError when it does not answer, ApiError
+        with UNSUPPORTED_VERSION for a request that the node does not serve.
         """
 
     def now_ms(self) -> int:
@@ -161,7 +163,8 @@ class AdminPort(Protocol):
         """What is remembered, of one topic or of all, in order of topic, partition and leader epoch."""
 
     async def events(self, after_id: int, wait_seconds: float) -> EventPage:
-        """Events that this node saw after `after_id` (-1: all that it keeps), oldest first; waits so long for one if there is none."""
+        """Events that this node saw after `after_id` (-1: all that it keeps), oldest first; waits so long for one if
+        there is none."""
 
     async def liveness(self) -> Sequence[Check]:
         """Whether the process works at all: its loop answers, its fault handler has not fired."""

@@ -1,4 +1,5 @@
-"""Appending what came over HTTP: choose partitions, append each partition's records in one batch, and report on every record in order."""
+"""Appending what came over HTTP: choose partitions, append each partition's records in one batch, and report on
+every record in order."""
 
 from __future__ import annotations
 
@@ -20,13 +21,19 @@ from kraft.protocol.messages.metadata_response import MetadataResponseTopic
 from kraft.protocol.records.record import Record
 
 ACKNOWLEDGED = 200
-_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.BROKER_NOT_AVAILABLE, ErrorCode.KAFKA_STORAGE_ERROR)
-"""After which a partition may have another leader. The records are not sent again by us: they may have been appended all the same."""
+_MOVED = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
+"""After which a partition may have another leader. The records are not sent again by us: they may have been appended
+all the same."""
 
 
 class Producer:
-    """Appends to one topic on behalf of one request. Records without key and partition take turns over the partitions, one turn for each group that came
-    together."""
+    """Appends to one topic on behalf of one request. Records without key and partition take turns over the
+    partitions, one turn for each group that came together."""
 
     def __init__(self, cluster: ClusterContext, topic: MetadataResponseTopic) -> None:
         self._cluster = cluster
@@ -53,7 +60,10 @@ class Producer:
                 placed.setdefault(self._choose(body, record, turn), []).append((index, body, record))
             except ValidationError as problem:
                 first = problem.errors()[0]
-                reports[index] = ProduceReport(error_code=400, message=f"Bad Request: {'.'.join(map(str, first['loc'])) or 'record'}: {first['msg']}")
+                reports[index] = ProduceReport(
+                    error_code=400,
+                    message=f"Bad Request: {'.'.join(map(str, first['loc'])) or 'record'}: {first['msg']}",
+                )
             except ApiProblem as problem:
                 reports[index] = ProduceReport(error_code=problem.error_code, message=problem.detail)
             except KafkaProblem as problem:
@@ -69,8 +79,13 @@ class Producer:
         partitions = len(self._topic.partitions)
         return turn % partitions if record.key is None else partition_for_key(record.key, partitions)
 
-    async def _append_batch(self, partition: int, entries: Sequence[tuple[int, ProduceRecord, Record]]) -> list[ProduceReport]:
-        records = [Record(position, record.timestamp, record.key, record.value, record.headers) for position, (_, _, record) in enumerate(entries)]
+    async def _append_batch(
+        self, partition: int, entries: Sequence[tuple[int, ProduceRecord, Record]]
+    ) -> list[ProduceReport]:
+        records = [
+            Record(position, record.timestamp, record.key, record.value, record.headers)
+            for position, (_, _, record) in enumerate(entries)
+        ]
         name = self._topic.name or ""
         try:
             if self._moved:
@@ -89,7 +104,9 @@ class Producer:
                 topic_name=name,
                 partition_id=partition,
                 offset=appended.base_offset + record.offset,
-                timestamp=format_timestamp(record.timestamp if appended.log_append_time_ms < 0 else appended.log_append_time_ms),
+                timestamp=format_timestamp(
+                    record.timestamp if appended.log_append_time_ms < 0 else appended.log_append_time_ms
+                ),
                 key=produced(body.key, record.key),
                 value=produced(body.value, record.value),
             )

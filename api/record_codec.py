@@ -1,4 +1,5 @@
-"""Records between JSON and bytes: what a produce request means, how a consumed record is shown, which partition a key belongs to."""
+"""Records between JSON and bytes: what a produce request means, how a consumed record is shown, which partition a
+key belongs to."""
 
 from __future__ import annotations
 
@@ -11,7 +12,15 @@ from decimal import Decimal
 from typing import Any
 
 from api.errors import ApiProblem
-from api.models.records import ConsumedData, ConsumedHeader, ConsumedRecord, DataType, ProducedData, ProduceRecord, RecordData
+from api.models.records import (
+    ConsumedData,
+    ConsumedHeader,
+    ConsumedRecord,
+    DataType,
+    ProducedData,
+    ProduceRecord,
+    RecordData,
+)
 from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
 
 INVALID_PAYLOAD = 42206
@@ -58,7 +67,10 @@ def decode_base64(text: str) -> bytes:
 
 def to_record(body: ProduceRecord, now_ms: int) -> Record:
     """A record to append; its offset is not known yet. Raises ApiProblem."""
-    headers = tuple((_header_name(header.name), None if header.value is None else decode_base64(header.value)) for header in body.headers)
+    headers = tuple(
+        (_header_name(header.name), None if header.value is None else decode_base64(header.value))
+        for header in body.headers
+    )
     timestamp = now_ms if body.timestamp is None else _timestamp_ms(body.timestamp)
     return Record(0, timestamp, encode_data(body.key), encode_data(body.value), headers)
 
@@ -104,7 +116,11 @@ def _show_header(name: str, value: bytes | None) -> ConsumedHeader:
     try:
         name.encode()
     except UnicodeEncodeError:
-        return ConsumedHeader(name=base64.b64encode(name.encode("utf-8", HEADER_KEY_ERRORS)).decode(), name_type=DataType.BINARY, value=shown)
+        return ConsumedHeader(
+            name=base64.b64encode(name.encode("utf-8", HEADER_KEY_ERRORS)).decode(),
+            name_type=DataType.BINARY,
+            value=shown,
+        )
     return ConsumedHeader(name=name, name_type=DataType.STRING, value=shown)
 
 

@@ -19,7 +19,9 @@ RUNS = "KRAFT_JEPSEN_RUNS"
 
 
 def parser() -> argparse.ArgumentParser:
-    top = argparse.ArgumentParser(prog="python -m jepsen", description="Tear a real cluster apart and judge what its clients saw.")
+    top = argparse.ArgumentParser(
+        prog="python -m jepsen", description="Tear a real cluster apart and judge what its clients saw."
+    )
     commands = top.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run and judge; exit code 0 ok, 1 violation, 2 invalid")
     run.add_argument("--target", default=os.environ.get("TARGET", "kraft"), choices=("kraft", "kafka"))
@@ -31,7 +33,9 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--minutes", type=float, default=None, help="run after run until so much time has passed")
     run.add_argument("--rate", type=float, default=150.0, help="records per second of each main producer")
     run.add_argument("--no-flush", action="store_true", help="default flush settings instead of flush.messages=1")
-    run.add_argument("--disk", default="ext4", choices=("ext4", "xfs", "directory"), help="directory: the reduced form, without root")
+    run.add_argument(
+        "--disk", default="ext4", choices=("ext4", "xfs", "directory"), help="directory: the reduced form, without root"
+    )
     run.add_argument("--directory", default=None, help="where histories, logs and reports go")
     check = commands.add_parser("check", help="judge a history alone")
     check.add_argument("history", type=Path)
@@ -86,7 +90,11 @@ def misnamed(options: argparse.Namespace) -> str | None:
             if name not in known:
                 return f"there is no {what} {name!r} (`python -m jepsen plans` lists them)"
     ours = [name for name in workloads if name in UNCLEAN and "unclean.leader.election.enable" not in UNCLEAN[name]]
-    return f"workload {ours[0]} is of kraft alone: Apache Kafka knows unclean" if ours and options.target == "kafka" else None
+    return (
+        f"workload {ours[0]} is of kraft alone: Apache Kafka knows unclean"
+        if ours and options.target == "kafka"
+        else None
+    )
 
 
 def list_plans() -> int:
@@ -107,7 +115,10 @@ def tell(verdict: Verdict) -> int:
     if verdict.lost_allowed:
         print(f"  {verdict.lost_allowed} acknowledged records were lost as the promise allows (docs/safety.md)")
     if verdict.twice:
-        print(f"  {verdict.twice} records are there twice (no finding where librdkafka sent them again under another producer id: docs/safety.md)")
+        print(
+            f"  {verdict.twice} records are there twice (no finding where librdkafka sent them again under "
+            "another producer id: docs/safety.md)"
+        )
     print(verdict)
     return verdict.exit_code
 
@@ -122,7 +133,11 @@ def run(options: argparse.Namespace) -> int:
     total: list[Verdict] = []
     while not total or (options.minutes is not None and time.monotonic() - began < options.minutes * 60):
         workloads, plans, turn = options.workload.split(","), options.plan.split(","), len(total)
-        total.append(run_one(options, workloads[turn % len(workloads)], plans[turn % len(plans)], first + turn, top / f"{turn:03d}"))
+        total.append(
+            run_one(
+                options, workloads[turn % len(workloads)], plans[turn % len(plans)], first + turn, top / f"{turn:03d}"
+            )
+        )
     if len(total) > 1:
         print(summary(total))
     return summary(total).exit_code
@@ -134,9 +149,21 @@ def run_one(options: argparse.Namespace, workload: str, plan: str, seed: int, di
     from jepsen.targets import target_named
 
     chosen = Options(
-        workload=workload, plan=plan, seed=seed, seconds=options.seconds, rate=options.rate, flush=not options.no_flush, disk=options.disk
+        workload=workload,
+        plan=plan,
+        seed=seed,
+        seconds=options.seconds,
+        rate=options.rate,
+        flush=not options.no_flush,
+        disk=options.disk,
     )
-    print(f"run {directory.name}: {options.target} {workload} under {plan}, seed {seed}, {options.seconds:g} s, history {directory / HISTORY}", flush=True)
+    print(
+        (
+            f"run {directory.name}: {options.target} {workload} under {plan}, seed {seed}, {options.seconds:g} s, "
+            f"history {directory / HISTORY}"
+        ),
+        flush=True,
+    )
     scratch = sandbox.scratch() / directory.name
     with sandbox.fresh_namespaces() if sandbox.inside() else nullcontext():
         verdict = Run(chosen, target_named(options.target, options.source), directory, scratch).execute()
@@ -152,7 +179,12 @@ def summary(verdicts: Sequence[Verdict]) -> Verdict:
     words = [verdict.word for verdict in verdicts]
     return Verdict(
         word=next((word for word in ("violation", "invalid") if word in words), "ok"),
-        acknowledged=sum(each.acknowledged for each in verdicts), checked=sum(each.checked for each in verdicts), lost=sum(each.lost for each in verdicts),
-        lost_allowed=sum(each.lost_allowed for each in verdicts), unseen=sum(each.unseen for each in verdicts), twice=sum(each.twice for each in verdicts),
-        findings=tuple(finding for each in verdicts for finding in each.findings), reasons=tuple(reason for each in verdicts for reason in each.reasons),
-    )  # fmt: skip
+        acknowledged=sum(each.acknowledged for each in verdicts),
+        checked=sum(each.checked for each in verdicts),
+        lost=sum(each.lost for each in verdicts),
+        lost_allowed=sum(each.lost_allowed for each in verdicts),
+        unseen=sum(each.unseen for each in verdicts),
+        twice=sum(each.twice for each in verdicts),
+        findings=tuple(finding for each in verdicts for finding in each.findings),
+        reasons=tuple(reason for each in verdicts for reason in each.reasons),
+    )

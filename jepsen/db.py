@@ -49,10 +49,20 @@ class Cluster:
     """Every node is broker, controller and voter (dynamic, KIP-853) in the beginning."""
 
     def __init__(
-        self, target: Target, scratch: Path, logs: Path, *, settings: Mapping[str, str], nodes: Sequence[int] = NODES, disk: str = "ext4", seed: int = 0,
-        preload: bool = False, admin: bool = False,
-    ) -> None:  # fmt: skip
-        """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built. `admin`: they serve HTTP on ADMIN_PORT."""
+        self,
+        target: Target,
+        scratch: Path,
+        logs: Path,
+        *,
+        settings: Mapping[str, str],
+        nodes: Sequence[int] = NODES,
+        disk: str = "ext4",
+        seed: int = 0,
+        preload: bool = False,
+        admin: bool = False,
+    ) -> None:
+        """`preload`: nodes run under the library that changes their clocks and syncs, where it can be built.
+        `admin`: they serve HTTP on ADMIN_PORT."""
         self.target = target
         self._admin = admin
         self.network = LoopbackNetwork(nodes) if disk == "directory" else Network(nodes)
@@ -60,7 +70,9 @@ class Cluster:
         scratch.mkdir(parents=True, exist_ok=True)
         self._library = build(scratch) if preload else None
         chance = random.Random(seed)
-        self.directory_ids = {node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes}
+        self.directory_ids = {
+            node: base64.urlsafe_b64encode(bytes([65, *chance.randbytes(15)])).decode().rstrip("=") for node in nodes
+        }
         self.nodes = {node: self._make(node) for node in nodes}
         self.settings = {**SETTINGS, **target.settings, **settings}
         self._bootstrap = ",".join(node.bootstrap for node in self.nodes.values())
@@ -77,10 +89,15 @@ class Cluster:
 
     def start(self) -> None:
         """Format every disk, start every node, wait until all serve. Raises NodeFailed."""
-        voters = [f"{node.number}@{node.host}:{CONTROLLER_PORT}:{self.directory_ids[node.number]}" for node in self.nodes.values()]
+        voters = [
+            f"{node.number}@{node.host}:{CONTROLLER_PORT}:{self.directory_ids[node.number]}"
+            for node in self.nodes.values()
+        ]
 
         def first_start(node: Node) -> None:
-            node.properties_path.write_text("".join(f"{key}={value}\n" for key, value in self._properties(node).items()))
+            node.properties_path.write_text(
+                "".join(f"{key}={value}\n" for key, value in self._properties(node).items())
+            )
             node.format(CLUSTER_ID, voters)
             node.launch()
 
@@ -90,7 +107,8 @@ class Cluster:
             node.await_ready()
 
     def add(self, number: int) -> Node:
-        """A node that was never there, with an empty disk, formatted to join the quorum, and started; not waited for. Not in the reduced form."""
+        """A node that was never there, with an empty disk, formatted to join the quorum, and started; not waited
+        for. Not in the reduced form."""
         assert isinstance(self.network, Network), "addresses of the loopback device are given once"
         self.network.attach(number)
         node = self._make(number)
@@ -111,7 +129,8 @@ class Cluster:
 
     def _properties(self, node: Node) -> dict[str, str]:
         listeners, advertised = (
-            f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}" for host in (self.network.listens(node.number), node.host)
+            f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}"
+            for host in (self.network.listens(node.number), node.host)
         )
         return {
             **self.settings,
@@ -120,7 +139,9 @@ class Cluster:
             "log.dirs": str(node.data),
             "listeners": listeners,
             "advertised.listeners": advertised,
-            "controller.quorum.bootstrap.servers": ",".join(f"{each.host}:{CONTROLLER_PORT}" for each in self.nodes.values()),
+            "controller.quorum.bootstrap.servers": ",".join(
+                f"{each.host}:{CONTROLLER_PORT}" for each in self.nodes.values()
+            ),
         }
 
     def heal(self) -> list[int]:
@@ -143,7 +164,8 @@ class Cluster:
         self.network.close()
 
     def ask(self, node: int, request: Any, timeout: float = 5.0) -> Any:
-        """What one node answers to a request in the newest version both know. Raises TimeoutError, OSError, KraftError."""
+        """What one node answers to a request in the newest version both know. Raises TimeoutError, OSError,
+        KraftError."""
         asked = self.nodes.get(node)
         if asked is None:
             raise ConnectionError(f"node {node} has left")

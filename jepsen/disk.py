@@ -1,9 +1,10 @@
 """The disk of one node: ext4 (or XFS) in a file that is mounted by loop, so that power can fail on it.
 
-Power loss is the file system's own shutdown ioctl with "do not flush": from then on nothing reaches the disk; unmounted and mounted again it holds
-what was synced, and of the rest whatever the journal had by chance. Metadata is committed to the journal only every five minutes (`commit=300`), so
-that forgetting a sync shows. The file lies on a tmpfs of its own, whose size is the disk below the disk: shrink it to what it holds, and the kernel's
-writes to the loop device fail, which is how a sync fails with EIO once and then succeeds without having written (`break_writes`).
+Power loss is the file system's own shutdown ioctl with "do not flush": from then on nothing reaches the disk;
+unmounted and mounted again it holds what was synced, and of the rest whatever the journal had by chance. Metadata is
+committed to the journal only every five minutes (`commit=300`), so that forgetting a sync shows. The file lies on a
+tmpfs of its own, whose size is the disk below the disk: shrink it to what it holds, and the kernel's writes to the
+loop device fail, which is how a sync fails with EIO once and then succeeds without having written (`break_writes`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,15 @@ class Disk:
         self.mount()
 
     def mount(self) -> None:
-        run("mount", "-t", self.kind, "-o", "loop,commit=300" if self.kind == "ext4" else "loop", str(self.image), str(self.mount_point))
+        run(
+            "mount",
+            "-t",
+            self.kind,
+            "-o",
+            "loop,commit=300" if self.kind == "ext4" else "loop",
+            str(self.image),
+            str(self.mount_point),
+        )
 
     def unmount(self) -> None:
         """Every process that had files there is gone, or nearly: the kernel is given a while."""
@@ -114,14 +123,17 @@ class Disk:
         (self.mount_point / FILLER).unlink(missing_ok=True)
 
     def break_writes(self) -> None:
-        """What the kernel writes to a part of the device that was never written fails: syncs see EIO or ENOSPC, once. Raises OSError: no kernel log.
+        """What the kernel writes to a part of the device that was never written fails: syncs see EIO or ENOSPC,
+        once. Raises OSError: no kernel log.
 
-        Requests are of one page meanwhile: of a larger one the loop device takes what there is room for, and reports the whole as written.
+        Requests are of one page meanwhile: of a larger one the loop device takes what there is room for, and reports
+        the whole as written.
         """
         self._told, self._refused = KernelLog(), False
         self._request_kb = self._request_limit().read_text()
         self._request_limit().write_text(str(PAGE_KB))
-        for slack in (16 << 10, 256 << 10, 1 << 20):  # More may be held by the time the size is set, and then it is refused.
+        # More may be held by the time the size is set, and then it is refused.
+        for slack in (16 << 10, 256 << 10, 1 << 20):
             used = os.statvfs(self.backing)
             held = (used.f_blocks - used.f_bfree) * used.f_frsize
             try:
@@ -153,7 +165,8 @@ class Disk:
         return Path("/sys/block", self.device(), "dev").read_text().strip()
 
     def has_refused(self) -> bool:
-        """Whether the device has refused a write since `break_writes`: the kernel says so ("critical space allocation error, dev loop0, ...")."""
+        """Whether the device has refused a write since `break_writes`: the kernel says so ("critical space
+        allocation error, dev loop0, ...")."""
         if self._told is not None:
             refused = f" error, dev {self.device()},"
             self._refused = self._refused or any(refused in line for line in self._told.new_lines())

@@ -1,8 +1,9 @@
 """One file a run: what clients did and saw, what was done to the cluster, and what the cluster said of itself.
 
-The lines of clients and faults are those of the shared checker (`kraft/testing/checker/history.py`), so that simulated and real runs are judged
-alike. Four kinds of line are added here: `run` (first: what was run and how), `sample` (who led what, at a moment), `power_loss` (which disks lost
-what was not synced, and when) and `loss_reports` (what the cluster says that unclean elections cost). Times are seconds since the run's beginning.
+The lines of clients and faults are those of the shared checker (`kraft/testing/checker/history.py`), so that
+simulated and real runs are judged alike. Four kinds of line are added here: `run` (first: what was run and how),
+`sample` (who led what, at a moment), `power_loss` (which disks lost what was not synced, and when) and
+`loss_reports` (what the cluster says that unclean elections cost). Times are seconds since the run's beginning.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class RunFacts:
 
 @dataclass(slots=True, kw_only=True)
 class Sample:
-    """What the cluster said at one moment: the quorum's leader and epoch; of each partition leader, leader epoch, in-sync set, replicas."""
+    """What the cluster said at one moment: the quorum's leader and epoch; of each partition leader, leader epoch,
+    in-sync set, replicas."""
 
     at: float
     controller: int = -1
@@ -63,7 +65,8 @@ class PowerLoss:
 
 @dataclass(slots=True, kw_only=True)
 class LossReport:
-    """Of one unclean election: the offsets [start, end) that replicas gave up when they came back, and the replicas of which that is not known."""
+    """Of one unclean election: the offsets [start, end) that replicas gave up when they came back, and the replicas
+    of which that is not known."""
 
     topic: str
     partition: int
@@ -109,7 +112,8 @@ class Recorder:
 
     @property
     def may_lose(self) -> bool:
-        """Whether what was acknowledged may be gone by now, as the promise allows: unclean elections take place, or power failed and nobody asked for syncs."""
+        """Whether what was acknowledged may be gone by now, as the promise allows: unclean elections take place, or
+        power failed and nobody asked for syncs."""
         return self._facts.unclean or (self._power_failed and not self._facts.flush)
 
     def begin(self, operation: SomeOperation) -> SomeOperation:
@@ -162,7 +166,11 @@ def load(path: Path) -> RunHistory:
             if kind == "run":
                 facts = RunFacts(**fields)
             elif kind == "sample":
-                found.samples.append(Sample(**{**fields, "partitions": {name: tuple(value) for name, value in fields["partitions"].items()}}))
+                found.samples.append(
+                    Sample(
+                        **{**fields, "partitions": {name: tuple(value) for name, value in fields["partitions"].items()}}
+                    )
+                )
             elif kind == "power_loss":
                 found.power_losses.append(PowerLoss(**fields))
             elif kind == "loss_reports":
@@ -173,7 +181,9 @@ def load(path: Path) -> RunHistory:
         raise ValueError(f"{path} has no line that says what was run")
     found.facts = facts
     found.operations.operations.sort(key=lambda operation: operation.began)
-    return RunHistory(facts, History(found.operations.operations), found.samples, found.power_losses, found.loss_reports)
+    return RunHistory(
+        facts, History(found.operations.operations), found.samples, found.power_losses, found.loss_reports
+    )
 
 
 def _loss_report(fields: dict[str, Any]) -> LossReport:

@@ -1,4 +1,5 @@
-"""What the kernel has said since a moment: /dev/kmsg, which only root may read. There is one for the machine: what is looked for has to name its device."""
+"""What the kernel has said since a moment: /dev/kmsg, which only root may read. There is one for the machine: what
+is looked for has to name its device."""
 
 from __future__ import annotations
 

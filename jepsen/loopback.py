@@ -1,7 +1,9 @@
-"""The reduced form, for machines without root or namespaces: nodes on addresses of the loopback device, reached through proxies that can be cut.
+"""The reduced form, for machines without root or namespaces: nodes on addresses of the loopback device, reached
+through proxies that can be cut.
 
-A node listens on 127.77.0.n and is known to everybody as 127.78.0.n, where a proxy hands connections on. A cut node is reached by nobody, though it reaches
-others: that is all the partition there is. Disks are directories, so there is no power loss. What is left are deaths, pauses and cuts.
+A node listens on 127.77.0.n and is known to everybody as 127.78.0.n, where a proxy hands connections on. A cut node
+is reached by nobody, though it reaches others: that is all the partition there is. Disks are directories, so there
+is no power loss. What is left are deaths, pauses and cuts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""The network of a cluster: one namespace per node and one for the switch that joins them, whose firewall cuts any ordered pair of hosts.
+"""The network of a cluster: one namespace per node and one for the switch that joins them, whose firewall cuts any
+ordered pair of hosts.
 
-A cut is a pair (from, to) in a set of the bridge family's firewall: frames from the one to the other are dropped, nothing else is. So every shape of
-partition is a set of pairs, one-way cuts included, and it is set in one command. The switch counts the frames it dropped for each pair; a cut that
-dropped none did not bite. Loss works alike, with a chance. Addresses: node n has 10.77.0.n, clients (the harness's own namespace) have 10.77.0.100.
+A cut is a pair (from, to) in a set of the bridge family's firewall: frames from the one to the other are dropped,
+nothing else is. So every shape of partition is a set of pairs, one-way cuts included, and it is set in one command.
+The switch counts the frames it dropped for each pair; a cut that dropped none did not bite. Loss works alike, with a
+chance. Addresses: node n has 10.77.0.n, clients (the harness's own namespace) have 10.77.0.100.
 """
 
 from __future__ import annotations
@@ -74,7 +76,8 @@ class Network:
     def detach(self, node: int) -> None:
         """The cable goes with the namespace."""
         run("ip", "netns", "delete", f"n{node}")
-        subprocess.run(["ip", "-n", SWITCH, "link", "delete", f"v{node}"], capture_output=True, check=False)  # The kernel may not have got to it yet.
+        # The kernel may not have got to it yet.
+        subprocess.run(["ip", "-n", SWITCH, "link", "delete", f"v{node}"], capture_output=True, check=False)
 
     def listens(self, node: int) -> str:
         return address(node)
@@ -114,7 +117,9 @@ class Network:
         wanted = {(address(source), address(target)) for source, target in pairs}
         listing = json.loads(self._nft_output("-j", "list", "set", "bridge", "jepsen", "cut"))
         elements = next(entry["set"] for entry in listing["nftables"] if "set" in entry).get("elem", [])
-        return sum(each["elem"]["counter"]["packets"] for each in elements if tuple(each["elem"]["val"]["concat"]) in wanted)
+        return sum(
+            each["elem"]["counter"]["packets"] for each in elements if tuple(each["elem"]["val"]["concat"]) in wanted
+        )
 
     def lost(self) -> int:
         """Frames lost by chance since the beginning."""
@@ -123,7 +128,23 @@ class Network:
 
     def throttle(self, node: int, kbit: int) -> None:
         """Limit what leaves a node to `kbit` per second: queues form, and answers are late."""
-        run("tc", "-n", f"n{node}", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", f"{kbit}kbit", "burst", "16k", "latency", "400ms")
+        run(
+            "tc",
+            "-n",
+            f"n{node}",
+            "qdisc",
+            "replace",
+            "dev",
+            "eth0",
+            "root",
+            "tbf",
+            "rate",
+            f"{kbit}kbit",
+            "burst",
+            "16k",
+            "latency",
+            "400ms",
+        )
 
     def throttle_no_more(self, node: int) -> int:
         """Returns how many frames were delayed or dropped."""
@@ -135,7 +156,16 @@ class Network:
         """The node's cable becomes a bad one (`jepsen/wire.py`)."""
         port, tap = f"v{node}", f"tap{node}"
         self._offload(node, False)
-        inside = ["nsenter", f"--net=/run/netns/{SWITCH}", *WIRE, "run", port, tap, json.dumps(asdict(quality)), str(seed)]
+        inside = [
+            "nsenter",
+            f"--net=/run/netns/{SWITCH}",
+            *WIRE,
+            "run",
+            port,
+            tap,
+            json.dumps(asdict(quality)),
+            str(seed),
+        ]
         wire = subprocess.Popen(inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self._wires[node] = wire
         assert wire.stdout is not None
@@ -154,7 +184,8 @@ class Network:
         return Counts(**json.loads(told)) if told else Counts()
 
     def _offload(self, node: int, wanted: bool) -> None:
-        """Whether checksums and long frames are left to the device: a veth never does that work, which shows when frames leave the kernel."""
+        """Whether checksums and long frames are left to the device: a veth never does that work, which shows when
+        frames leave the kernel."""
         run(*self.enter(node), *WIRE, "offload", "eth0", str(int(wanted)))
 
     def _change(self, verb: str, name: str, pairs: Iterable[Pair]) -> None:

@@ -1,4 +1,5 @@
-"""One node: a process over a disk in a network namespace. It can be started, stopped, killed, paused, and lose its power."""
+"""One node: a process over a disk in a network namespace. It can be started, stopped, killed, paused, and lose its
+power."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ class Node:
     """Made stopped. Not for use by several threads at once: the nemesis is one."""
 
     def __init__(
-        self, number: int, target: Target, network: Network | LoopbackNetwork, disk: Disk | Directory, logs: Path, library: Path | None = None
+        self,
+        number: int,
+        target: Target,
+        network: Network | LoopbackNetwork,
+        disk: Disk | Directory,
+        logs: Path,
+        library: Path | None = None,
     ) -> None:
         """`library` is loaded into the process (`jepsen/preload`); its page is this node's."""
         self.number = number
@@ -42,7 +49,9 @@ class Node:
         self.process: subprocess.Popen[bytes] | None = None
         self.paused = False
         self.page = None if library is None else Page(disk.mount_point.parent / "page")
-        self._preload: Mapping[str, str] = {} if library is None or self.page is None else self.page.environment(library)
+        self._preload: Mapping[str, str] = (
+            {} if library is None or self.page is None else self.page.environment(library)
+        )
 
     @property
     def host(self) -> str:
@@ -68,14 +77,20 @@ class Node:
     def format(self, cluster_id: str, voters: list[str]) -> None:
         done = subprocess.run(
             self.target.format(self.properties_path, cluster_id, voters),
-            cwd=self.target.directory(), env={**os.environ, **self.target.environment()}, capture_output=True, text=True, timeout=120, check=False,
+            cwd=self.target.directory(),
+            env={**os.environ, **self.target.environment()},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         if done.returncode != 0:
             raise NodeFailed(f"node {self.number} cannot be formatted: {done.stdout}{done.stderr}")
         if isinstance(self.disk, Directory):
             return
         if self.target.format_is_durable:
-            self.disk.lose_power()  # What formatting wrote has to be there after it, names and all; nothing else has been synced on this disk.
+            # What formatting wrote has to be there after it, names and all; nothing else has been synced on this disk.
+            self.disk.lose_power()
             self.disk.remount()
         else:
             run("sync", "--file-system", str(self.disk.mount_point))
@@ -88,7 +103,9 @@ class Node:
         with open(self.log_path, "ab") as log:
             log.write(f"--- start at {time.strftime('%H:%M:%S')}\n".encode())
             log.flush()
-            self.process = subprocess.Popen(command, cwd=self.target.directory(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = subprocess.Popen(
+                command, cwd=self.target.directory(), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         tell_watchdog(self.process.pid)
         self.paused = False
 
@@ -97,13 +114,17 @@ class Node:
         deadline = time.monotonic() + self.target.ready_seconds_max
         while time.monotonic() < deadline:
             if not self.alive:
-                raise NodeFailed(f"node {self.number} ended with {self.process and self.process.returncode}:\n{self.log_tail()}")
+                raise NodeFailed(
+                    f"node {self.number} ended with {self.process and self.process.returncode}:\n{self.log_tail()}"
+                )
             try:
                 socket.create_connection((self.network.listens(self.number), CLIENT_PORT), timeout=1).close()
                 return
             except OSError:
                 time.sleep(0.05)
-        raise NodeFailed(f"node {self.number} does not serve within {self.target.ready_seconds_max:g} s:\n{self.log_tail()}")
+        raise NodeFailed(
+            f"node {self.number} does not serve within {self.target.ready_seconds_max:g} s:\n{self.log_tail()}"
+        )
 
     def kill(self) -> None:
         """SIGKILL, as a crash of the process. Nothing happens when it is dead."""
@@ -120,7 +141,9 @@ class Node:
             return self.process.wait(STOP_SECONDS_MAX)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise NodeFailed(f"node {self.number} did not stop within {STOP_SECONDS_MAX:g} s:\n{self.log_tail()}") from None
+            raise NodeFailed(
+                f"node {self.number} did not stop within {STOP_SECONDS_MAX:g} s:\n{self.log_tail()}"
+            ) from None
 
     def pause(self) -> None:
         if self.alive:
@@ -144,9 +167,11 @@ class Node:
 
 
 def lose_power(nodes: list[Node]) -> None:
-    """Of all of them at one moment: they stand still, their disks take nothing more, they are dead, and their disks are mounted again.
+    """Of all of them at one moment: they stand still, their disks take nothing more, they are dead, and their disks
+    are mounted again.
 
-    Standing still first is what makes it a moment: a node that saw its disk fail would say so to others, which a machine without power cannot.
+    Standing still first is what makes it a moment: a node that saw its disk fail would say so to others, which a
+    machine without power cannot.
     """
     for node in nodes:
         node.pause()

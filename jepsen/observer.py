@@ -1,4 +1,5 @@
-"""Who leads what: asked of the nodes twice a second, for the nemesis (which aims by role), the report and the validity of the run."""
+"""Who leads what: asked of the nodes twice a second, for the nemesis (which aims by role), the report and the
+validity of the run."""
 
 from __future__ import annotations
 
@@ -15,12 +16,15 @@ from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRe
 
 PERIOD_SECONDS = 0.5
 ASK_SECONDS_MAX = 1.0
-QUORUM = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+QUORUM = DescribeQuorumRequest(
+    topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+)
 FAILURES = (OSError, TimeoutError, KraftError)
 
 
 class Observer:
-    """Keeps the newest that any node said. An isolated node's word counts only while nobody knows better: leader epochs decide."""
+    """Keeps the newest that any node said. An isolated node's word counts only while nobody knows better: leader
+    epochs decide."""
 
     def __init__(self, cluster: Cluster, recorder: Recorder, topics: Sequence[str]) -> None:
         self._cluster = cluster
@@ -49,7 +53,11 @@ class Observer:
         self._turn += 1
         if numbers:
             node = numbers[self._turn % len(numbers)]
-            sample = Sample(at=self._recorder.now(), controller=self.latest.controller, controller_epoch=self.latest.controller_epoch)
+            sample = Sample(
+                at=self._recorder.now(),
+                controller=self.latest.controller,
+                controller_epoch=self.latest.controller_epoch,
+            )
             sample.partitions = dict(self.latest.partitions)
             self._ask_quorum(node, sample)
             self._ask_partitions(node, sample)
@@ -63,7 +71,9 @@ class Observer:
             sample.controller, sample.controller_epoch = found.leader_id, found.leader_epoch
 
     def _ask_partitions(self, node: int, sample: Sample) -> None:
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in self._topics], allow_auto_topic_creation=False)
+        request = MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in self._topics], allow_auto_topic_creation=False
+        )
         try:
             found = self._cluster.ask(node, request, ASK_SECONDS_MAX)
         except FAILURES:
@@ -73,7 +83,12 @@ class Observer:
                 name = f"{topic.name}-{partition.partition_index}"
                 known = sample.partitions.get(name)
                 if known is None or partition.leader_epoch >= known[1]:
-                    sample.partitions[name] = (partition.leader_id, partition.leader_epoch, list(partition.isr_nodes), list(partition.replica_nodes))
+                    sample.partitions[name] = (
+                        partition.leader_id,
+                        partition.leader_epoch,
+                        list(partition.isr_nodes),
+                        list(partition.replica_nodes),
+                    )
 
     def quorum(self) -> Any:
         """DescribeQuorum's partition, from any node that answers, or None."""
@@ -85,7 +100,8 @@ class Observer:
         return None
 
     def _described(self, node: int) -> Any:
-        """DescribeQuorum's partition as one node tells it, or None: it does not answer, refuses as a whole (then there is no partition), or knows no leader."""
+        """DescribeQuorum's partition as one node tells it, or None: it does not answer, refuses as a whole (then
+        there is no partition), or knows no leader."""
         try:
             answer = self._cluster.ask(node, QUORUM, ASK_SECONDS_MAX)
         except FAILURES:

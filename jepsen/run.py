@@ -63,17 +63,31 @@ class Run:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
         self.cluster = Cluster(
-            target, scratch, directory, settings=settings(options), disk=options.disk, seed=options.seed,
-            preload=options.disk != "directory" and needs_preload(options.plan), admin=options.workload in UNCLEAN,
-        )  # fmt: skip
+            target,
+            scratch,
+            directory,
+            settings=settings(options),
+            disk=options.disk,
+            seed=options.seed,
+            preload=options.disk != "directory" and needs_preload(options.plan),
+            admin=options.workload in UNCLEAN,
+        )
         facts = RunFacts(
-            target=target.name, workload=options.workload, plan=options.plan, seed=options.seed, seconds=options.seconds, flush=options.flush,
-            unclean=options.workload in UNCLEAN, version=version(), machine="loopback" if options.disk == "directory" else "namespaces",
-        )  # fmt: skip
+            target=target.name,
+            workload=options.workload,
+            plan=options.plan,
+            seed=options.seed,
+            seconds=options.seconds,
+            flush=options.flush,
+            unclean=options.workload in UNCLEAN,
+            version=version(),
+            machine="loopback" if options.disk == "directory" else "namespaces",
+        )
         self._facts = facts
 
     def execute(self) -> Verdict:
-        """Returns the verdict on what happened. A cluster that does not even start, formatted and with its power lost since, is a violation."""
+        """Returns the verdict on what happened. A cluster that does not even start, formatted and with its power
+        lost since, is a violation."""
         self.recorder = Recorder(self.directory / HISTORY, self._facts)
         self.observer = Observer(self.cluster, self.recorder, [TOPIC])
         try:
@@ -121,13 +135,21 @@ class Run:
 
     def _use(self) -> None:
         options, recorder = self.options, self.recorder
-        setting = Setting(cluster=self.cluster, recorder=recorder, observer=self.observer, seed=options.seed, rate=options.rate)
+        setting = Setting(
+            cluster=self.cluster, recorder=recorder, observer=self.observer, seed=options.seed, rate=options.rate
+        )
         clients = WORKLOADS[options.workload](setting)
         for client in clients.all():
             client.start()
         self._warm_up()
         self._phase("chaos")
-        context = Context(cluster=self.cluster, observer=self.observer, recorder=recorder, chance=random.Random(options.seed), group=GROUP)
+        context = Context(
+            cluster=self.cluster,
+            observer=self.observer,
+            recorder=recorder,
+            chance=random.Random(options.seed),
+            group=GROUP,
+        )
         nemesis = Nemesis(context, options.plan, options.flush)
         nemesis.start()
         time.sleep(options.seconds)
@@ -150,7 +172,8 @@ class Run:
         self.recorder.done(Unexpected(process=who, began=now, ended=now, outcome=OK, what=what))
 
     def _heal(self) -> None:
-        """From the moment on when nothing is broken any more, deadlines count: the checker's 30 s for progress, 60 s until all is seen.
+        """From the moment on when nothing is broken any more, deadlines count: the checker's 30 s for progress, 60 s
+        until all is seen.
 
         Where a process of the target takes long to start on a machine like this one, that is when all of them serve.
         """
@@ -185,7 +208,8 @@ class Run:
         deadline = self.healed_at + WARM_UP_SECONDS_MAX / 2
         before = len(self.recorder.acknowledged)
         while time.monotonic() < deadline and (
-            len(self.recorder.acknowledged) < before + WARM_UP_ACKNOWLEDGED or time.monotonic() < self.healed_at + HEALED_LOAD_SECONDS
+            len(self.recorder.acknowledged) < before + WARM_UP_ACKNOWLEDGED
+            or time.monotonic() < self.healed_at + HEALED_LOAD_SECONDS
         ):
             time.sleep(0.1)
         self._end([*clients.producers, *clients.makers])
@@ -218,15 +242,24 @@ class Run:
         deadline = time.monotonic() + IN_SYNC_SECONDS_MAX
         while True:
             found = self.observer.look().partitions
-            behind = {name: sorted(set(replicas) - set(isr)) for name, (_, _, isr, replicas) in found.items() if set(replicas) - set(isr)}
+            behind = {
+                name: sorted(set(replicas) - set(isr))
+                for name, (_, _, isr, replicas) in found.items()
+                if set(replicas) - set(isr)
+            }
             if not behind or time.monotonic() > deadline:
                 break
             time.sleep(0.2)
         for name, nodes in sorted(behind.items()):
-            stuck(self.recorder, f"{name}: replicas on {nodes} are not in sync {time.monotonic() - self.healed_at:.0f} s after healing")
+            stuck(
+                self.recorder,
+                f"{name}: replicas on {nodes} are not in sync {time.monotonic() - self.healed_at:.0f} s after healing",
+            )
         return {(TOPIC, int(name.rpartition("-")[2])): replicas for name, (_, _, _, replicas) in found.items()}
 
 
 def version() -> str:
-    done = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
     return done.stdout.strip()

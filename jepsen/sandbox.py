@@ -1,9 +1,10 @@
 """A place that leaves nothing behind: the whole run lives in namespaces that die with their first process.
 
-The command starts itself again as process 1 of a new process namespace, with private mounts and network. The kernel then cleans up, whoever is killed
-and however: when process 1 ends every process in the namespace is killed, the last of them takes the mounts along, a mount takes its loop device
-along, and network namespaces go with the mounts that name them. What the kernel does not know of, the run's scratch directory, is removed by a
-watchdog: a process outside, in a session of its own, that waits for the end of a pipe which only the run holds open.
+The command starts itself again as process 1 of a new process namespace, with private mounts and network. The kernel
+then cleans up, whoever is killed and however: when process 1 ends every process in the namespace is killed, the last
+of them takes the mounts along, a mount takes its loop device along, and network namespaces go with the mounts that
+name them. What the kernel does not know of, the run's scratch directory, is removed by a watchdog: a process
+outside, in a session of its own, that waits for the end of a pipe which only the run holds open.
 """
 
 from __future__ import annotations
@@ -38,10 +39,21 @@ def missing() -> str | None:
     """What keeps this machine from running real nodes in namespaces, or None."""
     if os.geteuid() != 0:
         return "root"
-    for command, package in (("unshare", "util-linux"), ("ip", "iproute2"), ("nft", "nftables"), ("mkfs.ext4", "e2fsprogs"), ("nsenter", "util-linux")):
+    for command, package in (
+        ("unshare", "util-linux"),
+        ("ip", "iproute2"),
+        ("nft", "nftables"),
+        ("mkfs.ext4", "e2fsprogs"),
+        ("nsenter", "util-linux"),
+    ):
         if shutil.which(command, path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin") is None:
             return f"{command} (package {package})"
-    if subprocess.run(["unshare", "--pid", "--fork", "--mount", "--net", "true"], capture_output=True, check=False).returncode != 0:
+    if (
+        subprocess.run(
+            ["unshare", "--pid", "--fork", "--mount", "--net", "true"], capture_output=True, check=False
+        ).returncode
+        != 0
+    ):
         return "namespaces (unshare is refused)"
     return None
 
@@ -76,8 +88,22 @@ def enter(arguments: Sequence[str]) -> int:
     watchdog = subprocess.Popen(watching, pass_fds=[alive], start_new_session=True, stdin=subprocess.DEVNULL)
     os.close(alive)
     os.set_inheritable(held, True)
-    command = ["unshare", "--pid", "--fork", "--mount", "--net", "--mount-proc", "--kill-child=KILL", sys.executable, "-m", "jepsen", *arguments]
-    child = subprocess.Popen(command, pass_fds=[held], env={**os.environ, SCRATCH: directory}, preexec_fn=die_with_parent)
+    command = [
+        "unshare",
+        "--pid",
+        "--fork",
+        "--mount",
+        "--net",
+        "--mount-proc",
+        "--kill-child=KILL",
+        sys.executable,
+        "-m",
+        "jepsen",
+        *arguments,
+    ]
+    child = subprocess.Popen(
+        command, pass_fds=[held], env={**os.environ, SCRATCH: directory}, preexec_fn=die_with_parent
+    )
     os.close(held)
     try:
         return child.wait()
@@ -92,7 +118,8 @@ def enter(arguments: Sequence[str]) -> int:
 
 
 def reduced(body: Callable[[], int]) -> int:
-    """Run `body` outside of any sandbox, with a scratch directory and a watchdog that also ends the processes it was told of."""
+    """Run `body` outside of any sandbox, with a scratch directory and a watchdog that also ends the processes it was
+    told of."""
     directory = tempfile.mkdtemp(prefix="kraft-jepsen-scratch-")
     alive, held = os.pipe()
     watching = [sys.executable, "-m", "jepsen.sandbox", str(alive), directory]
@@ -130,7 +157,8 @@ def fresh_namespaces() -> Iterator[None]:
     finally:
         for name in sorted(entry.name for entry in Path("/run/netns").iterdir()):
             run("ip", "netns", "delete", name)
-        subprocess.run(["ip", "link", "delete", "eth0"], capture_output=True, check=False)  # It goes with its peer; there is none if the run never got so far.
+        # It goes with its peer; there is none if the run never got so far.
+        subprocess.run(["ip", "link", "delete", "eth0"], capture_output=True, check=False)
         mounted = [line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()]
         for mount_point in sorted((each for each in mounted if each.startswith(str(scratch()) + "/")), reverse=True):
             run("umount", "--lazy", mount_point)
@@ -138,14 +166,19 @@ def fresh_namespaces() -> Iterator[None]:
 
 def run(*command: str, stdin: str | None = None) -> str:
     """Run a command of the system to its end; returns what it printed. Raises RuntimeError with its complaint."""
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS_MAX)
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=False, timeout=COMMAND_SECONDS_MAX
+    )
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} exited {done.returncode}: {done.stderr.strip() or done.stdout.strip()}")
+        raise RuntimeError(
+            f"{' '.join(command)} exited {done.returncode}: {done.stderr.strip() or done.stdout.strip()}"
+        )
     return done.stdout
 
 
 def watch(alive: int, directory: str) -> None:
-    """The watchdog: wait until nobody holds the pipe, then end the processes it was told of through it, and remove the scratch directory."""
+    """The watchdog: wait until nobody holds the pipe, then end the processes it was told of through it, and remove
+    the scratch directory."""
     told = b""
     while data := os.read(alive, 4096):
         told += data

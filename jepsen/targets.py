@@ -1,7 +1,7 @@
 """What is put to the test: kraft, or Apache Kafka 4.3.1 in its place.
 
-Both are told the same by the same properties file, formatted with the same arguments, and asked by the same protocol. Apache Kafka is fetched by mvn
-as for the benchmarks.
+Both are told the same by the same properties file, formatted with the same arguments, and asked by the same
+protocol. Apache Kafka is fetched by mvn as for the benchmarks.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ def of_voters(voters: Sequence[str]) -> list[str]:
 class Target(Protocol):
     """How one node is formatted and run.
 
-    `format_is_durable`: whether what formatting wrote survives a power loss without a sync by others. `monotonic_may_drift`: whether it waits by asking the
-    clock that it is shown, and not the kernel for a moment of its clock, which would be another one. `starts_at_once`: the deadlines after healing
-    hold from when processes are started, not only from when they serve. `admin` are the settings by which HTTP is served, where the target has that.
+    `format_is_durable`: whether what formatting wrote survives a power loss without a sync by others.
+    `monotonic_may_drift`: whether it waits by asking the clock that it is shown, and not the kernel for a moment of
+    its clock, which would be another one. `starts_at_once`: the deadlines after healing hold from when processes are
+    started, not only from when they serve. `admin` are the settings by which HTTP is served, where the target has
+    that.
     """
 
     name: str
@@ -80,11 +82,14 @@ class KafkaTarget:
     """Apache Kafka 4.3.1. Raises JavaMissing where it cannot be had."""
 
     name = "kafka"
-    format_is_durable = False  # Its bootstrap.checkpoint was seen to be empty after a power loss in the first minute: StorageTool does not sync it.
+    # Its bootstrap.checkpoint was seen to be empty after a power loss in the first minute: StorageTool does not sync
+    # it.
+    format_is_durable = False
     monotonic_may_drift = False
     starts_at_once = False
     ready_seconds_max = 300.0
-    settings: Mapping[str, str] = {  # Five JVMs on two processors take their time: what bounds that is no promise of Kafka's.
+    # Five JVMs on two processors take their time: what bounds that is no promise of Kafka's.
+    settings: Mapping[str, str] = {
         "initial.broker.registration.timeout.ms": "300000",
         "controller.quorum.election.timeout.ms": "2000",
         "controller.quorum.fetch.timeout.ms": "4000",
@@ -98,11 +103,24 @@ class KafkaTarget:
 
     def _java(self, heap: str, main: str) -> list[str]:
         log4j = ROOT / "tests" / "java" / "kafka" / "log4j2.xml"
-        options = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j2.configurationFile={log4j}", "-Dkafka.log.level=WARN"]
+        options = [
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Dlog4j2.configurationFile={log4j}",
+            "-Dkafka.log.level=WARN",
+        ]
         return ["java", *heap.split(), *options, "-cp", f"{self.jars}/*", main]
 
     def format(self, properties: Path, cluster_id: str, voters: Sequence[str]) -> list[str]:
-        return [*self._java("-Xmx256m", "kafka.tools.StorageTool"), "format", "-t", cluster_id, "-c", str(properties), *of_voters(voters)]
+        return [
+            *self._java("-Xmx256m", "kafka.tools.StorageTool"),
+            "format",
+            "-t",
+            cluster_id,
+            "-c",
+            str(properties),
+            *of_voters(voters),
+        ]
 
     def serve(self, properties: Path) -> list[str]:
         return [*self._java("-Xmx512m -Xms128m", "kafka.Kafka"), str(properties)]

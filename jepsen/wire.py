@@ -1,8 +1,10 @@
-"""A bad cable: what goes to and from a node is late, out of order, or comes twice. The kernel here has no netem, so it is a process of its own.
+"""A bad cable: what goes to and from a node is late, out of order, or comes twice. The kernel here has no netem, so
+it is a process of its own.
 
-It runs in the switch's namespace between the node's port and the switch: frames from the port go out of a TAP device that takes the port's place in the
-bridge, frames for the TAP go to the port, each after a delay drawn for it. A frame that is held back longer is overtaken. The firewall of the bridge sees
-the frames as ever. It starts with `ready`, ends when its input does, and then says in one line of JSON what it did (`Counts`).
+It runs in the switch's namespace between the node's port and the switch: frames from the port go out of a TAP device
+that takes the port's place in the bridge, frames for the TAP go to the port, each after a delay drawn for it. A
+frame that is held back longer is overtaken. The firewall of the bridge sees the frames as ever. It starts with
+`ready`, ends when its input does, and then says in one line of JSON what it did (`Counts`).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ WAITING_MAX = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """Of each frame: late by `delay` and up to `jitter` more (s), in order; twice with a chance; with another held back by `jitter` once more, out of order."""
+    """Of each frame: late by `delay` and up to `jitter` more (s), in order; twice with a chance; with another held
+    back by `jitter` once more, out of order."""
 
     delay: float = 0.0
     jitter: float = 0.0
@@ -71,7 +74,9 @@ class Queue:
             if len(self._waiting) >= WAITING_MAX:
                 self.counts.lost += 1
                 continue
-            due = max(now + self.quality.delay + self._chance.random() * self.quality.jitter, self._last_due.get(way, 0.0))
+            due = max(
+                now + self.quality.delay + self._chance.random() * self.quality.jitter, self._last_due.get(way, 0.0)
+            )
             self._last_due[way] = due
             if self._chance.random() < self.quality.overtaken:
                 due += self.quality.jitter
@@ -154,7 +159,8 @@ class Wire:
 
 
 def set_offload(device: str, wanted: bool) -> None:
-    """Whether checksums and the cutting of long frames are left to the device: a veth never does that work, which shows when frames leave the kernel."""
+    """Whether checksums and the cutting of long frames are left to the device: a veth never does that work, which
+    shows when frames leave the kernel."""
     command = array.array("B", struct.pack("II", ETHTOOL_STXCSUM, wanted))
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         fcntl.ioctl(any_socket, SIOCETHTOOL, struct.pack("16sP", device.encode(), command.buffer_info()[0]))

@@ -1,7 +1,8 @@
 """What this machine can do, for tests that need more than Python.
 
-`require_capability("root")` at the head of a test skips it with the capability's name where it is missing; with CI=true a missing capability is a failure, so
-that no proof is lost unnoticed. `kraft/_tools/preflight.py` knows how each is found.
+`require_capability("root")` at the head of a test skips it with the capability's name where it is missing; with
+CI=true a missing capability is a failure, so that no proof is lost unnoticed. `kraft/_tools/preflight.py` knows how
+each is found.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from kraft._tools.preflight import CAPABILITIES, find
 
 
 def require_capability(name: str) -> None:
-    """Skip, or under CI=true fail, the calling test unless the machine has `name`. Raises KeyError for a name that nobody knows."""
+    """Skip, or under CI=true fail, the calling test unless the machine has `name`. Raises KeyError for a name that
+    nobody knows."""
     capability = CAPABILITIES[name]
     found = find(name)
     if found.available:

@@ -1,9 +1,11 @@
 """Which of the collected tests run.
 
-Tests marked `soak` have no share for `make test`: without KRAFT_SOAK=1 they are deselected, which pytest counts and tells. `--part I/N` takes every Nth of the
-rest, beginning with the Ith: all parts together are all tests, each once (kraft/_tools/soak.py).
+Tests marked `soak` have no share for `make test`: without KRAFT_SOAK=1 they are deselected, which pytest counts and
+tells. `--part I/N` takes every Nth of the rest, beginning with the Ith: all parts together are all tests, each once
+(kraft/_tools/soak.py).
 
-Laws have no time limit of their own: on a busy machine an example of any size may take a second, and that says nothing about the law.
+Laws have no time limit of their own: on a busy machine an example of any size may take a second, and that says
+nothing about the law.
 """
 
 from __future__ import annotations
@@ -22,11 +24,14 @@ hypothesis.settings.load_profile("kraft")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--part", metavar="I/N", type=part_of, default=(1, 1), help="run only the Ith of N parts of the tests")
+    parser.addoption(
+        "--part", metavar="I/N", type=part_of, default=(1, 1), help="run only the Ith of N parts of the tests"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Whoever runs us in the background of a shell has SIGINT ignored, and with us every process that we start and interrupt."""
+    """Whoever runs us in the background of a shell has SIGINT ignored, and with us every process that we start and
+    interrupt."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -46,9 +46,11 @@ class Kafka:
     def __init__(self, port: AdminPort) -> None:
         self.port = port
 
-    async def ask(self, api_key: int, version: int, request: Message, response_type: type[R], node_id: int | None = None) -> R:
-        """Raises KafkaProblem when the broker cannot be reached, does not answer in time, or is the -1 of a partition without a leader; UnencodableRequest for
-        text that UTF-8 lacks."""
+    async def ask(
+        self, api_key: int, version: int, request: Message, response_type: type[R], node_id: int | None = None
+    ) -> R:
+        """Raises KafkaProblem when the broker cannot be reached, does not answer in time, or is the -1 of a
+        partition without a leader; UnencodableRequest for text that UTF-8 lacks."""
         if node_id is not None and node_id < 0:
             raise KafkaProblem(ErrorCode.LEADER_NOT_AVAILABLE)
         try:
@@ -67,7 +69,8 @@ class Kafka:
 
 
 async def of_each(ask: Callable[[K], Awaitable[T]], items: Iterable[K]) -> list[T]:
-    """What `ask` gives for each, in order, of AT_ONCE_MAX at a time: one that is slow holds up no other. The first failure ends them all and is raised."""
+    """What `ask` gives for each, in order, of AT_ONCE_MAX at a time: one that is slow holds up no other. The first
+    failure ends them all and is raised."""
     room = asyncio.Semaphore(AT_ONCE_MAX)
 
     async def one(item: K) -> T:

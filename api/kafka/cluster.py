@@ -37,7 +37,8 @@ async def describe_quorum(kafka: Kafka) -> PartitionData:
 
 
 async def describe_quorum_soon(kafka: Kafka) -> PartitionData | None:
-    """None when the active controller does not answer within QUORUM_SECONDS_MAX, or there is none: for those who have more to tell than this."""
+    """None when the active controller does not answer within QUORUM_SECONDS_MAX, or there is none: for those who
+    have more to tell than this."""
     try:
         async with asyncio.timeout(QUORUM_SECONDS_MAX):
             return await describe_quorum(kafka)
@@ -46,8 +47,11 @@ async def describe_quorum_soon(kafka: Kafka) -> PartitionData | None:
 
 
 async def describe_quorum_fully(kafka: Kafka) -> DescribeQuorumResponse:
-    """Leader, epoch, high watermark and replicas of the metadata log. The only trustworthy source of the active controller: Metadata names any broker."""
-    request = DescribeQuorumRequest(topics=[QuorumTopic(topic_name=METADATA_TOPIC, partitions=[QuorumPartition(partition_index=0)])])
+    """Leader, epoch, high watermark and replicas of the metadata log. The only trustworthy source of the active
+    controller: Metadata names any broker."""
+    request = DescribeQuorumRequest(
+        topics=[QuorumTopic(topic_name=METADATA_TOPIC, partitions=[QuorumPartition(partition_index=0)])]
+    )
     response = await kafka.ask(ApiKey.DESCRIBE_QUORUM, 2, request, DescribeQuorumResponse)
     raise_for(response.error_code, response.error_message)
     partition = response.topics[0].partitions[0]
@@ -55,8 +59,11 @@ async def describe_quorum_fully(kafka: Kafka) -> DescribeQuorumResponse:
     return response
 
 
-async def add_voter(kafka: Kafka, node_id: int, directory_id: bytes, endpoints: Sequence[tuple[str, str, int]], timeout_ms: int) -> None:
-    """Make an observer a voter; `endpoints` are (listener, host, port). Returns when the change is committed. Raises KafkaProblem."""
+async def add_voter(
+    kafka: Kafka, node_id: int, directory_id: bytes, endpoints: Sequence[tuple[str, str, int]], timeout_ms: int
+) -> None:
+    """Make an observer a voter; `endpoints` are (listener, host, port). Returns when the change is committed. Raises
+    KafkaProblem."""
     request = AddRaftVoterRequest(
         cluster_id=kafka.port.identity.cluster_id,
         timeout_ms=timeout_ms,
@@ -70,6 +77,8 @@ async def add_voter(kafka: Kafka, node_id: int, directory_id: bytes, endpoints: 
 
 async def remove_voter(kafka: Kafka, node_id: int, directory_id: bytes) -> None:
     """Take a vote away. Raises KafkaProblem."""
-    request = RemoveRaftVoterRequest(cluster_id=kafka.port.identity.cluster_id, voter_id=node_id, voter_directory_id=directory_id)
+    request = RemoveRaftVoterRequest(
+        cluster_id=kafka.port.identity.cluster_id, voter_id=node_id, voter_directory_id=directory_id
+    )
     response = await kafka.ask(ApiKey.REMOVE_RAFT_VOTER, 0, request, RemoveRaftVoterResponse)
     raise_for(response.error_code, response.error_message)

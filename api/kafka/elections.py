@@ -15,8 +15,13 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 async def elect_leaders(kafka: Kafka, kind: int, partitions: Mapping[str, Sequence[int]] | None) -> list[Outcome]:
-    """Hold elections for the partitions named by topic, or wherever one is needed (None). Raises KafkaProblem for the request as a whole."""
-    named = None if partitions is None else [TopicPartitions(topic=topic, partitions=list(indexes)) for topic, indexes in partitions.items()]
+    """Hold elections for the partitions named by topic, or wherever one is needed (None). Raises KafkaProblem for
+    the request as a whole."""
+    named = (
+        None
+        if partitions is None
+        else [TopicPartitions(topic=topic, partitions=list(indexes)) for topic, indexes in partitions.items()]
+    )
     request = ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=TIMEOUT_MS)
     response = await kafka.ask(ApiKey.ELECT_LEADERS, 2, request, ElectLeadersResponse)
     raise_for(response.error_code)

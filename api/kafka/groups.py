@@ -81,7 +81,9 @@ async def list_groups(kafka: Kafka) -> list[tuple[ListedGroup, int]]:
     async def ask(broker_id: int) -> dict[str, tuple[ListedGroup, int]]:
         response = await kafka.ask(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), ListGroupsResponse, broker_id)
         raise_for(response.error_code, subject=f"groups of broker {broker_id}")
-        return {group.group_id: (group, broker_id) for group in response.groups if group.protocol_type in ("consumer", "")}
+        return {
+            group.group_id: (group, broker_id) for group in response.groups if group.protocol_type in ("consumer", "")
+        }
 
     live = [broker.broker_id for broker in await describe_brokers(kafka) if not broker.is_fenced]
     found: dict[str, tuple[ListedGroup, int]] = {}
@@ -107,7 +109,8 @@ async def describe_group(kafka: Kafka, group_id: str) -> Group:
 
 
 async def describe_groups(kafka: Kafka, group_ids: Sequence[str], coordinator_id: int) -> list[Group]:
-    """Groups of one coordinator, in the order asked for, in at most two requests. Those that do not exist are left out."""
+    """Groups of one coordinator, in the order asked for, in at most two requests. Those that do not exist are left
+    out."""
     found = await _describe_classic(kafka, group_ids, coordinator_id)
     rest = [group_id for group_id in group_ids if group_id not in found]
     if rest:
@@ -120,7 +123,9 @@ async def _describe_classic(kafka: Kafka, group_ids: Sequence[str], coordinator_
     response = await kafka.ask(ApiKey.DESCRIBE_GROUPS, 6, request, DescribeGroupsResponse, coordinator_id)
     found = {}
     for described in response.groups:
-        if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (described.error_code == ErrorCode.NONE and described.group_state == "Dead"):
+        if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (
+            described.error_code == ErrorCode.NONE and described.group_state == "Dead"
+        ):
             continue
         raise_for(described.error_code, described.error_message)
         found[described.group_id] = Group(
@@ -146,7 +151,8 @@ def _classic_member(member: DescribedGroupMember, protocol_type: str) -> GroupMe
 
 
 def _assigned(assignment: bytes) -> tuple[Partition, ...]:
-    """The partitions in a classic consumer's assignment; none in bytes that are not one, for they are the client's own."""
+    """The partitions in a classic consumer's assignment; none in bytes that are not one, for they are the client's
+    own."""
     if len(assignment) < 2:
         return ()
     (version,) = struct.unpack_from(">h", assignment)
@@ -155,13 +161,17 @@ def _assigned(assignment: bytes) -> tuple[Partition, ...]:
         decoded, _ = ConsumerProtocolAssignment.decode_from(assignment, 2, version)
     except ProtocolError:
         return ()
-    return tuple(sorted((topic.topic, partition) for topic in decoded.assigned_partitions for partition in topic.partitions))
+    return tuple(
+        sorted((topic.topic, partition) for topic in decoded.assigned_partitions for partition in topic.partitions)
+    )
 
 
 async def _describe_consumer(kafka: Kafka, group_ids: Sequence[str], coordinator_id: int) -> dict[str, Group]:
     request = ConsumerGroupDescribeRequest(group_ids=list(group_ids))
     try:
-        response = await kafka.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request, ConsumerGroupDescribeResponse, coordinator_id)
+        response = await kafka.ask(
+            ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request, ConsumerGroupDescribeResponse, coordinator_id
+        )
     except KafkaProblem as problem:
         if problem.code == ErrorCode.UNSUPPORTED_VERSION:
             return {}
@@ -189,20 +199,30 @@ def _consumer_member(member: Member) -> GroupMember:
         instance_id=member.instance_id,
         client_id=member.client_id,
         host=member.client_host,
-        assignment=tuple(sorted((topic.topic_name, partition) for topic in member.assignment.topic_partitions for partition in topic.partitions)),
+        assignment=tuple(
+            sorted(
+                (topic.topic_name, partition)
+                for topic in member.assignment.topic_partitions
+                for partition in topic.partitions
+            )
+        ),
     )
 
 
 async def delete_group(kafka: Kafka, group_id: str) -> None:
     coordinator_id = await find_coordinator(kafka, group_id)
-    response = await kafka.ask(ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=[group_id]), DeleteGroupsResponse, coordinator_id)
+    response = await kafka.ask(
+        ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=[group_id]), DeleteGroupsResponse, coordinator_id
+    )
     raise_for(response.results[0].error_code, subject=f"group {group_id}")
 
 
 async def fetch_commits(kafka: Kafka, group: Group) -> list[Commit]:
     """Everything that the group has committed, by topic and partition."""
     asked = OffsetFetchRequestGroup(group_id=group.group_id, topics=None)
-    response = await kafka.ask(ApiKey.OFFSET_FETCH, 9, OffsetFetchRequest(groups=[asked]), OffsetFetchResponse, group.coordinator_id)
+    response = await kafka.ask(
+        ApiKey.OFFSET_FETCH, 9, OffsetFetchRequest(groups=[asked]), OffsetFetchResponse, group.coordinator_id
+    )
     answer = response.groups[0]
     raise_for(answer.error_code, subject=f"offsets of group {group.group_id}")
     commits = [
@@ -221,7 +241,8 @@ async def fetch_commits(kafka: Kafka, group: Group) -> list[Commit]:
 
 
 async def compute_lags(kafka: Kafka, group: Group, commits: Sequence[Commit]) -> list[Lag]:
-    """How far each commit is behind its partition's end. Partitions of deleted topics, and those without a leader, are left out."""
+    """How far each commit is behind its partition's end. Partitions of deleted topics, and those without a leader,
+    are left out."""
     leaders: dict[Partition, int] = {}
     for topic in sorted({commit.topic for commit in commits}):
         try:
@@ -231,10 +252,18 @@ async def compute_lags(kafka: Kafka, group: Group, commits: Sequence[Commit]) ->
                 continue
             raise
         leaders.update({partition: leader for partition, leader in leaders_of(described).items() if leader >= 0})
-    wanted = {(commit.topic, commit.partition): leaders[commit.topic, commit.partition] for commit in commits if (commit.topic, commit.partition) in leaders}
+    wanted = {
+        (commit.topic, commit.partition): leaders[commit.topic, commit.partition]
+        for commit in commits
+        if (commit.topic, commit.partition) in leaders
+    }
     ends = await list_offsets(kafka, wanted, LATEST)
     return [
-        Lag(commit=commit, log_end_offset=ends[commit.topic, commit.partition], owner=group.owner_of((commit.topic, commit.partition)))
+        Lag(
+            commit=commit,
+            log_end_offset=ends[commit.topic, commit.partition],
+            owner=group.owner_of((commit.topic, commit.partition)),
+        )
         for commit in commits
         if (commit.topic, commit.partition) in ends
     ]

@@ -21,16 +21,20 @@ Partition = tuple[str, int]
 async def list_offsets(
     kafka: Kafka, leaders: Mapping[Partition, int], timestamp: int | Mapping[Partition, int], *, committed: bool = False
 ) -> dict[Partition, int]:
-    """The offset of each partition at a timestamp or one of the sentinels; -1 where no record is that young. `leaders` names the broker to ask for each.
+    """The offset of each partition at a timestamp or one of the sentinels; -1 where no record is that young.
+    `leaders` names the broker to ask for each.
 
-    With `committed`, the latest offset is the last stable one. Raises KafkaProblem for the first partition that has no leader or fails.
+    With `committed`, the latest offset is the last stable one. Raises KafkaProblem for the first partition that has
+    no leader or fails.
     """
     by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = {}
     for (topic, partition), leader in leaders.items():
         if leader < 0:
             raise KafkaProblem(ErrorCode.LEADER_NOT_AVAILABLE, subject=f"{topic}-{partition}")
         asked = timestamp if isinstance(timestamp, int) else timestamp[topic, partition]
-        by_leader.setdefault(leader, {}).setdefault(topic, []).append(ListOffsetsPartition(partition_index=partition, timestamp=asked))
+        by_leader.setdefault(leader, {}).setdefault(topic, []).append(
+            ListOffsetsPartition(partition_index=partition, timestamp=asked)
+        )
 
     async def ask(leader: int) -> ListOffsetsResponse:
         topics = [ListOffsetsTopic(name=name, partitions=partitions) for name, partitions in by_leader[leader].items()]

@@ -10,7 +10,11 @@ from kraft.client.fetched import visible_batches
 from kraft.common.errors import ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import AbortedTransaction, FetchResponse
@@ -25,7 +29,8 @@ from kraft.protocol.schema import Bytes
 TIMEOUT_MS = 30_000
 ALL_IN_SYNC = -1
 DECODED_BYTES_MAX: Final = 64 << 20
-"""What the records of one read may have decompressed; a batch of more than this cannot be read here. It is the node's memory."""
+"""What the records of one read may have decompressed; a batch of more than this cannot be read here. It is the
+node's memory."""
 
 
 class Appended(NamedTuple):
@@ -43,9 +48,12 @@ class Fetched(NamedTuple):
 
 
 async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
-    """Append one batch with acks=all. Raises KafkaProblem; a REQUEST_TIMED_OUT leaves open whether the records are there."""
+    """Append one batch with acks=all. Raises KafkaProblem; a REQUEST_TIMED_OUT leaves open whether the records are
+    there."""
     data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
-    request = ProduceRequest(acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
+    request = ProduceRequest(
+        acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
     response = await kafka.ask(ApiKey.PRODUCE, 9, request, ProduceResponse, leader)
     answer = response.responses[0].partition_responses[0]
     raise_for(answer.error_code, answer.error_message)
@@ -53,9 +61,19 @@ async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records
 
 
 async def fetch(
-    kafka: Kafka, topic: str, partition: int, leader: int, offset: int, *, count: int, max_bytes: int, max_wait_ms: int, committed: bool
+    kafka: Kafka,
+    topic: str,
+    partition: int,
+    leader: int,
+    offset: int,
+    *,
+    count: int,
+    max_bytes: int,
+    max_wait_ms: int,
+    committed: bool,
 ) -> Fetched:
-    """At most `count` records from `offset` on, one at least if there is any. Raises KafkaProblem, also if the first batch is damaged or too large."""
+    """At most `count` records from `offset` on, one at least if there is any. Raises KafkaProblem, also if the first
+    batch is damaged or too large."""
     asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
@@ -74,7 +92,9 @@ async def fetch(
         reading.take(answer.records or b"", answer.aborted_transactions if committed else None)
     except ProtocolError as problem:
         if reading.next_offset == offset:  # Else what comes before it is the answer, and the next read meets it first.
-            code = ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
+            code = (
+                ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
+            )
             raise KafkaProblem(code, str(problem), f"{topic}-{partition} at offset {offset}") from problem
     return Fetched(reading.found, reading.next_offset, DECODED_BYTES_MAX - reading.room)
 
@@ -90,7 +110,8 @@ class _Reading:
         self.room = DECODED_BYTES_MAX
 
     def take(self, data: Bytes, aborted: Sequence[AbortedTransaction] | None) -> None:
-        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError). `aborted` as for `visible_batches`."""
+        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError).
+        `aborted` as for `visible_batches`."""
         for batch, is_visible in visible_batches(data, aborted):
             if is_visible and not self._take_batch(batch):
                 return
@@ -111,11 +132,16 @@ class _Reading:
 
 
 def _size(record: Record) -> int:
-    return len(record.key or b"") + len(record.value or b"") + sum(len(name) + len(value or b"") for name, value in record.headers)
+    return (
+        len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(value or b"") for name, value in record.headers)
+    )
 
 
 async def delete_records(kafka: Kafka, topic: str, partition: int, leader: int, before_offset: int) -> int:
-    """Cut everything before an offset (-1: before the high watermark). Returns the partition's first offset. Raises KafkaProblem."""
+    """Cut everything before an offset (-1: before the high watermark). Returns the partition's first offset. Raises
+    KafkaProblem."""
     asked = DeleteRecordsPartition(partition_index=partition, offset=before_offset)
     request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[asked])], timeout_ms=TIMEOUT_MS)
     response = await kafka.ask(ApiKey.DELETE_RECORDS, 2, request, DeleteRecordsResponse, leader)

@@ -9,7 +9,12 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_partitions_response import CreatePartitionsResponse
-from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from kraft.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.delete_topics_response import DeleteTopicsResponse
@@ -17,7 +22,12 @@ from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRe
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 
 TIMEOUT_MS = 30_000
-_HARMLESS = (ErrorCode.NONE, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.LISTENER_NOT_FOUND)
+_HARMLESS = (
+    ErrorCode.NONE,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.LISTENER_NOT_FOUND,
+)
 
 
 async def describe_topics(kafka: Kafka, names: Sequence[str] | None = None) -> list[MetadataResponseTopic]:
@@ -47,7 +57,10 @@ def partition_of(topic: MetadataResponseTopic, partition_id: int) -> MetadataRes
     for partition in topic.partitions:
         if partition.partition_index == partition_id:
             return partition
-    raise KafkaProblem(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name} has {len(topic.partitions)} partitions, and {partition_id} is none of them")
+    raise KafkaProblem(
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"topic {topic.name} has {len(topic.partitions)} partitions, and {partition_id} is none of them",
+    )
 
 
 async def create_topic(
@@ -64,7 +77,10 @@ async def create_topic(
         name=name,
         num_partitions=partitions,
         replication_factor=replication_factor,
-        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers)) for index, brokers in sorted(assignments.items())],
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=list(brokers))
+            for index, brokers in sorted(assignments.items())
+        ],
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)

@@ -8,7 +8,9 @@ from api.models.common import Collection, Relationship, Resource
 
 
 class ClusterData(Resource):
-    controller: Relationship | None = Field(description="The broker that is the active controller, when it is a broker; null as well while there is none.")
+    controller: Relationship | None = Field(
+        description="The broker that is the active controller, when it is a broker; null as well while there is none."
+    )
     brokers: Relationship
     broker_configs: Relationship
     consumer_groups: Relationship

@@ -69,7 +69,9 @@ class AlterOperation(StrEnum):
 class AlterConfigEntry(Body):
     name: str = Field(min_length=1, examples=["cleanup.policy"])
     value: str | None = Field(default=None, examples=["compact"])
-    operation: AlterOperation | None = Field(default=None, description="SET when left out. APPEND and SUBTRACT are for lists.")
+    operation: AlterOperation | None = Field(
+        default=None, description="SET when left out. APPEND and SUBTRACT are for lists."
+    )
 
 
 class AlterConfigsBody(Body):

@@ -16,14 +16,19 @@ PLACES_MAX = 10_000
 
 
 class DrainData(BaseModel):
-    """How far a decommissioning is. Computed from the cluster's metadata: right on every node, after every fail-over."""
+    """How far a decommissioning is. Computed from the cluster's metadata: right on every node, after every
+    fail-over."""
 
-    phase: Literal["draining", "blocked", "stop_it", "unregistering"] = Field(description="stop_it: it is empty and waits to be stopped.")
+    phase: Literal["draining", "blocked", "stop_it", "unregistering"] = Field(
+        description="stop_it: it is empty and waits to be stopped."
+    )
     replicas_left: int
     leaders_left: int
     moving: int = Field(description="Of the replicas left, those that are being copied to other brokers now.")
     blocked_count: int
-    blocked: list[str] = Field(description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them.")
+    blocked: list[str] = Field(
+        description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them."
+    )
 
 
 class BrokerStateData(BaseModel):
@@ -86,7 +91,9 @@ class ReassignmentDataList(Collection):
 
 
 class StartReassignmentBody(Body):
-    replica_ids: list[BrokerId] = Field(min_length=1, max_length=100, description="The brokers wanted, the preferred leader first.")
+    replica_ids: list[BrokerId] = Field(
+        min_length=1, max_length=100, description="The brokers wanted, the preferred leader first."
+    )
 
 
 class ReassignedPartition(Body):
@@ -117,7 +124,9 @@ class PlanBody(Body):
 
     version: Literal[1] = 1
     topics: list[NamedTopic] | None = Field(default=None, max_length=PLACES_MAX, description="Left out: every topic.")
-    brokers: list[BrokerId] | None = Field(default=None, max_length=10_000, description="Left out: every broker that runs and is wanted active.")
+    brokers: list[BrokerId] | None = Field(
+        default=None, max_length=10_000, description="Left out: every broker that runs and is wanted active."
+    )
 
 
 class PlanData(BaseModel):
@@ -129,7 +138,9 @@ class PlanData(BaseModel):
 
 
 class CancelBody(Body):
-    partitions: list[PlacedPartition] | None = Field(default=None, max_length=PLACES_MAX, description="Left out: every move under way.")
+    partitions: list[PlacedPartition] | None = Field(
+        default=None, max_length=PLACES_MAX, description="Left out: every move under way."
+    )
 
 
 class PartitionOutcome(BaseModel):
@@ -171,7 +182,9 @@ class ElectionBody(Body):
     """Kafka's election file, and the type."""
 
     type: Literal["preferred", "unclean"] = "preferred"
-    partitions: list[PlacedPartition] | None = Field(default=None, max_length=PLACES_MAX, description="Left out: wherever one is needed.")
+    partitions: list[PlacedPartition] | None = Field(
+        default=None, max_length=PLACES_MAX, description="Left out: wherever one is needed."
+    )
 
 
 class ReplicaStatusData(Resource):
@@ -192,13 +205,23 @@ class ReplicaStatusDataList(Collection):
 
 class VoterEndpoint(Body):
     name: Annotated[str, Field(min_length=1, max_length=249)] = "CONTROLLER"
-    host: Annotated[str, Field(pattern=HOST, min_length=1, max_length=253, description="A host name or address. The node is connected to before it may vote.")]
+    host: Annotated[
+        str,
+        Field(
+            pattern=HOST,
+            min_length=1,
+            max_length=253,
+            description="A host name or address. The node is connected to before it may vote.",
+        ),
+    ]
     port: Annotated[int, Field(ge=1, le=65535)]
 
 
 class AddVoterBody(Body):
     node_id: BrokerId
-    directory_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{22}$", description="`kraft storage info` and /v3/.../quorum show it.")]
+    directory_id: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_-]{22}$", description="`kraft storage info` and /v3/.../quorum show it.")
+    ]
     endpoints: list[VoterEndpoint] = Field(min_length=1, max_length=16)
 
 
@@ -215,7 +238,9 @@ class ReplicaLoss(BaseModel):
 
     replica: int
     state: Literal["awaited", "lost", "nothing", "gone"] = Field(
-        description="awaited: it may have more, and has not come back. lost: it gave up the records told here. nothing: it is in sync again and told of "
+        description="awaited: it may have more, and has not come back. lost: it gave up the records told here. "
+        "nothing: "
+        "it is in sync again and told of "
         "nothing that it gave up. gone: it was moved away or unregistered, what it had was never seen."
     )
     start_offset: int | None = Field(default=None, description="The first record that it gave up.")
@@ -237,8 +262,12 @@ class UncleanElectionData(BaseModel):
     former_elr: list[int]
     last_known: list[int]
     replicas: list[int]
-    strategy: str | None = Field(default=None, description="null for the elections that Apache Kafka has as well: those ask nobody.")
-    end_offset: int | None = Field(default=None, description="Where the log of the elected replica ended, if it was asked.")
+    strategy: str | None = Field(
+        default=None, description="null for the elections that Apache Kafka has as well: those ask nobody."
+    )
+    end_offset: int | None = Field(
+        default=None, description="Where the log of the elected replica ended, if it was asked."
+    )
     last_epoch: int | None = None
     ends: list[KnownEnd] = Field(default=[], description="What replicas that were asked told before.")
     silent: list[int] = Field(default=[], description="Replicas that told nothing.")

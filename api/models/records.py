@@ -29,7 +29,8 @@ class RecordHeader(Body):
 
 
 class ProduceRecord(Body):
-    """One record. `partition_id` left out: by the hash of the key as Java clients compute it, or in turn for records without a key."""
+    """One record. `partition_id` left out: by the hash of the key as Java clients compute it, or in turn for records
+    without a key."""
 
     partition_id: Annotated[int, Field(ge=0, le=INT32_MAX)] | None = None
     headers: list[RecordHeader] = Field(default_factory=list)
@@ -82,7 +83,9 @@ class ProduceBatchResponse(BaseModel):
 
 class ConsumedHeader(BaseModel):
     name: str
-    name_type: DataType = Field(description="STRING; or BINARY where the name is not UTF-8, which `name` shows as base64.")
+    name_type: DataType = Field(
+        description="STRING; or BINARY where the name is not UTF-8, which `name` shows as base64."
+    )
     value: str | None = Field(description="base64")
 
 

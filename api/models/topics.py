@@ -35,9 +35,15 @@ PartitionKey = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 class CreateTopicBody(Body):
     topic_name: TopicName
-    partitions_count: int | None = Field(default=None, ge=1, le=INT32_MAX, description="Left out: the broker's num.partitions.")
-    replication_factor: int | None = Field(default=None, ge=1, le=32767, description="Left out: the broker's default.replication.factor.")
-    replicas_assignments: dict[PartitionKey, list[BrokerId]] | None = Field(default=None, description="Brokers of each partition, the preferred leader first.")
+    partitions_count: int | None = Field(
+        default=None, ge=1, le=INT32_MAX, description="Left out: the broker's num.partitions."
+    )
+    replication_factor: int | None = Field(
+        default=None, ge=1, le=32767, description="Left out: the broker's default.replication.factor."
+    )
+    replicas_assignments: dict[PartitionKey, list[BrokerId]] | None = Field(
+        default=None, description="Brokers of each partition, the preferred leader first."
+    )
     configs: list[TopicConfigEntry] = Field(default_factory=list)
     validate_only: bool = Field(default=False, description="Check everything, create nothing.")
 
@@ -67,7 +73,9 @@ class PartitionOffsetsData(Resource):
     partition_id: int
     earliest_offset: int
     latest_offset: int
-    offset: int | None = Field(default=None, description="The offset at `timestamp`, when that was asked for; -1 when no record is that young.")
+    offset: int | None = Field(
+        default=None, description="The offset at `timestamp`, when that was asked for; -1 when no record is that young."
+    )
 
 
 class ReplicaData(Resource):

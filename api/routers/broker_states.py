@@ -11,7 +11,16 @@ from api.errors import ApiProblem, documented, not_found
 from api.kafka import brokers as kafka_brokers
 from api.kafka.client import Kafka
 from api.models.common import Relationship, ResourceMetadata
-from api.models.operations import LISTED_MAX, BrokerRemovalData, BrokerStateData, BrokerStateList, DrainData, LogDirData, LogDirList, LogDirReplica
+from api.models.operations import (
+    LISTED_MAX,
+    BrokerRemovalData,
+    BrokerStateData,
+    BrokerStateList,
+    DrainData,
+    LogDirData,
+    LogDirList,
+    LogDirReplica,
+)
 from api.ports import AdminPort, BrokerFacts
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol.error_codes import message_of
@@ -32,17 +41,30 @@ async def get_broker_state(port: Port, broker_id: BrokerIdPath) -> BrokerStateDa
     return _state(await _find(port, broker_id))
 
 
-@router.put("/v1/brokers/{broker_id}/maintenance", summary="Begin maintenance: leaders move off and stay away", dependencies=[Writable],
-            responses=documented(403, 404, 409))  # fmt: skip
+@router.put(
+    "/v1/brokers/{broker_id}/maintenance",
+    summary="Begin maintenance: leaders move off and stay away",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def begin_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     """Its replicas stay, in sync. What nobody else in sync can lead, it goes on leading."""
     desired = (await _find(port, broker_id)).desired_state
     if desired in (DECOMMISSION, FENCED):
-        raise ApiProblem(409, f"Broker {broker_id} is {_WISHES[desired]}.", hint=f"End that first: DELETE /v1/brokers/{{id}}/{desired.removesuffix('d')}.")
+        raise ApiProblem(
+            409,
+            f"Broker {broker_id} is {_WISHES[desired]}.",
+            hint=f"End that first: DELETE /v1/brokers/{{id}}/{desired.removesuffix('d')}.",
+        )
     return await _want(port, broker_id, MAINTENANCE)
 
 
-@router.delete("/v1/brokers/{broker_id}/maintenance", summary="End maintenance", dependencies=[Writable], responses=documented(403, 404, 409))
+@router.delete(
+    "/v1/brokers/{broker_id}/maintenance",
+    summary="End maintenance",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def end_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     """Leaders come back with the next balance of preferred leaders, or at once by POST /v1/elections."""
     desired = (await _find(port, broker_id)).desired_state
@@ -51,17 +73,31 @@ async def end_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateDat
     return await _want(port, broker_id, None)
 
 
-@router.put("/v1/brokers/{broker_id}/fence", summary="Fence a broker: it leads nothing and serves nobody", dependencies=[Writable],
-            responses=documented(403, 404, 409))  # fmt: skip
+@router.put(
+    "/v1/brokers/{broker_id}/fence",
+    summary="Fence a broker: it leads nothing and serves nobody",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
-    """It leaves every in-sync set although its process lives; its replicas stay where they are. Partitions that nobody else in sync can lead have no leader
-    until it comes back: no policy elects a replica that may lack records meanwhile."""
+    """It leaves every in-sync set although its process lives; its replicas stay where they are. Partitions that
+    nobody else in sync can lead have no leader until it comes back: no policy elects a replica that may lack records
+    meanwhile."""
     if (await _find(port, broker_id)).desired_state == DECOMMISSION:
-        raise ApiProblem(409, f"Broker {broker_id} is being decommissioned.", hint="End that first: DELETE /v1/brokers/{id}/decommission.")
+        raise ApiProblem(
+            409,
+            f"Broker {broker_id} is being decommissioned.",
+            hint="End that first: DELETE /v1/brokers/{id}/decommission.",
+        )
     return await _want(port, broker_id, FENCED)
 
 
-@router.delete("/v1/brokers/{broker_id}/fence", summary="Let a fenced broker serve again", dependencies=[Writable], responses=documented(403, 404, 409))
+@router.delete(
+    "/v1/brokers/{broker_id}/fence",
+    summary="Let a fenced broker serve again",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def end_fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     """It is unfenced with its next heartbeat, if its process lives."""
     if (await _find(port, broker_id)).desired_state != FENCED:
@@ -77,8 +113,13 @@ async def get_decommission(port: Port, broker_id: BrokerIdPath) -> DrainData:
     return drain
 
 
-@router.put("/v1/brokers/{broker_id}/decommission", status_code=202, summary="Begin decommissioning: replicas move to other brokers", dependencies=[Writable],
-            responses=documented(403, 404))  # fmt: skip
+@router.put(
+    "/v1/brokers/{broker_id}/decommission",
+    status_code=202,
+    summary="Begin decommissioning: replicas move to other brokers",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
 async def begin_decommission(port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerStateData:
     """When it holds nothing any more and has been stopped, it is unregistered. It may be down already."""
     await _find(port, broker_id)
@@ -86,7 +127,12 @@ async def begin_decommission(port: Port, broker_id: BrokerIdPath, response: Resp
     return await _want(port, broker_id, DECOMMISSION)
 
 
-@router.delete("/v1/brokers/{broker_id}/decommission", summary="Keep the broker after all", dependencies=[Writable], responses=documented(403, 404, 409))
+@router.delete(
+    "/v1/brokers/{broker_id}/decommission",
+    summary="Keep the broker after all",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def end_decommission(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
     """What has moved stays where it is; moves under way go on to their end."""
     if (await _find(port, broker_id)).desired_state != DECOMMISSION:
@@ -94,25 +140,46 @@ async def end_decommission(port: Port, broker_id: BrokerIdPath) -> BrokerStateDa
     return await _want(port, broker_id, None)
 
 
-@router.delete("/v1/brokers/{broker_id}", status_code=204, summary="Unregister a broker that is down", dependencies=[Writable],
-               responses=documented(403, 404, 409))  # fmt: skip
+@router.delete(
+    "/v1/brokers/{broker_id}",
+    status_code=204,
+    summary="Unregister a broker that is down",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def unregister_broker(
     port: Port,
     broker_id: BrokerIdPath,
-    force: Annotated[bool, Query(description="Even if replicas are assigned to it: they stay missing until they are moved.")] = False,
+    force: Annotated[
+        bool, Query(description="Even if replicas are assigned to it: they stay missing until they are moved.")
+    ] = False,
 ) -> Response:
     broker = await _find(port, broker_id)
     if not broker.fenced:
-        raise ApiProblem(409, f"Broker {broker_id} is running: it would register again.", hint="Stop it first, or decommission it.")
+        raise ApiProblem(
+            409, f"Broker {broker_id} is running: it would register again.", hint="Stop it first, or decommission it."
+        )
     if broker.replicas and not force:
         detail = f"Broker {broker_id} holds {broker.replicas} replicas."
-        raise ApiProblem(409, detail, hint="PUT /v1/brokers/{id}/decommission moves them to other brokers first; force=true forgets it all the same.")
+        raise ApiProblem(
+            409,
+            detail,
+            hint=(
+                "PUT /v1/brokers/{id}/decommission moves them to other brokers first; force=true forgets it all "
+                "the same."
+            ),
+        )
     await kafka_brokers.unregister(Kafka(port), broker_id)
     return Response(status_code=204)
 
 
-@router.delete("/v3/clusters/{cluster_id}/brokers/{broker_id}", status_code=202, summary="Remove a broker", dependencies=[Writable],
-               responses=documented(403, 404))  # fmt: skip
+@router.delete(
+    "/v3/clusters/{cluster_id}/brokers/{broker_id}",
+    status_code=202,
+    summary="Remove a broker",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
 async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerRemovalData:
     """Begins a decommissioning."""
     await _find(port, broker_id)
@@ -121,7 +188,9 @@ async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, r
     response.headers["Location"] = task
     return BrokerRemovalData(
         kind="KafkaBrokerRemoval",
-        metadata=ResourceMetadata(self=cluster.links.to("brokers", broker_id), resource_name=cluster.links.name(f"broker={broker_id}")),
+        metadata=ResourceMetadata(
+            self=cluster.links.to("brokers", broker_id), resource_name=cluster.links.name(f"broker={broker_id}")
+        ),
         cluster_id=cluster.cluster_id,
         broker_id=broker_id,
         broker=Relationship(related=cluster.links.to("brokers", broker_id)),
@@ -129,10 +198,17 @@ async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, r
     )
 
 
-@router.get("/v1/brokers/{broker_id}/log-dirs", summary="A broker's log directories and the replicas in them", responses=documented(404, 503))
+@router.get(
+    "/v1/brokers/{broker_id}/log-dirs",
+    summary="A broker's log directories and the replicas in them",
+    responses=documented(404, 503),
+)
 async def get_log_dirs(port: Port, broker_id: BrokerIdPath) -> LogDirList:
     await _find(port, broker_id)
-    return LogDirList(broker_id=broker_id, data=[_log_dir(result) for result in await kafka_brokers.describe_log_dirs(Kafka(port), broker_id)])
+    return LogDirList(
+        broker_id=broker_id,
+        data=[_log_dir(result) for result in await kafka_brokers.describe_log_dirs(Kafka(port), broker_id)],
+    )
 
 
 async def _find(port: AdminPort, broker_id: int) -> BrokerFacts:
@@ -150,7 +226,11 @@ async def _want(port: AdminPort, broker_id: int, state: str | None) -> BrokerSta
 def _state(broker: BrokerFacts) -> BrokerStateData:
     return BrokerStateData(
         broker_id=broker.node_id,
-        state="shutting_down" if broker.shutting_down and not broker.fenced else "fenced" if broker.fenced else "running",
+        state="shutting_down"
+        if broker.shutting_down and not broker.fenced
+        else "fenced"
+        if broker.fenced
+        else "running",
         desired_state=broker.desired_state,  # type: ignore[arg-type]  # The key takes these values only.
         epoch=broker.epoch,
         host=broker.host,
@@ -172,9 +252,13 @@ def _drain(broker: BrokerFacts) -> DrainData | None:
     elif len(left.blocked) == broker.replicas:
         phase = "blocked"
     return DrainData(
-        phase=phase, replicas_left=broker.replicas, leaders_left=broker.leaders, moving=left.moving, blocked_count=len(left.blocked),
+        phase=phase,
+        replicas_left=broker.replicas,
+        leaders_left=broker.leaders,
+        moving=left.moving,
+        blocked_count=len(left.blocked),
         blocked=list(left.blocked[:LISTED_MAX]),
-    )  # fmt: skip
+    )
 
 
 def _log_dir(result: DescribeLogDirsResult) -> LogDirData:

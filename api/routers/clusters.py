@@ -51,10 +51,14 @@ async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
 @router.get("/{cluster_id}/brokers", tags=["Brokers"], summary="List brokers", responses=documented(404))
 async def list_brokers(cluster: Cluster) -> BrokerDataList:
     brokers = await describe_brokers(cluster.kafka)
-    return BrokerDataList(kind="KafkaBrokerList", metadata=whole(cluster.url), data=[_broker_data(cluster, broker) for broker in brokers])
+    return BrokerDataList(
+        kind="KafkaBrokerList", metadata=whole(cluster.url), data=[_broker_data(cluster, broker) for broker in brokers]
+    )
 
 
-@router.get("/{cluster_id}/brokers/{broker_id}", tags=["Brokers"], summary="Describe a broker", responses=documented(404))
+@router.get(
+    "/{cluster_id}/brokers/{broker_id}", tags=["Brokers"], summary="Describe a broker", responses=documented(404)
+)
 async def get_broker(cluster: Cluster, broker_id: BrokerIdPath) -> BrokerData:
     return _broker_data(cluster, await find_broker(cluster.kafka, broker_id))
 
@@ -71,7 +75,9 @@ def _broker_data(cluster: ClusterContext, broker: DescribeClusterBroker) -> Brok
     links = cluster.links
     return BrokerData(
         kind="KafkaBroker",
-        metadata=ResourceMetadata(self=links.to("brokers", broker.broker_id), resource_name=links.name(f"broker={broker.broker_id}")),
+        metadata=ResourceMetadata(
+            self=links.to("brokers", broker.broker_id), resource_name=links.name(f"broker={broker.broker_id}")
+        ),
         cluster_id=cluster.cluster_id,
         broker_id=broker.broker_id,
         host=broker.host or None,
@@ -83,7 +89,12 @@ def _broker_data(cluster: ClusterContext, broker: DescribeClusterBroker) -> Brok
     )
 
 
-@router.get("/{cluster_id}/brokers/{broker_id}/partition-replicas", tags=["Replicas"], summary="List the replicas on a broker", responses=documented(404))
+@router.get(
+    "/{cluster_id}/brokers/{broker_id}/partition-replicas",
+    tags=["Replicas"],
+    summary="List the replicas on a broker",
+    responses=documented(404),
+)
 async def list_broker_replicas(cluster: Cluster, broker_id: BrokerIdPath) -> ReplicaDataList:
     await find_broker(cluster.kafka, broker_id)
     replicas: list[ReplicaData] = [

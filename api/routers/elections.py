@@ -10,7 +10,14 @@ from api.deps import Port, Writable
 from api.errors import documented
 from api.kafka.client import Kafka
 from api.kafka.elections import PREFERRED, UNCLEAN, elect_leaders
-from api.models.operations import REPORTS_MAX, ElectionBody, Outcomes, ReplicaLoss, UncleanElectionData, UncleanElectionList
+from api.models.operations import (
+    REPORTS_MAX,
+    ElectionBody,
+    Outcomes,
+    ReplicaLoss,
+    UncleanElectionData,
+    UncleanElectionList,
+)
 from api.ports import UncleanElectionFacts
 from api.record_codec import format_timestamp
 from api.routers.reassignments import outcomes_response
@@ -18,11 +25,16 @@ from api.routers.reassignments import outcomes_response
 router = APIRouter(tags=["Elections"])
 
 
-@router.post("/v1/elections", summary="Elect leaders", response_model=Outcomes, dependencies=[Writable],
-             responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}})  # fmt: skip
+@router.post(
+    "/v1/elections",
+    summary="Elect leaders",
+    response_model=Outcomes,
+    dependencies=[Writable],
+    responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
+)
 async def hold_elections(port: Port, body: ElectionBody) -> Response:
-    """`preferred` gives leadership back to each partition's first replica. `unclean` lets a replica lead that is not in sync, where no other can: **records
-    that it lacks are lost**."""
+    """`preferred` gives leadership back to each partition's first replica. `unclean` lets a replica lead that is not
+    in sync, where no other can: **records that it lacks are lost**."""
     named: dict[str, list[int]] | None = None
     if body.partitions is not None:
         named = {}
@@ -36,8 +48,9 @@ async def hold_elections(port: Port, body: ElectionBody) -> Response:
 async def get_unclean_elections(
     port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
 ) -> UncleanElectionList:
-    """The latest unclean elections of each partition, with what each former replica gave up when it came back. Any node knows all of it: it is in the metadata
-    log. Delete the topic's keys `kraft.unclean.election.*` to dismiss a report."""
+    """The latest unclean elections of each partition, with what each former replica gave up when it came back. Any
+    node knows all of it: it is in the metadata log. Delete the topic's keys `kraft.unclean.election.*` to dismiss a
+    report."""
     found = await port.unclean_elections(topic)
     return UncleanElectionList(count=len(found), data=[shown(each) for each in found[:REPORTS_MAX]])
 
@@ -62,6 +75,8 @@ def _loss(replica: int, facts: UncleanElectionFacts) -> ReplicaLoss:
     if loss is None:
         return ReplicaLoss(replica=replica, state="gone" if replica in facts.gone else "awaited")
     if loss.start_offset == loss.end_offset:
-        return ReplicaLoss(replica=replica, state="nothing", leader_epoch=loss.leader_epoch, time=format_timestamp(loss.time_ms))
+        return ReplicaLoss(
+            replica=replica, state="nothing", leader_epoch=loss.leader_epoch, time=format_timestamp(loss.time_ms)
+        )
     told = loss._asdict()
     return ReplicaLoss(replica=replica, state="lost", time=format_timestamp(told.pop("time_ms")), **told)

@@ -1,4 +1,5 @@
-"""What happened to leaders, in-sync sets, brokers and controllers, as the node that answers saw it: a page as JSON, or a stream of server-sent events."""
+"""What happened to leaders, in-sync sets, brokers and controllers, as the node that answers saw it: a page as JSON,
+or a stream of server-sent events."""
 
 from __future__ import annotations
 
@@ -25,16 +26,27 @@ HEARTBEAT_SECONDS: Final = 10.0
 STREAMS_MAX: Final = 64
 
 
-@router.get("/v1/events", summary="What happened, and what happens", response_model=EventList,
-            responses=documented(400, 503) | {200: {"content": {SSE: {"schema": {"type": "string"}}}, "description": "A page, or a stream."}})  # fmt: skip
+@router.get(
+    "/v1/events",
+    summary="What happened, and what happens",
+    response_model=EventList,
+    responses=documented(400, 503)
+    | {200: {"content": {SSE: {"schema": {"type": "string"}}}, "description": "A page, or a stream."}},
+)
 async def get_events(
     request: Request,
     port: Port,
-    after: Annotated[int | None, Query(ge=-1, le=INT64_MAX, description="Only later ones than this id. Left out: all that the node keeps.")] = None,
-    last_event_id: Annotated[str | None, Header(description="As `after`; browsers send it when they connect again.")] = None,
+    after: Annotated[
+        int | None,
+        Query(ge=-1, le=INT64_MAX, description="Only later ones than this id. Left out: all that the node keeps."),
+    ] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="As `after`; browsers send it when they connect again.")
+    ] = None,
 ) -> Response:
-    """With `Accept: text/event-stream` the answer goes on as events happen; each has an id from which to go on. Ids are this node's own: another node numbers
-    its events otherwise. A stream begins with an event `missed` when there were some that the node does not know any more."""
+    """With `Accept: text/event-stream` the answer goes on as events happen; each has an id from which to go on. Ids
+    are this node's own: another node numbers its events otherwise. A stream begins with an event `missed` when there
+    were some that the node does not know any more."""
     start = _start(after, last_event_id)
     if SSE not in request.headers.get("accept", ""):
         page = await port.events(start, 0)
@@ -47,7 +59,8 @@ async def get_events(
 
 
 class _CountedStream(StreamingResponse):
-    """Counts from the moment in which it was found that there is room, until the last byte is sent or the client has gone."""
+    """Counts from the moment in which it was found that there is room, until the last byte is sent or the client has
+    gone."""
 
     def __init__(self, content: AsyncIterator[str], streams: list[int]) -> None:
         super().__init__(content, media_type=SSE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})

@@ -47,12 +47,15 @@ async def list_consumer_groups(
     listed = [
         (group.group_id, coordinator_id)
         for group, coordinator_id in await list_groups(cluster.kafka)
-        if (q is None or q in group.group_id) and (state is None or state.upper() == _STATES.get(group.group_state, "UNKNOWN"))
+        if (q is None or q in group.group_id)
+        and (state is None or state.upper() == _STATES.get(group.group_state, "UNKNOWN"))
     ]
     shown, metadata = page.cut(listed, lambda group: group[0], cluster.url)
 
     async def describe(coordinator_id: int) -> list[Group]:
-        return await describe_groups(cluster.kafka, [group_id for group_id, at in shown if at == coordinator_id], coordinator_id)
+        return await describe_groups(
+            cluster.kafka, [group_id for group_id, at in shown if at == coordinator_id], coordinator_id
+        )
 
     told = await of_each(describe, sorted({coordinator_id for _, coordinator_id in shown}))
     described = {group.group_id: group for groups in told for group in groups}
@@ -65,7 +68,13 @@ async def get_consumer_group(cluster: Cluster, group_id: GroupIdPath) -> Consume
     return group_data(cluster, await describe_group(cluster.kafka, group_id))
 
 
-@router.delete("/{consumer_group_id}", status_code=204, summary="Delete a group without members", dependencies=[Writable], responses=documented(403, 404, 409))
+@router.delete(
+    "/{consumer_group_id}",
+    status_code=204,
+    summary="Delete a group without members",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
 async def remove_consumer_group(cluster: Cluster, group_id: GroupIdPath) -> Response:
     await delete_group(cluster.kafka, group_id)
     return Response(status_code=204)
@@ -83,8 +92,14 @@ async def get_consumer(cluster: Cluster, group_id: GroupIdPath, consumer_id: Con
     return _consumer_data(cluster, group_id, await _member(cluster, group_id, consumer_id))
 
 
-@router.get("/{consumer_group_id}/consumers/{consumer_id}/assignments", summary="List a member's partitions", responses=documented(404))
-async def list_assignments(cluster: Cluster, group_id: GroupIdPath, consumer_id: ConsumerIdPath) -> ConsumerAssignmentDataList:
+@router.get(
+    "/{consumer_group_id}/consumers/{consumer_id}/assignments",
+    summary="List a member's partitions",
+    responses=documented(404),
+)
+async def list_assignments(
+    cluster: Cluster, group_id: GroupIdPath, consumer_id: ConsumerIdPath
+) -> ConsumerAssignmentDataList:
     member = await _member(cluster, group_id, consumer_id)
     data = [_assignment_data(cluster, group_id, member, partition) for partition in member.assignment]
     return ConsumerAssignmentDataList(kind="KafkaConsumerAssignmentList", metadata=whole(cluster.url), data=data)
@@ -96,7 +111,11 @@ async def list_assignments(cluster: Cluster, group_id: GroupIdPath, consumer_id:
     responses=documented(404),
 )
 async def get_assignment(
-    cluster: Cluster, group_id: GroupIdPath, consumer_id: ConsumerIdPath, topic_name: TopicNamePath, partition_id: PartitionIdPath
+    cluster: Cluster,
+    group_id: GroupIdPath,
+    consumer_id: ConsumerIdPath,
+    topic_name: TopicNamePath,
+    partition_id: PartitionIdPath,
 ) -> ConsumerAssignmentData:
     member = await _member(cluster, group_id, consumer_id)
     if (topic_name, partition_id) not in member.assignment:
@@ -117,7 +136,10 @@ def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
     links = cluster.links
     return ConsumerGroupData(
         kind="KafkaConsumerGroup",
-        metadata=ResourceMetadata(self=links.to("consumer-groups", group.group_id), resource_name=links.name(f"consumer-group={group.group_id}")),
+        metadata=ResourceMetadata(
+            self=links.to("consumer-groups", group.group_id),
+            resource_name=links.name(f"consumer-group={group.group_id}"),
+        ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group.group_id,
         is_simple=group.type == "classic" and not group.protocol_type,
@@ -136,7 +158,8 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: GroupMember) 
     return ConsumerData(
         kind="KafkaConsumer",
         metadata=ResourceMetadata(
-            self=cluster.links.to(*here), resource_name=cluster.links.name(f"consumer-group={group_id}", f"consumer={member.member_id}")
+            self=cluster.links.to(*here),
+            resource_name=cluster.links.name(f"consumer-group={group_id}", f"consumer={member.member_id}"),
         ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group_id,
@@ -148,14 +171,30 @@ def _consumer_data(cluster: ClusterContext, group_id: str, member: GroupMember) 
     )
 
 
-def _assignment_data(cluster: ClusterContext, group_id: str, member: GroupMember, partition: Partition) -> ConsumerAssignmentData:
+def _assignment_data(
+    cluster: ClusterContext, group_id: str, member: GroupMember, partition: Partition
+) -> ConsumerAssignmentData:
     topic_name, partition_id = partition
     links = cluster.links
     return ConsumerAssignmentData(
         kind="KafkaConsumerAssignment",
         metadata=ResourceMetadata(
-            self=links.to("consumer-groups", group_id, "consumers", member.member_id, "assignments", topic_name, "partitions", partition_id),
-            resource_name=links.name(f"consumer-group={group_id}", f"consumer={member.member_id}", f"assignment={topic_name}", f"partition={partition_id}"),
+            self=links.to(
+                "consumer-groups",
+                group_id,
+                "consumers",
+                member.member_id,
+                "assignments",
+                topic_name,
+                "partitions",
+                partition_id,
+            ),
+            resource_name=links.name(
+                f"consumer-group={group_id}",
+                f"consumer={member.member_id}",
+                f"assignment={topic_name}",
+                f"partition={partition_id}",
+            ),
         ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group_id,

@@ -8,7 +8,13 @@ from api.deps import Cluster, ClusterContext, GroupIdPath, PartitionIdPath, Topi
 from api.errors import documented, not_found
 from api.kafka.groups import Commit, Lag, compute_lags, describe_group, fetch_commits
 from api.models.common import Relationship, ResourceMetadata
-from api.models.groups import ConsumerGroupLagSummaryData, ConsumerLagData, ConsumerLagDataList, GroupOffsetData, GroupOffsetDataList
+from api.models.groups import (
+    ConsumerGroupLagSummaryData,
+    ConsumerLagData,
+    ConsumerLagDataList,
+    GroupOffsetData,
+    GroupOffsetDataList,
+)
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}", tags=["Consumer groups"])
 
@@ -24,11 +30,19 @@ async def list_offsets(cluster: Cluster, group_id: GroupIdPath) -> GroupOffsetDa
 async def list_lags(cluster: Cluster, group_id: GroupIdPath) -> ConsumerLagDataList:
     """The largest lag comes first, as in REST v3."""
     lags = sorted(await _lags(cluster, group_id), key=lambda lag: -lag.lag)
-    return ConsumerLagDataList(kind="KafkaConsumerLagList", metadata=whole(cluster.url), data=[_lag_data(cluster, group_id, lag) for lag in lags])
+    return ConsumerLagDataList(
+        kind="KafkaConsumerLagList",
+        metadata=whole(cluster.url),
+        data=[_lag_data(cluster, group_id, lag) for lag in lags],
+    )
 
 
-@router.get("/lags/{topic_name}/partitions/{partition_id}", summary="A group's lag on one partition", responses=documented(404))
-async def get_lag(cluster: Cluster, group_id: GroupIdPath, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> ConsumerLagData:
+@router.get(
+    "/lags/{topic_name}/partitions/{partition_id}", summary="A group's lag on one partition", responses=documented(404)
+)
+async def get_lag(
+    cluster: Cluster, group_id: GroupIdPath, topic_name: TopicNamePath, partition_id: PartitionIdPath
+) -> ConsumerLagData:
     for lag in await _lags(cluster, group_id):
         if (lag.commit.topic, lag.commit.partition) == (topic_name, partition_id):
             return _lag_data(cluster, group_id, lag)
@@ -46,7 +60,8 @@ async def get_lag_summary(cluster: Cluster, group_id: GroupIdPath) -> ConsumerGr
     return ConsumerGroupLagSummaryData(
         kind="KafkaConsumerGroupLagSummary",
         metadata=ResourceMetadata(
-            self=links.to("consumer-groups", group_id, "lag-summary"), resource_name=links.name(f"consumer-group={group_id}", "lag-summary")
+            self=links.to("consumer-groups", group_id, "lag-summary"),
+            resource_name=links.name(f"consumer-group={group_id}", "lag-summary"),
         ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group_id,
@@ -58,7 +73,9 @@ async def get_lag_summary(cluster: Cluster, group_id: GroupIdPath) -> ConsumerGr
         max_lag=worst.lag,
         total_lag=sum(lag.lag for lag in lags),
         max_lag_consumer=Relationship(related=links.to("consumer-groups", group_id, "consumers", consumer_id)),
-        max_lag_partition=Relationship(related=links.to("topics", worst.commit.topic, "partitions", worst.commit.partition)),
+        max_lag_partition=Relationship(
+            related=links.to("topics", worst.commit.topic, "partitions", worst.commit.partition)
+        ),
     )
 
 
@@ -73,7 +90,9 @@ def _offset_data(cluster: ClusterContext, group_id: str, commit: Commit) -> Grou
         kind="KafkaConsumerGroupOffset",
         metadata=ResourceMetadata(
             self=links.to("consumer-groups", group_id, "offsets"),
-            resource_name=links.name(f"consumer-group={group_id}", f"offset={commit.topic}", f"partition={commit.partition}"),
+            resource_name=links.name(
+                f"consumer-group={group_id}", f"offset={commit.topic}", f"partition={commit.partition}"
+            ),
         ),
         cluster_id=cluster.cluster_id,
         consumer_group_id=group_id,

@@ -57,36 +57,61 @@ async def _voters(port: AdminPort) -> list[VoterFacts] | None:
     if quorum is None:
         return None
     now = port.now_ms()
-    end = max((voter.log_end_offset for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), default=-1)
+    end = max(
+        (voter.log_end_offset for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), default=-1
+    )
     return [_voter(voter, end, now, leads=voter.replica_id == quorum.leader_id) for voter in quorum.current_voters]
 
 
 def _voter(voter: ReplicaState, end: int, now_ms: int, *, leads: bool) -> VoterFacts:
-    behind = 0 if leads else -1 if voter.last_caught_up_timestamp < 0 else max(0, now_ms - voter.last_caught_up_timestamp)
+    behind = (
+        0 if leads else -1 if voter.last_caught_up_timestamp < 0 else max(0, now_ms - voter.last_caught_up_timestamp)
+    )
     lag = max(0, end - max(voter.log_end_offset, 0))
-    return VoterFacts(node_id=voter.replica_id, lag=lag, behind_ms=behind, is_current=leads or 0 <= behind <= VOTER_SILENT_MS_MAX)
+    return VoterFacts(
+        node_id=voter.replica_id, lag=lag, behind_ms=behind, is_current=leads or 0 <= behind <= VOTER_SILENT_MS_MAX
+    )
 
 
 @router.get("/v1/node", summary="What this node is")
 async def node(port: Port) -> NodeData:
     identity = port.identity
     return NodeData(
-        node_id=identity.node_id, roles=list(identity.roles), cluster_id=identity.cluster_id, version=identity.version, read_only=identity.read_only
+        node_id=identity.node_id,
+        roles=list(identity.roles),
+        cluster_id=identity.cluster_id,
+        version=identity.version,
+        read_only=identity.read_only,
     )
 
 
-@router.get("/livez", summary="Does the process work", response_model=ProbeData, responses={503: {"model": ProbeData, "description": "It does not."}})
+@router.get(
+    "/livez",
+    summary="Does the process work",
+    response_model=ProbeData,
+    responses={503: {"model": ProbeData, "description": "It does not."}},
+)
 async def livez(port: Port) -> Response:
     return _probe(await _checks(port.liveness))
 
 
-@router.get("/readyz", summary="Does this node serve", response_model=ProbeData, responses={503: {"model": ProbeData, "description": "Not now."}})
+@router.get(
+    "/readyz",
+    summary="Does this node serve",
+    response_model=ProbeData,
+    responses={503: {"model": ProbeData, "description": "Not now."}},
+)
 async def readyz(port: Port) -> Response:
     """Says nothing about the rest of the cluster, so that a rolling restart does not block itself."""
     return _probe(await _checks(port.readiness))
 
 
-@router.get("/healthz", summary="Liveness and readiness together", response_model=ProbeData, responses={503: {"model": ProbeData, "description": "Not now."}})
+@router.get(
+    "/healthz",
+    summary="Liveness and readiness together",
+    response_model=ProbeData,
+    responses={503: {"model": ProbeData, "description": "Not now."}},
+)
 async def healthz(port: Port) -> Response:
     return _probe([*await _checks(port.liveness), *await _checks(port.readiness)])
 

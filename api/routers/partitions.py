@@ -12,7 +12,14 @@ from api.kafka.offsets import EARLIEST, LATEST, list_offsets
 from api.kafka.records import delete_records
 from api.kafka.topics import describe_partition, describe_topic
 from api.models.common import INT64_MAX, Relationship, ResourceMetadata
-from api.models.topics import DeleteRecordsData, PartitionData, PartitionDataList, PartitionOffsetsData, ReplicaData, ReplicaDataList
+from api.models.topics import (
+    DeleteRecordsData,
+    PartitionData,
+    PartitionDataList,
+    PartitionOffsetsData,
+    ReplicaData,
+    ReplicaDataList,
+)
 from kraft.protocol.messages.metadata_response import MetadataResponsePartition
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}/partitions")
@@ -30,12 +37,20 @@ async def get_partition(cluster: Cluster, topic_name: TopicNamePath, partition_i
     return partition_data(cluster, topic_name, await describe_partition(cluster.kafka, topic_name, partition_id))
 
 
-@router.get("/{partition_id}/offset", tags=["Partitions"], summary="A partition's first and next offset", responses=documented(404))
+@router.get(
+    "/{partition_id}/offset",
+    tags=["Partitions"],
+    summary="A partition's first and next offset",
+    responses=documented(404),
+)
 async def get_offsets(
     cluster: Cluster,
     topic_name: TopicNamePath,
     partition_id: PartitionIdPath,
-    timestamp: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Also the offset of the first record at or after this time in ms.")] = None,
+    timestamp: Annotated[
+        int | None,
+        Query(ge=0, le=INT64_MAX, description="Also the offset of the first record at or after this time in ms."),
+    ] = None,
 ) -> PartitionOffsetsData:
     partition = await describe_partition(cluster.kafka, topic_name, partition_id)
     leader = {(topic_name, partition_id): partition.leader_id}
@@ -76,15 +91,21 @@ async def delete_partition_records(
     return DeleteRecordsData(topic_name=topic_name, partition_id=partition_id, low_watermark=low_watermark)
 
 
-@router.get("/{partition_id}/replicas", tags=["Replicas"], summary="List a partition's replicas", responses=documented(404))
+@router.get(
+    "/{partition_id}/replicas", tags=["Replicas"], summary="List a partition's replicas", responses=documented(404)
+)
 async def list_replicas(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> ReplicaDataList:
     partition = await describe_partition(cluster.kafka, topic_name, partition_id)
     data = [replica_data(cluster, topic_name, partition, broker_id) for broker_id in partition.replica_nodes]
     return ReplicaDataList(kind="KafkaReplicaList", metadata=whole(cluster.url), data=data)
 
 
-@router.get("/{partition_id}/replicas/{broker_id}", tags=["Replicas"], summary="Describe a replica", responses=documented(404))
-async def get_replica(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath, broker_id: BrokerIdPath) -> ReplicaData:
+@router.get(
+    "/{partition_id}/replicas/{broker_id}", tags=["Replicas"], summary="Describe a replica", responses=documented(404)
+)
+async def get_replica(
+    cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath, broker_id: BrokerIdPath
+) -> ReplicaData:
     partition = await describe_partition(cluster.kafka, topic_name, partition_id)
     if broker_id not in partition.replica_nodes:
         raise not_found(f"A replica of {topic_name}-{partition_id} on broker {broker_id}")
@@ -96,11 +117,15 @@ def partition_data(cluster: ClusterContext, topic_name: str, partition: Metadata
     here = ("topics", topic_name, "partitions", index)
     return PartitionData(
         kind="KafkaPartition",
-        metadata=ResourceMetadata(self=links.to(*here), resource_name=links.name(f"topic={topic_name}", f"partition={index}")),
+        metadata=ResourceMetadata(
+            self=links.to(*here), resource_name=links.name(f"topic={topic_name}", f"partition={index}")
+        ),
         cluster_id=cluster.cluster_id,
         topic_name=topic_name,
         partition_id=index,
-        leader=Relationship(related=links.to(*here, "replicas", partition.leader_id)) if partition.leader_id >= 0 else None,
+        leader=Relationship(related=links.to(*here, "replicas", partition.leader_id))
+        if partition.leader_id >= 0
+        else None,
         replicas=Relationship(related=links.to(*here, "replicas")),
         reassignment=Relationship(related=links.to(*here, "reassignment")),
         leader_epoch=partition.leader_epoch,
@@ -110,7 +135,9 @@ def partition_data(cluster: ClusterContext, topic_name: str, partition: Metadata
     )
 
 
-def replica_data(cluster: ClusterContext, topic_name: str, partition: MetadataResponsePartition, broker_id: int) -> ReplicaData:
+def replica_data(
+    cluster: ClusterContext, topic_name: str, partition: MetadataResponsePartition, broker_id: int
+) -> ReplicaData:
     index, links = partition.partition_index, cluster.links
     return ReplicaData(
         kind="KafkaReplica",

@@ -25,8 +25,14 @@ UUID_PATTERN = r"^[A-Za-z0-9_-]{22}$"
 async def get_quorum(cluster: Cluster) -> QuorumData:
     answer = await describe_quorum_fully(cluster.kafka)
     quorum = answer.topics[0].partitions[0]
-    leader_end = max((replica.log_end_offset for replica in quorum.current_voters if replica.replica_id == quorum.leader_id), default=-1)
-    endpoints = {node.node_id: [QuorumEndpoint(name=each.name, host=each.host, port=each.port) for each in node.listeners] for node in answer.nodes}
+    leader_end = max(
+        (replica.log_end_offset for replica in quorum.current_voters if replica.replica_id == quorum.leader_id),
+        default=-1,
+    )
+    endpoints = {
+        node.node_id: [QuorumEndpoint(name=each.name, host=each.host, port=each.port) for each in node.listeners]
+        for node in answer.nodes
+    }
 
     def shown(replica: ReplicaState) -> QuorumReplica:
         directory = bytes(replica.replica_directory_id)
@@ -53,31 +59,58 @@ async def get_quorum(cluster: Cluster) -> QuorumData:
     )
 
 
-@router.post("/voters", status_code=201, summary="Make an observer a voter", dependencies=[Writable], responses=documented(400, 403, 404, 409))
+@router.post(
+    "/voters",
+    status_code=201,
+    summary="Make an observer a voter",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404, 409),
+)
 async def post_voter(
     cluster: Cluster,
     body: AddVoterBody,
     response: Response,
-    timeout_ms: Annotated[int, Query(ge=0, le=30_000, description="How long the node may take to answer and to catch up.")] = 30_000,
+    timeout_ms: Annotated[
+        int, Query(ge=0, le=30_000, description="How long the node may take to answer and to catch up.")
+    ] = 30_000,
 ) -> QuorumData:
     """The node must run already, as an observer; one change at a time. Needs kraft.version 1 (dynamic voters)."""
     directory_id = _uuid(body.directory_id)
-    await add_voter(cluster.kafka, body.node_id, directory_id, [(each.name, each.host, each.port) for each in body.endpoints], timeout_ms)
+    await add_voter(
+        cluster.kafka,
+        body.node_id,
+        directory_id,
+        [(each.name, each.host, each.port) for each in body.endpoints],
+        timeout_ms,
+    )
     response.headers["Location"] = cluster.links.to("quorum")
     return await get_quorum(cluster)
 
 
-@router.delete("/voters/{voter_id}", status_code=204, summary="Take a node's vote away", dependencies=[Writable], responses=documented(400, 403, 404, 409))
+@router.delete(
+    "/voters/{voter_id}",
+    status_code=204,
+    summary="Take a node's vote away",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404, 409),
+)
 async def delete_voter(
     cluster: Cluster,
     voter_id: VoterIdPath,
-    directory_id: Annotated[str | None, Query(pattern=UUID_PATTERN, description="Which of its directories; needed if the node votes with several.")] = None,
+    directory_id: Annotated[
+        str | None,
+        Query(pattern=UUID_PATTERN, description="Which of its directories; needed if the node votes with several."),
+    ] = None,
 ) -> Response:
     """Its metadata stays on its disk; it goes on as an observer if it runs. Needs kraft.version 1."""
     if directory_id is not None:
         directory = _uuid(directory_id)
     else:
-        found = [bytes(each.replica_directory_id) for each in (await describe_quorum(cluster.kafka)).current_voters if each.replica_id == voter_id]
+        found = [
+            bytes(each.replica_directory_id)
+            for each in (await describe_quorum(cluster.kafka)).current_voters
+            if each.replica_id == voter_id
+        ]
         if not found:
             raise not_found(f"Voter {voter_id}")
         if len(found) > 1:

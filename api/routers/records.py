@@ -14,7 +14,16 @@ from api.deps import Cluster, TopicNamePath, Writable
 from api.errors import ApiProblem, documented
 from api.json_stream import BrokenStream, documents_of
 from api.models.common import INT32_MAX, INT64_MAX
-from api.models.records import BatchFailure, BatchSuccess, ConsumedRecords, DataType, ProduceBatchBody, ProduceBatchResponse, ProduceRecord, ProduceReport
+from api.models.records import (
+    BatchFailure,
+    BatchSuccess,
+    ConsumedRecords,
+    DataType,
+    ProduceBatchBody,
+    ProduceBatchResponse,
+    ProduceRecord,
+    ProduceReport,
+)
 from api.producing import ACKNOWLEDGED, Producer
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}", tags=["Records"])
@@ -22,7 +31,10 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}", tags=
 _PRODUCE_BODY: dict[str, Any] = {
     "requestBody": {
         "required": True,
-        "description": "One record, or many one after another, with or without line ends. Each is reported in order, as soon as it is acknowledged.",
+        "description": (
+            "One record, or many one after another, with or without line ends. Each is reported in order, as soon "
+            "as it is acknowledged."
+        ),
         "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ProduceRecord"}}},
     }
 }
@@ -52,7 +64,9 @@ async def produce_records(cluster: Cluster, topic_name: TopicNamePath, request: 
     return _Reports(_stream(producer, reports, groups))
 
 
-async def _refused_or_going_on(producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]) -> Response:
+async def _refused_or_going_on(
+    producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]
+) -> Response:
     """A lone bad record is a bad request; one that others follow is a report like theirs."""
     try:
         following = await anext(groups, None)
@@ -65,8 +79,8 @@ async def _refused_or_going_on(producer: Producer, reports: list[ProduceReport],
 
 
 class _Reports(Response):
-    """Reports while the request still comes in. Starlette's streaming response would read from the same channel to notice a client that leaves, and so take
-    parts of the request away; here the request's own stream notices.
+    """Reports while the request still comes in. Starlette's streaming response would read from the same channel to
+    notice a client that leaves, and so take parts of the request away; here the request's own stream notices.
     """
 
     media_type = "application/json"
@@ -86,7 +100,9 @@ class _Reports(Response):
             return  # Nobody is left to report to.
 
 
-async def _stream(producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]) -> AsyncIterator[bytes]:
+async def _stream(
+    producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]
+) -> AsyncIterator[bytes]:
     yield _lines(reports)
     try:
         async for documents in groups:
@@ -117,7 +133,9 @@ async def produce_batch(cluster: Cluster, topic_name: TopicNamePath, body: Produ
         if report.error_code == ACKNOWLEDGED:
             answer.successes.append(BatchSuccess(id=entry_id, **report.model_dump()))
         else:
-            answer.failures.append(BatchFailure(id=entry_id, error_code=report.error_code, message=report.message or ""))
+            answer.failures.append(
+                BatchFailure(id=entry_id, error_code=report.error_code, message=report.message or "")
+            )
     return answer
 
 
@@ -127,15 +145,30 @@ async def consume_records(
     topic_name: TopicNamePath,
     partition: Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Left out: every partition.")] = None,
     offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Where to begin.")] = None,
-    timestamp: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Begin with the first record at or after this time in ms.")] = None,
-    tail: Annotated[int | None, Query(ge=1, le=10_000, description="Begin so many offsets before the end of each partition.")] = None,
+    timestamp: Annotated[
+        int | None, Query(ge=0, le=INT64_MAX, description="Begin with the first record at or after this time in ms.")
+    ] = None,
+    tail: Annotated[
+        int | None, Query(ge=1, le=10_000, description="Begin so many offsets before the end of each partition.")
+    ] = None,
     limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
-    max_bytes: Annotated[int, Query(ge=1, le=64 * 1024 * 1024, description="About the most bytes to read of one partition; of all, 64 MiB.")] = 1024 * 1024,
-    timeout_ms: Annotated[int, Query(ge=0, le=30_000, description="How long to wait for records when there are none.")] = 0,
-    data_format: Annotated[DataType | None, Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64.")] = None,
-    committed: Annotated[bool, Query(description="Whether records of unfinished and aborted transactions are left out.")] = False,
+    max_bytes: Annotated[
+        int,
+        Query(ge=1, le=64 * 1024 * 1024, description="About the most bytes to read of one partition; of all, 64 MiB."),
+    ] = 1024 * 1024,
+    timeout_ms: Annotated[
+        int, Query(ge=0, le=30_000, description="How long to wait for records when there are none.")
+    ] = 0,
+    data_format: Annotated[
+        DataType | None,
+        Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64."),
+    ] = None,
+    committed: Annotated[
+        bool, Query(description="Whether records of unfinished and aborted transactions are left out.")
+    ] = False,
 ) -> ConsumedRecords:
-    """Begins at the first record unless told otherwise. `next_offsets` says where to go on: the server keeps nothing."""
+    """Begins at the first record unless told otherwise. `next_offsets` says where to go on: the server keeps
+    nothing."""
     if sum(choice is not None for choice in (offset, timestamp, tail)) > 1:
         raise ApiProblem(400, "offset, timestamp and tail exclude one another.")
     wanted = Consumption(

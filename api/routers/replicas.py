@@ -33,7 +33,12 @@ async def list_troubled_partitions(
     port: Port,
     state: Annotated[
         Literal["any", "offline", "under_replicated", "under_min_isr"],
-        Query(description="offline: nobody leads. under_replicated: fewer in sync than replicas. under_min_isr: writes with acks=all are refused."),
+        Query(
+            description=(
+                "offline: nobody leads. under_replicated: fewer in sync than replicas. under_min_isr: writes with "
+                "acks=all are refused."
+            )
+        ),
     ] = "any",
     limit: Annotated[int, Query(ge=1, le=100_000)] = 1_000,
 ) -> PartitionTroubles:
@@ -57,20 +62,30 @@ async def list_topic_replica_status(cluster: Cluster, topic_name: TopicNamePath)
     return await _statuses(cluster, topic_name, topic.partitions)
 
 
-@router.get(V3 + "/{partition_id}/replica-status", summary="How far the replicas of a partition are", responses=documented(404))
-async def list_partition_replica_status(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> ReplicaStatusDataList:
+@router.get(
+    V3 + "/{partition_id}/replica-status", summary="How far the replicas of a partition are", responses=documented(404)
+)
+async def list_partition_replica_status(
+    cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath
+) -> ReplicaStatusDataList:
     topic = await describe_topic(cluster.kafka, topic_name)
     return await _statuses(cluster, topic_name, [partition_of(topic, partition_id)])
 
 
-async def _statuses(cluster: ClusterContext, topic: str, partitions: list[MetadataResponsePartition]) -> ReplicaStatusDataList:
+async def _statuses(
+    cluster: ClusterContext, topic: str, partitions: list[MetadataResponsePartition]
+) -> ReplicaStatusDataList:
     asked: dict[int, list[Place]] = {}
     for partition in partitions:
         for broker_id in partition.replica_nodes:
             asked.setdefault(broker_id, []).append((topic, partition.partition_index))
     ends = await replica_offsets(cluster.kafka, asked, LATEST)
     starts = await replica_offsets(cluster.kafka, asked, EARLIEST)
-    data = [_status(cluster, topic, partition, broker_id, ends, starts) for partition in partitions for broker_id in partition.replica_nodes]
+    data = [
+        _status(cluster, topic, partition, broker_id, ends, starts)
+        for partition in partitions
+        for broker_id in partition.replica_nodes
+    ]
     return ReplicaStatusDataList(kind="KafkaReplicaStatusList", metadata=whole(cluster.url), data=data)
 
 
@@ -89,7 +104,8 @@ def _status(
     return ReplicaStatusData(
         kind="KafkaReplicaStatus",
         metadata=ResourceMetadata(
-            self=cluster.links.to(*here), resource_name=cluster.links.name(f"topic={topic}", f"partition={index}", f"replica={broker_id}")
+            self=cluster.links.to(*here),
+            resource_name=cluster.links.name(f"topic={topic}", f"partition={index}", f"replica={broker_id}"),
         ),
         cluster_id=cluster.cluster_id,
         topic_name=topic,

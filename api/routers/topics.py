@@ -24,14 +24,26 @@ async def list_topics(
     cluster: Cluster,
     page: PageQuery,
     q: Annotated[str | None, Query(description="Only topics whose name contains this.")] = None,
-    include_internal: Annotated[bool, Query(description="Whether topics such as __consumer_offsets are listed.")] = True,
+    include_internal: Annotated[
+        bool, Query(description="Whether topics such as __consumer_offsets are listed.")
+    ] = True,
 ) -> TopicDataList:
-    topics = [topic for topic in await describe_topics(cluster.kafka) if (q is None or q in (topic.name or "")) and (include_internal or not topic.is_internal)]
+    topics = [
+        topic
+        for topic in await describe_topics(cluster.kafka)
+        if (q is None or q in (topic.name or "")) and (include_internal or not topic.is_internal)
+    ]
     shown, metadata = page.cut(topics, lambda topic: topic.name or "", cluster.url)
     return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=[topic_data(cluster, topic) for topic in shown])
 
 
-@router.post("", status_code=201, summary="Create a topic", dependencies=[Writable], responses=documented(400, 403, 404) | {200: {"model": TopicData}})
+@router.post(
+    "",
+    status_code=201,
+    summary="Create a topic",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404) | {200: {"model": TopicData}},
+)
 async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response) -> TopicData:
     """With `validate_only` nothing is created, and the status is 200."""
     _check_placement(body)
@@ -49,12 +61,20 @@ async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response
         response.status_code = 200
     else:
         response.headers["Location"] = cluster.links.to("topics", body.topic_name)
-    return _topic_data(cluster, body.topic_name, created.topic_id, created.replication_factor, created.num_partitions, internal=False)
+    return _topic_data(
+        cluster, body.topic_name, created.topic_id, created.replication_factor, created.num_partitions, internal=False
+    )
 
 
 def _check_placement(body: CreateTopicBody) -> None:
     if body.replicas_assignments and (body.partitions_count or body.replication_factor):
-        raise ApiProblem(400, "replicas_assignments says how many partitions and replicas there are: leave out partitions_count and replication_factor.")
+        raise ApiProblem(
+            400,
+            (
+                "replicas_assignments says how many partitions and replicas there are: leave out partitions_count "
+                "and replication_factor."
+            ),
+        )
     names = [entry.name for entry in body.configs]
     if len(dict.fromkeys(names)) != len(names):
         raise ApiProblem(400, "configs names a key twice.", error_code=40002)
@@ -65,7 +85,9 @@ async def get_topic(cluster: Cluster, topic_name: TopicNamePath) -> TopicData:
     return topic_data(cluster, await describe_topic(cluster.kafka, topic_name))
 
 
-@router.patch("/{topic_name}", summary="Add partitions to a topic", dependencies=[Writable], responses=documented(400, 403, 404))
+@router.patch(
+    "/{topic_name}", summary="Add partitions to a topic", dependencies=[Writable], responses=documented(400, 403, 404)
+)
 async def patch_topic(cluster: Cluster, topic_name: TopicNamePath, body: UpdateTopicBody) -> TopicData:
     """Records with a key that are written from now on may land in another partition than before."""
     await create_partitions(cluster.kafka, topic_name, body.partitions_count)
@@ -73,7 +95,13 @@ async def patch_topic(cluster: Cluster, topic_name: TopicNamePath, body: UpdateT
     return topic_data(cluster, topic, partitions_count=max(len(topic.partitions), body.partitions_count))
 
 
-@router.delete("/{topic_name}", status_code=204, summary="Delete a topic and all its records", dependencies=[Writable], responses=documented(403, 404))
+@router.delete(
+    "/{topic_name}",
+    status_code=204,
+    summary="Delete a topic and all its records",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
 async def remove_topic(cluster: Cluster, topic_name: TopicNamePath) -> Response:
     await delete_topic(cluster.kafka, topic_name)
     return Response(status_code=204)
@@ -85,7 +113,9 @@ def topic_data(cluster: ClusterContext, topic: MetadataResponseTopic, partitions
     return _topic_data(cluster, topic.name or "", topic.topic_id, factor, count, internal=topic.is_internal)
 
 
-def _topic_data(cluster: ClusterContext, name: str, topic_id: bytes, factor: int, partitions: int, *, internal: bool) -> TopicData:
+def _topic_data(
+    cluster: ClusterContext, name: str, topic_id: bytes, factor: int, partitions: int, *, internal: bool
+) -> TopicData:
     links = cluster.links
     return TopicData(
         kind="KafkaTopic",

@@ -1,2 +1,2 @@
-"""Pages for people: the status page at / and the reference at /docs. Each is one file without anything from elsewhere, so that they work where there is no
-internet."""
+"""Pages for people: the status page at / and the reference at /docs. Each is one file without anything from
+elsewhere, so that they work where there is no internet."""

@@ -11,7 +11,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 router = APIRouter(include_in_schema=False)
 
 _HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'",
+    "Content-Security-Policy": (
+        "default-src 'self'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+        "frame-ancestors 'none'"
+    ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",

@@ -1,9 +1,11 @@
 """What may be lost, and only that.
 
-With flush.messages=1, or while at least one in-sync replica keeps its power, nothing that was acknowledged may be lost. Under default flush settings
-an acknowledged record may be lost if every replica that was in sync at its acknowledgement lost power afterwards. What was only read, not
-acknowledged, may go in the same way: readers see a record before it is synced. Unclean elections may take what they are told to have taken, of leader epochs
-before their own (`elections`). All that is allowed is counted, record by record; everything else in the partition stays under every rule.
+With flush.messages=1, or while at least one in-sync replica keeps its power, nothing that was acknowledged may be
+lost. Under default flush settings an acknowledged record may be lost if every replica that was in sync at its
+acknowledgement lost power afterwards. What was only read, not acknowledged, may go in the same way: readers see a
+record before it is synced. Unclean elections may take what they are told to have taken, of leader epochs before
+their own (`elections`). All that is allowed is counted, record by record; everything else in the partition stays
+under every rule.
 
 Metadata is synced before it is acknowledged: nothing here concerns topics.
 """
@@ -27,8 +29,8 @@ SAMPLE_SLACK_SECONDS = 2.0
 
 @dataclass(slots=True)
 class Allowed:
-    """Values of acknowledged records that were lost and may be, and those among them that a loss of power explains; how many reads of records that are gone
-    were passed over; values that are there and need not be seen."""
+    """Values of acknowledged records that were lost and may be, and those among them that a loss of power explains;
+    how many reads of records that are gone were passed over; values that are there and need not be seen."""
 
     lost: list[str] = field(default_factory=list)
     by_power: set[str] = field(default_factory=set)
@@ -71,7 +73,11 @@ def allow(run: RunHistory) -> Allowed:
             allowed.by_power.update(send.values[:by_power])
             send.outcome, send.offset, send.error = INFO, -1, LOST_AS_ALLOWED
     if run.power_losses or run.facts.unclean:
-        excuses.kept = {send.values[0]: send.ended for send in run.operations.of(Send) if send.outcome == OK and send.ended is not None}
+        excuses.kept = {
+            send.values[0]: send.ended
+            for send in run.operations.of(Send)
+            if send.outcome == OK and send.ended is not None
+        }
         ways = Ways(excuses.took, excuses.may_go_back)
         run.operations = History(each for operation in run.operations.operations for each in _reread(ways, operation))
         allowed.reads = ways.gone
@@ -91,7 +97,9 @@ class Excuses:
         self._flush = run.facts.flush
         self._power = Power(run.samples, run.power_losses)
         self._elections = Elections(run)
-        self._final = {read.place: {offset: value for offset, value, _ in read.records} for read in run.operations.of(FinalRead)}
+        self._final = {
+            read.place: {offset: value for offset, value, _ in read.records} for read in run.operations.of(FinalRead)
+        }
         self._epochs: dict[tuple[Partition, int, str], int] = {}
         for read in [*run.operations.of(Poll), *run.operations.of(FinalRead)]:
             for offset, value, epoch in read.records:
@@ -107,7 +115,8 @@ class Excuses:
         return place in self._final and self._final[place].get(offset) != value
 
     def _epoch(self, place: Partition, offset: int, value: str) -> int:
-        """Of a record, from whoever read it; what was sent twice may have been at one offset under two leaders: the earlier counts."""
+        """Of a record, from whoever read it; what was sent twice may have been at one offset under two leaders: the
+        earlier counts."""
         return self._epochs.get((place, offset, value), UNKNOWN)
 
     def by_power(self, send: Send) -> bool:
@@ -118,23 +127,28 @@ class Excuses:
         return self._elections.took(send.place, send.offset, epoch, send.began)
 
     def brought_back(self, run: RunHistory) -> set[str]:
-        """Values that one unclean election took and another brought back, after readers had been at their offsets under a leader in between.
+        """Values that one unclean election took and another brought back, after readers had been at their offsets
+        under a leader in between.
 
-        A consumer goes back to where its last record's epoch ends on the new leader (KIP-320), not to what had ended there before it began.
+        A consumer goes back to where its last record's epoch ends on the new leader (KIP-320), not to what had ended
+        there before it began.
         """
         passed: dict[tuple[Partition, int], int] = {}
         for poll in run.operations.of(Poll) if run.facts.unclean else ():
             for offset, _, epoch in poll.records:
                 passed[poll.place, offset] = max(epoch, passed.get((poll.place, offset), UNKNOWN))
         return {
-            value for read in run.operations.of(FinalRead) for offset, value, epoch in read.records
+            value
+            for read in run.operations.of(FinalRead)
+            for offset, value, epoch in read.records
             if passed.get((read.place, offset), UNKNOWN) > epoch and self._elections.after(read.place, epoch) > 1
-        }  # fmt: skip
+        }
 
     def took(self, poll: Poll, record: Record) -> bool:
         """Whether a record that was read is gone, and may be.
 
-        What was read at a leader that was lost, or before power was, may have been sent again, and be acknowledged at another place afterwards."""
+        What was read at a leader that was lost, or before power was, may have been sent again, and be acknowledged
+        at another place afterwards."""
         offset, value, _ = record
         if not self.is_gone(poll.place, offset, value):
             return False
@@ -144,20 +158,25 @@ class Excuses:
         return self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began, until=acknowledged)
 
     def _written(self, poll: Poll, value: str) -> float:
-        """From when on a record may have been in the log: a client gives records long after it fetched them, and after a power loss that came in between."""
+        """From when on a record may have been in the log: a client gives records long after it fetched them, and
+        after a power loss that came in between."""
         return min(poll.began, self._sent.get(value, poll.began))
 
     def may_go_back(self, poll: Poll, last: Record, by: Poll) -> bool:
-        """Whether a reader that got `last` by one poll may be told by another that its position is beyond the end, and start over.
+        """Whether a reader that got `last` by one poll may be told by another that its position is beyond the end,
+        and start over.
 
-        What one unclean election took is gone for good, unless a second one brings it back; so is what was not synced, where all that is acknowledged is."""
+        What one unclean election took is gone for good, unless a second one brings it back; so is what was not
+        synced, where all that is acknowledged is."""
         offset, value, _ = last
         gone = self.is_gone(poll.place, offset, value)
         elections = self._elections.after(poll.place, self._epoch(poll.place, offset, value))
         if elections > 1 or (elections and gone):
             return True
         until = by.ended or by.began
-        return (gone or not self._flush) and self._power.excuses(poll.place, self._written(poll, value), poll.ended or poll.began, until=until)
+        return (gone or not self._flush) and self._power.excuses(
+            poll.place, self._written(poll, value), poll.ended or poll.began, until=until
+        )
 
 
 def _allow_commits(run: RunHistory) -> None:

@@ -1,10 +1,12 @@
 """Which unclean elections there were, and what they can have cost.
 
-A record that was written under one leader epoch is lost by an unclean election of a later one, whose leader does not have it; nobody has it then who follows
-that leader, until another unclean election brings it back with its own. Whoever had it and came back says so in a report, though not always in that of the
-very election: a log that is cut at once through several epochs is told of once, in the report of the first election after the first of them.
+A record that was written under one leader epoch is lost by an unclean election of a later one, whose leader does not
+have it; nobody has it then who follows that leader, until another unclean election brings it back with its own.
+Whoever had it and came back says so in a report, though not always in that of the very election: a log that is cut
+at once through several epochs is told of once, in the report of the first election after the first of them.
 
-Apache Kafka reports nothing. There any new leader epoch that was seen may have been that of an unclean election, and of several.
+Apache Kafka reports nothing. There any new leader epoch that was seen may have been that of an unclean election, and
+of several.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ class Elections:
         self._facts = run.facts
         self._told: dict[Partition, dict[int, list[LossReport]]] = {}
         for report in run.loss_reports:
-            self._told.setdefault((report.topic, report.partition), {}).setdefault(report.leader_epoch, []).append(report)
+            self._told.setdefault((report.topic, report.partition), {}).setdefault(report.leader_epoch, []).append(
+                report
+            )
         self._seen: dict[str, int] = {}
         for sample in run.samples:
             for name, (_, epoch, _, _) in sample.partitions.items():
@@ -37,7 +41,9 @@ class Elections:
 
     def told(self, place: Partition, epoch: int, until: float = math.inf) -> LossReport | None:
         """What was told last of one election, or last before some moment."""
-        return next((report for report in reversed(self._told[place][epoch]) if until == math.inf or report.at < until), None)
+        return next(
+            (report for report in reversed(self._told[place][epoch]) if until == math.inf or report.at < until), None
+        )
 
     def first_told(self, place: Partition, epoch: int) -> float:
         """When it was first told of."""
@@ -56,7 +62,9 @@ class Elections:
             return 0
         if not self._facts.tells_losses:
             return SEVERAL if self._seen.get(f"{place[0]}-{place[1]}", math.inf) > max(epoch, 0) else 0
-        return sum(later > epoch and not _is_over(reports, since) for later, reports in self._told.get(place, {}).items())
+        return sum(
+            later > epoch and not _is_over(reports, since) for later, reports in self._told.get(place, {}).items()
+        )
 
     def took(self, place: Partition, offset: int, epoch: int, since: float = -math.inf) -> bool:
         """Whether what is gone from there was lost by one of them, as far as that is known and was told."""
@@ -66,10 +74,13 @@ class Elections:
 
 
 def _is_over(reports: list[LossReport], since: float) -> bool:
-    """Whether all replicas had come back and followed the elected leader or a later one: nobody writes under an earlier epoch any more."""
+    """Whether all replicas had come back and followed the elected leader or a later one: nobody writes under an
+    earlier epoch any more."""
     return any(report.complete and not report.unknown and report.at < since for report in reports)
 
 
 def tells_of(report: LossReport, offset: int) -> bool:
     """Whether a replica gave up that offset, or may have."""
-    return bool(report.unknown) or any(start <= offset < end or offset == UNKNOWN for start, end in report.lost.values())
+    return bool(report.unknown) or any(
+        start <= offset < end or offset == UNKNOWN for start, end in report.lost.values()
+    )

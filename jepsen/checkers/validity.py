@@ -1,4 +1,5 @@
-"""Whether a run proves anything. A green run without load, without leaders that change, or with faults that did nothing is invalid."""
+"""Whether a run proves anything. A green run without load, without leaders that change, or with faults that did
+nothing is invalid."""
 
 from __future__ import annotations
 
@@ -27,8 +28,11 @@ LEADER_CHANGES_LEAST = 2
 CALM = "calm"
 OVERTAKEN = "overtaken-leader"
 NEEDS: dict[str, tuple[type[Operation], ...]] = {
-    "queue": (Commit, Committed, ListOffset, TopicChange), "groups": (Commit, Committed), "topics": (TopicChange,), "offsets": (ListOffset,),
-}  # fmt: skip
+    "queue": (Commit, Committed, ListOffset, TopicChange),
+    "groups": (Commit, Committed),
+    "topics": (TopicChange,),
+    "offsets": (ListOffset,),
+}
 """What a workload is there for: of each kind something has to have succeeded."""
 
 
@@ -46,26 +50,37 @@ def leader_changes(run: RunHistory) -> int:
 
 
 def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]:
-    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not; `reads` when each read of records began, of
-    those that are gone also."""
+    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not;
+    `reads` when each read of records began, of those that are gone also."""
     phases = {phase.name: phase.began for phase in run.operations.of(Phase)}
     if "healed" not in phases:
         yield "the run did not come to its end"
         return
-    acknowledged = [send.began for send in run.operations.of(Send) if send.outcome == OK or send.error == LOST_AS_ALLOWED]
+    acknowledged = [
+        send.began for send in run.operations.of(Send) if send.outcome == OK or send.error == LOST_AS_ALLOWED
+    ]
     chaos = [began for began in acknowledged if phases["chaos"] <= began < phases["healed"]]
     wanted = ACKNOWLEDGED_PER_SECOND_LEAST * (phases["healed"] - phases["chaos"])
     if len(chaos) < wanted:
         yield f"{len(chaos)} records were acknowledged under faults, {wanted:.0f} are wanted"
-    if not any(began < phases["chaos"] for began in acknowledged) or not any(began >= phases["healed"] for began in acknowledged):
+    if not any(began < phases["chaos"] for began in acknowledged) or not any(
+        began >= phases["healed"] for began in acknowledged
+    ):
         yield "nothing was acknowledged before the first fault, or nothing after the last"
     if not any(phases["chaos"] <= began < phases["healed"] for began in reads):
         yield "nothing was read under faults"
     yield from _unlooked(run)
     if run.facts.plan != CALM:
         yield from _faults(run)
-    if run.facts.plan == OVERTAKEN and run.facts.tells_losses and (not lost or not any(report.lost for report in run.loss_reports)):
-        yield f"{lost} acknowledged records were lost by unclean elections, with {len(run.loss_reports)} reports: there was nothing to tell the truth about"
+    if (
+        run.facts.plan == OVERTAKEN
+        and run.facts.tells_losses
+        and (not lost or not any(report.lost for report in run.loss_reports))
+    ):
+        yield (
+            f"{lost} acknowledged records were lost by unclean elections, with {len(run.loss_reports)} reports: "
+            "there was nothing to tell the truth about"
+        )
 
 
 def _unlooked(run: RunHistory) -> Iterator[str]:
@@ -82,10 +97,14 @@ def _unlooked(run: RunHistory) -> Iterator[str]:
         name = f"{place[0]}-{place[1]}"
         if place not in read:
             yield f"{name} was not read in the end"
-        replicas = next((sample.partitions[name][3] for sample in reversed(run.samples) if name in sample.partitions), [])
+        replicas = next(
+            (sample.partitions[name][3] for sample in reversed(run.samples) if name in sample.partitions), []
+        )
         if len(compared.get(place, ())) < max(1, len(replicas)):
             yield f"{len(compared.get(place, ()))} replicas of {name} were compared, and there are {len(replicas)}"
-    topics = {change.topic for change in history.of(TopicChange) if change.outcome == OK} - {each.topic for each in history.of(TopicSeen)}
+    topics = {change.topic for change in history.of(TopicChange) if change.outcome == OK} - {
+        each.topic for each in history.of(TopicSeen)
+    }
     if topics:
         yield f"{len(topics)} topics were changed and not looked at in the end, among them {min(topics)}"
     for kind in NEEDS.get(run.facts.workload, ()):

@@ -1,9 +1,10 @@
 """The way of each reader through each partition, without the records whose loss is explained.
 
-To the rules a reader goes on from where it was until it says that it was positioned anew. A client does not say so when its position turns out to be beyond the
-end of a log that lost its tail: it starts over, at the point where the logs part or at the beginning. Nor does it notice that a log was replaced under its
-position: it goes on and never reads what is new before. So a poll is cut where something that was read is gone, and where the reader went back and may have;
-what follows begins anew. Anywhere else the reader is held to what it read before.
+To the rules a reader goes on from where it was until it says that it was positioned anew. A client does not say so
+when its position turns out to be beyond the end of a log that lost its tail: it starts over, at the point where the
+logs part or at the beginning. Nor does it notice that a log was replaced under its position: it goes on and never
+reads what is new before. So a poll is cut where something that was read is gone, and where the reader went back and
+may have; what follows begins anew. Anywhere else the reader is held to what it read before.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ Record = tuple[int, str, int]
 
 @dataclass(slots=True)
 class Way:
-    """`last` is what was read last, and by which poll, there or gone. `anew`: what comes next does not follow what the rules will have seen."""
+    """`last` is what was read last, and by which poll, there or gone. `anew`: what comes next does not follow what
+    the rules will have seen."""
 
     last: tuple[Poll, Record] | None = None
     anew: bool = False
 
 
 class Ways:
-    """`gone` counts the records taken out. `took` says of a record in a poll whether it is gone and may be, `may_go_back` whether the reader of a record in
-    one poll may start over in another."""
+    """`gone` counts the records taken out. `took` says of a record in a poll whether it is gone and may be,
+    `may_go_back` whether the reader of a record in one poll may start over in another."""
 
     def __init__(self, took: Callable[[Poll, Record], bool], may_go_back: Callable[[Poll, Record, Poll], bool]) -> None:
         self._took = took

@@ -1,4 +1,5 @@
-"""The bank: each patch, what goes wrong with it, and the run that shows it. `python -m jepsen mutants` tries them, `controls` the runs without a defect."""
+"""The bank: each patch, what goes wrong with it, and the run that shows it. `python -m jepsen mutants` tries them,
+`controls` the runs without a defect."""
 
 from __future__ import annotations
 
@@ -40,18 +41,51 @@ def _run(workload: str, plan: str, seconds: int, *more: str) -> tuple[str, ...]:
 
 
 BANK = (
-    Mutant("metadata-sync-skipped", "the metadata log is not synced before the quorum counts it", _run("topics", "power-all", 14)),
-    Mutant("directory-sync-skipped", "a renamed file's directory is not synced", _run("queue", "power-all", 10), at_start=True),
+    Mutant(
+        "metadata-sync-skipped",
+        "the metadata log is not synced before the quorum counts it",
+        _run("topics", "power-all", 14),
+    ),
+    Mutant(
+        "directory-sync-skipped",
+        "a renamed file's directory is not synced",
+        _run("queue", "power-all", 10),
+        at_start=True,
+    ),
     Mutant("data-sync-skipped", "flush.messages=1 writes and does not sync", _run("queue", "power-all", 12)),
-    Mutant("follower-acknowledges-unsynced", "a follower's fetch acknowledges what it has not synced", _run("queue", "slow-power-all", 24)),
-    Mutant("leader-counts-unsynced", "a leader counts its own log before it is synced", _run("solo", "slow-power-leader", 14)),
+    Mutant(
+        "follower-acknowledges-unsynced",
+        "a follower's fetch acknowledges what it has not synced",
+        _run("queue", "slow-power-all", 24),
+    ),
+    Mutant(
+        "leader-counts-unsynced",
+        "a leader counts its own log before it is synced",
+        _run("solo", "slow-power-leader", 14),
+    ),
     Mutant("zombie-leader-acknowledges", "acks=all waits for nobody", _run("queue", "zombie", 26)),
-    Mutant("isr-shrink-not-awaited", "a leader acts on an in-sync set that the controller has not granted", _run("queue", "zombie", 26)),
+    Mutant(
+        "isr-shrink-not-awaited",
+        "a leader acts on an in-sync set that the controller has not granted",
+        _run("queue", "zombie", 26),
+    ),
     Mutant("truncation-skipped", "a follower keeps what its leader does not have", _run("queue", "zombie", 26)),
     Mutant("failed-sync-retried", "a sync that failed is tried again, and believed", _run("solo", "broken-disk", 16)),
-    Mutant("producers-forgotten", "a restarted node does not know what producers sent last", _run("producers", "slow-kill-all", 20)),
-    Mutant("commit-answered-before-replicated", "a group coordinator answers commits before they are replicated", _run("groups", "zombie-coordinator", 33)),
-    Mutant("acknowledged-not-told", "reports of unclean elections leave out what was known to be acknowledged", _run("unclean", "overtaken-leader", 40)),
+    Mutant(
+        "producers-forgotten",
+        "a restarted node does not know what producers sent last",
+        _run("producers", "slow-kill-all", 20),
+    ),
+    Mutant(
+        "commit-answered-before-replicated",
+        "a group coordinator answers commits before they are replicated",
+        _run("groups", "zombie-coordinator", 33),
+    ),
+    Mutant(
+        "acknowledged-not-told",
+        "reports of unclean elections leave out what was known to be acknowledged",
+        _run("unclean", "overtaken-leader", 40),
+    ),
 )
 
 
@@ -60,7 +94,9 @@ def copy_with(mutant: Mutant, directory: Path) -> None:
     base = Path(os.environ.get("KRAFT_JEPSEN_SOURCE", ROOT))
     for folder in PRODUCT:
         shutil.copytree(base / folder, directory / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    done = subprocess.run(["patch", "-p1", "--batch", "-i", str(mutant.patch)], cwd=directory, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["patch", "-p1", "--batch", "-i", str(mutant.patch)], cwd=directory, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{mutant.patch.name} does not fit: {done.stdout}{done.stderr}")
 
@@ -71,12 +107,34 @@ def seeds_to_catch(mutant: Mutant) -> int | None:
         source, runs = Path(folder, "source"), Path(folder, "runs")
         source.mkdir()
         copy_with(mutant, source)
-        subprocess.run([sys.executable, "-m", "compileall", "-q", str(source)], env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""}, check=True)
+        subprocess.run(
+            [sys.executable, "-m", "compileall", "-q", str(source)],
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""},
+            check=True,
+        )
         for seed in range(1, SEEDS_MAX + 1):
-            command = [sys.executable, "-m", "jepsen", "run", "--source", str(source), "--directory", str(runs), "--seed", str(seed), *mutant.arguments]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+            command = [
+                sys.executable,
+                "-m",
+                "jepsen",
+                "run",
+                "--source",
+                str(source),
+                "--directory",
+                str(runs),
+                "--seed",
+                str(seed),
+                *mutant.arguments,
+            ]
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False
+            )
             findings = [line.strip() for line in done.stdout.splitlines() if line.startswith("  ")]
-            told = done.stdout.strip().splitlines()[-1] if "verdict: " in done.stdout else f"no verdict: {done.stderr[-600:]}"
+            told = (
+                done.stdout.strip().splitlines()[-1]
+                if "verdict: " in done.stdout
+                else f"no verdict: {done.stderr[-600:]}"
+            )
             print(f"  seed {seed}: {told}", *findings[:2], sep="\n    ", flush=True)
             if told.startswith("verdict: violation") and mutant.at_start == ("does not start" in done.stdout):
                 return seed
@@ -84,21 +142,31 @@ def seeds_to_catch(mutant: Mutant) -> int | None:
 
 
 def controls() -> int:
-    """The runs of the bank upon the product as it is: each has to be green, or what it finds in a mutant would prove nothing. Exit code 0 if all are."""
+    """The runs of the bank upon the product as it is: each has to be green, or what it finds in a mutant would prove
+    nothing. Exit code 0 if all are."""
     runs = list(dict.fromkeys(mutant.arguments for mutant in BANK))
     green = 0
     with tempfile.TemporaryDirectory(prefix="kraft-jepsen-control-") as folder:
         for arguments in runs:
             command = [sys.executable, "-m", "jepsen", "run", "--directory", folder, "--seed", "1", *arguments]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+            done = subprocess.run(
+                command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False
+            )
             green += done.returncode == 0
-            print(f"control {' '.join(arguments)}: {(done.stdout.strip() or done.stderr.strip()[-600:]).splitlines()[-1]}", flush=True)
+            print(
+                (
+                    f"control {' '.join(arguments)}: "
+                    f"{(done.stdout.strip() or done.stderr.strip()[-600:]).splitlines()[-1]}"
+                ),
+                flush=True,
+            )
     print(f"controls: {green}/{len(runs)} green")
     return 0 if green == len(runs) else 1
 
 
 def main(names: Sequence[str]) -> int:
-    """Every mutant of the bank, or those named. Exit code 0 if all are caught. Raises KeyError for a name that is not there."""
+    """Every mutant of the bank, or those named. Exit code 0 if all are caught. Raises KeyError for a name that is
+    not there."""
     known = {mutant.name: mutant for mutant in BANK}
     chosen = [known[name] for name in names] or list(BANK)
     seeds = []

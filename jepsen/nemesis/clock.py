@@ -1,7 +1,9 @@
-"""What happens to clocks. A wall clock jumps, or runs too fast or too slowly; a monotonic clock does the latter, and every timeout with it.
+"""What happens to clocks. A wall clock jumps, or runs too fast or too slowly; a monotonic clock does the latter, and
+every timeout with it.
 
-It bit if the node was told a time that is not the true one, which the library counts that tells it (`jepsen/preload`). A clock that is set right again jumps
-a second time; what a monotonic clock gained it keeps, as the kernel's would. The times of files are the kernel's and stay right.
+It bit if the node was told a time that is not the true one, which the library counts that tells it
+(`jepsen/preload`). A clock that is set right again jumps a second time; what a monotonic clock gained it keeps, as
+the kernel's would. The times of files are the kernel's and stay right.
 """
 
 from __future__ import annotations
@@ -80,6 +82,8 @@ def timeouts(role: str) -> Callable[[Context], Injection]:
             page.drift_monotonic(0)
             return bit
 
-        return Injection(kind="clock-speed", role=f"{role} n{number}, {rate / 1e6 + 1:g} times", busy=frozenset({number}), end=end)
+        return Injection(
+            kind="clock-speed", role=f"{role} n{number}, {rate / 1e6 + 1:g} times", busy=frozenset({number}), end=end
+        )
 
     return begin

@@ -1,4 +1,5 @@
-"""What happens to disks: power fails, no block is free, what the kernel writes back fails, syncs of some files fail or take long, the whole disk is slow."""
+"""What happens to disks: power fails, no block is free, what the kernel writes back fails, syncs of some files fail
+or take long, the whole disk is slow."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def power(how_many: Callable[[int], int], role: str = "any") -> Callable[[Contex
             restart(nodes)
             return True
 
-        return Injection(kind="power", role=f"{count} of {len(context.cluster.nodes)}: {numbers}", busy=frozenset(numbers), end=end)
+        return Injection(
+            kind="power", role=f"{count} of {len(context.cluster.nodes)}: {numbers}", busy=frozenset(numbers), end=end
+        )
 
     return begin
 
@@ -62,7 +65,8 @@ def full(context: Context) -> Injection:
 
 
 def broken(context: Context) -> Injection:
-    """What is written back fails, a sync says so once. Then the disk works again, as if nothing had been; the node has to have noticed.
+    """What is written back fails, a sync says so once. Then the disk works again, as if nothing had been; the node
+    has to have noticed.
 
     In the end power fails: what the node took for written and was not is gone.
     """
@@ -88,7 +92,8 @@ def broken(context: Context) -> Injection:
 
 
 def sync_error(role: str, path: str) -> Callable[[Context], Injection]:
-    """Syncs of some files fail, once each, and claim to succeed from then on; in the end power fails, and what was not synced is gone."""
+    """Syncs of some files fail, once each, and claim to succeed from then on; in the end power fails, and what was
+    not synced is gone."""
 
     def begin(context: Context) -> Injection:
         number = context.pick(role)
@@ -125,7 +130,9 @@ def sync_slow(role: str, path: str) -> Callable[[Context], Injection]:
             page.delay_syncs(0)
             return delayed()
 
-        return Injection(kind="sync-slow", role=f"{role} n{number} {path} {seconds:g} s", busy=frozenset({number}), end=end)
+        return Injection(
+            kind="sync-slow", role=f"{role} n{number} {path} {seconds:g} s", busy=frozenset({number}), end=end
+        )
 
     return begin
 
@@ -149,11 +156,15 @@ def slow(context: Context) -> Injection:
     return Injection(kind="disk-slow", role=f"leader n{number}", busy=frozenset({number}), end=end)
 
 
-def slow_end(how_many: Callable[[int], int], power_fails: bool, leader_late: bool = False) -> Callable[[Context], Injection]:
-    """Syncs of data take long at so many of n nodes, a leader among them, and then all of these lose power, or are killed, at one moment.
+def slow_end(
+    how_many: Callable[[int], int], power_fails: bool, leader_late: bool = False
+) -> Callable[[Context], Injection]:
+    """Syncs of data take long at so many of n nodes, a leader among them, and then all of these lose power, or are
+    killed, at one moment.
 
-    Between an append and its sync there is little time; this is how something is there when the end comes. `leader_late`: the leader's own syncs are fast, so
-    that only its followers hold back what it acknowledges; it comes back last, and somebody else leads first.
+    Between an append and its sync there is little time; this is how something is there when the end comes.
+    `leader_late`: the leader's own syncs are fast, so that only its followers hold back what it acknowledges; it
+    comes back last, and somebody else leads first.
     """
 
     def begin(context: Context) -> Injection:
@@ -186,6 +197,11 @@ def slow_end(how_many: Callable[[int], int], power_fails: bool, leader_late: boo
             return bit
 
         kind = f"slow-{'power' if power_fails else 'kill'}"
-        return Injection(kind=kind, role=f"{numbers}{f', leader n{first} late' if leader_late else ''}", busy=frozenset(numbers), end=end)
+        return Injection(
+            kind=kind,
+            role=f"{numbers}{f', leader n{first} late' if leader_late else ''}",
+            busy=frozenset(numbers),
+            end=end,
+        )
 
     return begin

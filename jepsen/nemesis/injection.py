@@ -18,7 +18,8 @@ NETWORK = 0  # Stands for the network among the busy.
 
 @dataclass(slots=True, kw_only=True)
 class Injection:
-    """`end` takes the fault back and says whether it bit. `busy` are nodes (or NETWORK) that no other fault may touch meanwhile."""
+    """`end` takes the fault back and says whether it bit. `busy` are nodes (or NETWORK) that no other fault may
+    touch meanwhile."""
 
     kind: str
     role: str
@@ -27,7 +28,8 @@ class Injection:
 
 
 def grown(counter: Callable[[], int]) -> Callable[[], bool]:
-    """Tells, whenever it is asked, whether `counter` has grown since now: how a fault that somebody counts shows that it bit."""
+    """Tells, whenever it is asked, whether `counter` has grown since now: how a fault that somebody counts shows
+    that it bit."""
     before = counter()
     return lambda: counter() > before
 
@@ -51,7 +53,11 @@ class Context:
 
     def free(self) -> list[int]:
         """Nodes that run and that no fault is at."""
-        return [number for number, node in self.cluster.nodes.items() if node.alive and not node.paused and number not in self.busy]
+        return [
+            number
+            for number, node in self.cluster.nodes.items()
+            if node.alive and not node.paused and number not in self.busy
+        ]
 
     def pick(self, role: str) -> int:
         """A node with a role: leader, follower, controller, voter, coordinator, any. Raises NotNow."""

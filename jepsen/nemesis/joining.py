@@ -1,5 +1,6 @@
-"""Nodes that are new. A sixth one joins: registers, catches up, votes, and gets replicas; it leaves for good. One of the five loses its disk and comes back
-as new under its number. Each is what docs/operations says an administrator does, by the protocol alone, and it bit if the cluster says that it is done.
+"""Nodes that are new. A sixth one joins: registers, catches up, votes, and gets replicas; it leaves for good. One of
+the five loses its disk and comes back as new under its number. Each is what docs/operations says an administrator
+does, by the protocol alone, and it bit if the cluster says that it is done.
 """
 
 from __future__ import annotations
@@ -53,13 +54,18 @@ def metadata(context: Context) -> Any:
 def replicas(context: Context) -> Replicas:
     """Of every partition: (replicas, in-sync set). Raises NotNow."""
     found = metadata(context)
-    return {(topic.name, each.partition_index): (list(each.replica_nodes), list(each.isr_nodes)) for topic in found.topics for each in topic.partitions}
+    return {
+        (topic.name, each.partition_index): (list(each.replica_nodes), list(each.isr_nodes))
+        for topic in found.topics
+        for each in topic.partitions
+    }
 
 
 def move(context: Context, wanted: dict[tuple[str, int], list[int]]) -> None:
     """Raises NotNow."""
     topics = [
-        ReassignableTopic(name=name, partitions=[ReassignablePartition(partition_index=index, replicas=chosen)]) for (name, index), chosen in wanted.items()
+        ReassignableTopic(name=name, partitions=[ReassignablePartition(partition_index=index, replicas=chosen)])
+        for (name, index), chosen in wanted.items()
     ]
     ask(context, AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=topics))
 
@@ -80,7 +86,9 @@ def votes(context: Context, node: Node) -> bool:
     """Becomes a voter unless it is one: it may have to catch up first, and then the answer is no."""
     quorum = context.observer.quorum()
     directory = directory_of(node)
-    if quorum is not None and any((each.replica_id, each.replica_directory_id) == (node.number, directory) for each in quorum.current_voters):
+    if quorum is not None and any(
+        (each.replica_id, each.replica_directory_id) == (node.number, directory) for each in quorum.current_voters
+    ):
         return True
     return rejoin(context, node.number, directory)
 
@@ -92,7 +100,12 @@ def let_go(context: Context, number: int) -> bool:
         raise NotNow("nobody knows who votes")
     for each in quorum.current_voters:
         if each.replica_id == number:
-            answer: Any = ask(context, RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=number, voter_directory_id=each.replica_directory_id))
+            answer: Any = ask(
+                context,
+                RemoveRaftVoterRequest(
+                    cluster_id=CLUSTER_ID, voter_id=number, voter_directory_id=each.replica_directory_id
+                ),
+            )
             if answer.error_code:
                 raise NotNow(f"the voter is not let go: {answer.error_message}")
     return True
@@ -116,7 +129,12 @@ def join(context: Context) -> Injection:
         return all(NEW in found[place][1] for place in events)
 
     steps = [until(lambda: registered(context, NEW)), until(lambda: votes(context, node)), until(given), until(in_sync)]
-    return Injection(kind="node-joins", role=f"n{NEW} registered, voter, given replicas, in sync: {steps}", busy=frozenset({NEW}), end=lambda: all(steps))
+    return Injection(
+        kind="node-joins",
+        role=f"n{NEW} registered, voter, given replicas, in sync: {steps}",
+        busy=frozenset({NEW}),
+        end=lambda: all(steps),
+    )
 
 
 def leave_for_good(context: Context) -> Injection:
@@ -142,7 +160,12 @@ def leave_for_good(context: Context) -> Injection:
         context.cluster.nodes[NEW].stop()
         context.cluster.remove(NEW)
         until(lambda: ask(context, UnregisterBrokerRequest(broker_id=NEW)) is not None)
-    return Injection(kind="node-leaves", role=f"n{NEW}", busy=frozenset(), end=lambda: gone and until(lambda: not registered(context, NEW)))
+    return Injection(
+        kind="node-leaves",
+        role=f"n{NEW}",
+        busy=frozenset(),
+        end=lambda: gone and until(lambda: not registered(context, NEW)),
+    )
 
 
 def elsewhere(context: Context, held: list[int], stay: list[int]) -> list[int]:
@@ -153,7 +176,8 @@ def elsewhere(context: Context, held: list[int], stay: list[int]) -> list[int]:
 
 
 def replace(context: Context) -> Injection:
-    """A node's disk is gone for ever; under its number a new one joins. Nobody does that to a replica that is the last, and it needs a calm cluster."""
+    """A node's disk is gone for ever; under its number a new one joins. Nobody does that to a replica that is the
+    last, and it needs a calm cluster."""
     if context.busy:
         raise NotNow("there is another fault")
     number = context.pick("any")
@@ -171,4 +195,9 @@ def replace(context: Context) -> Injection:
     node.launch()
     steps = [until(lambda: registered(context, number)), until(lambda: votes(context, node))]
     steps.append(until(lambda: all(number in isr for chosen, isr in replicas(context).values() if number in chosen)))
-    return Injection(kind="node-replaced", role=f"n{number} registered, voter, in sync: {steps}", busy=frozenset({number}), end=lambda: all(steps))
+    return Injection(
+        kind="node-replaced",
+        role=f"n{number} registered, voter, in sync: {steps}",
+        busy=frozenset({number}),
+        end=lambda: all(steps),
+    )

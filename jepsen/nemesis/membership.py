@@ -44,7 +44,9 @@ def reassign(context: Context) -> Injection:
     topic, _, index = name.rpartition("-")
     replicas = context.chance.sample(sorted(context.cluster.nodes), len(sample.partitions[name][3]))
     partition = ReassignablePartition(partition_index=int(index), replicas=replicas)
-    request = AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[ReassignableTopic(name=topic, partitions=[partition])])
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=5000, topics=[ReassignableTopic(name=topic, partitions=[partition])]
+    )
     answer = ask(context, request)
     code = answer.error_code or answer.responses[0].partitions[0].error_code
     return Injection(kind="reassign", role=f"{name} to {replicas}", busy=frozenset(), end=lambda: code == 0)
@@ -55,7 +57,9 @@ def voter_leaves(context: Context) -> Injection:
     quorum = context.observer.quorum()
     if quorum is None or len(quorum.current_voters) < len(context.cluster.nodes):
         raise NotNow("not every node is a voter")
-    voter = context.chance.choice([each for each in quorum.current_voters if each.replica_id in context.free()] or [None])
+    voter = context.chance.choice(
+        [each for each in quorum.current_voters if each.replica_id in context.free()] or [None]
+    )
     if voter is None:
         raise NotNow("no voter is free")
     number, directory = voter.replica_id, voter.replica_directory_id
@@ -64,7 +68,9 @@ def voter_leaves(context: Context) -> Injection:
         raise NotNow(f"the voter is not let go: {answer.error_message}")
 
     def end() -> bool:
-        return any(rejoin(context, number, directory) or context.observer.is_voter(number) for _ in range(REJOIN_ATTEMPTS_MAX))
+        return any(
+            rejoin(context, number, directory) or context.observer.is_voter(number) for _ in range(REJOIN_ATTEMPTS_MAX)
+        )
 
     return Injection(kind="voter-leaves", role=f"n{number}", busy=frozenset(), end=end)
 
@@ -72,7 +78,9 @@ def voter_leaves(context: Context) -> Injection:
 def rejoin(context: Context, number: int, directory: bytes) -> bool:
     """Whether the voter was taken back; a quorum without it goes on all the same."""
     listeners = [Listener(name="CONTROLLER", host=context.cluster.nodes[number].host, port=CONTROLLER_PORT)]
-    request = AddRaftVoterRequest(cluster_id=CLUSTER_ID, timeout_ms=5000, voter_id=number, voter_directory_id=directory, listeners=listeners)
+    request = AddRaftVoterRequest(
+        cluster_id=CLUSTER_ID, timeout_ms=5000, voter_id=number, voter_directory_id=directory, listeners=listeners
+    )
     try:
         answer = ask(context, request)
     except NotNow:

@@ -64,7 +64,12 @@ def ring(context: Context) -> Injection:
     nodes = sorted(context.cluster.nodes)
     context.chance.shuffle(nodes)
     count = len(nodes)
-    pairs = [(a, b) for i, a in enumerate(nodes) for j, b in enumerate(nodes) if a != b and min((i - j) % count, (j - i) % count) > 1]
+    pairs = [
+        (a, b)
+        for i, a in enumerate(nodes)
+        for j, b in enumerate(nodes)
+        if a != b and min((i - j) % count, (j - i) % count) > 1
+    ]
     return cut(context, "ring", f"{nodes}", pairs)
 
 
@@ -99,7 +104,9 @@ def loss(context: Context) -> Injection:
     """A share of the frames between two nodes and all others is lost."""
     context.need_network()
     network = context.switch()
-    chosen = sorted(set(between(context.chance.sample(sorted(context.cluster.nodes), 2), [*context.cluster.nodes, CLIENTS])))
+    chosen = sorted(
+        set(between(context.chance.sample(sorted(context.cluster.nodes), 2), [*context.cluster.nodes, CLIENTS]))
+    )
     lost = grown(network.lost)
     network.lose(chosen)
 
@@ -115,11 +122,17 @@ def slow(context: Context) -> Injection:
     node = context.pick("leader")
     network = context.switch()
     network.throttle(node, 256)
-    return Injection(kind="slow-network", role=f"leader n{node}", busy=frozenset({node}), end=lambda: network.throttle_no_more(node) > 0)
+    return Injection(
+        kind="slow-network",
+        role=f"leader n{node}",
+        busy=frozenset({node}),
+        end=lambda: network.throttle_no_more(node) > 0,
+    )
 
 
 def cable(kind: str, quality: Quality) -> Callable[[Context], Injection]:
-    """One node's frames, both ways and to everybody, are late, out of order, or come twice. It bit if the cable counts what it was laid for."""
+    """One node's frames, both ways and to everybody, are late, out of order, or come twice. It bit if the cable
+    counts what it was laid for."""
 
     def begin(context: Context) -> Injection:
         number = context.pick("leader")
@@ -128,7 +141,11 @@ def cable(kind: str, quality: Quality) -> Callable[[Context], Injection]:
 
         def end() -> bool:
             counts = network.degrade_no_more(number)
-            return counts.late > 0 and (not quality.twice or counts.twice > 0) and (not quality.overtaken or counts.overtaken > 0)
+            return (
+                counts.late > 0
+                and (not quality.twice or counts.twice > 0)
+                and (not quality.overtaken or counts.overtaken > 0)
+            )
 
         return Injection(kind=kind, role=f"leader n{number}", busy=frozenset({number}), end=end)
 

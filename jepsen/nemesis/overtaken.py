@@ -1,6 +1,8 @@
-"""A leader acknowledges alone, dies, and is overtaken: its followers are cut off from it until it is the whole in-sync set, and are there when it is not.
+"""A leader acknowledges alone, dies, and is overtaken: its followers are cut off from it until it is the whole
+in-sync set, and are there when it is not.
 
-Where unclean elections are allowed, one of them leads without what they missed, and the leader gives it up when it comes back. Elsewhere the partition waits.
+Where unclean elections are allowed, one of them leads without what they missed, and the leader gives it up when it
+comes back. Elsewhere the partition waits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Which faults come when. A plan is a list of steps or a mixture drawn from a seed; every fault has a name to be called by."""
+"""Which faults come when. A plan is a list of steps or a mixture drawn from a seed; every fault has a name to be
+called by."""
 
 from __future__ import annotations
 
@@ -72,10 +73,19 @@ FAULTS: dict[str, Begin] = {
     "node-leaves": joining.leave_for_good,
     "node-replaced": joining.replace,
 }
-NEED_FLUSH = frozenset({
-    "power-majority", "power-all", "slow-power-leader", "slow-power-all", "slow-kill-all", "sync-error-data", "sync-slow-data",
-})  # fmt: skip
-"""Without flush.messages=1 these may take acknowledged records, as Kafka's promise says, or find no sync to do anything to."""
+NEED_FLUSH = frozenset(
+    {
+        "power-majority",
+        "power-all",
+        "slow-power-leader",
+        "slow-power-all",
+        "slow-kill-all",
+        "sync-error-data",
+        "sync-slow-data",
+    }
+)
+"""Without flush.messages=1 these may take acknowledged records, as Kafka's promise says, or find no sync to do
+anything to."""
 PRELOADED = frozenset({name for name in FAULTS if name.startswith(("clock-", "sync-", "slow-power-", "slow-kill-"))})
 """These need the library of `jepsen/preload` in the nodes."""
 
@@ -93,59 +103,124 @@ NAMED: dict[str, tuple[Step, ...]] = {
     "calm": (),
     "power-all": (Step(fault="power-all", hold=0.2, rest=7.0), Step(fault="kill-leader", hold=1.0, rest=2.0)),
     "power": (
-        Step(fault="power-one", hold=0.5, rest=3.0), Step(fault="power-majority", hold=0.5, rest=5.0), Step(fault="power-controller", hold=0.5, rest=3.0),
+        Step(fault="power-one", hold=0.5, rest=3.0),
+        Step(fault="power-majority", hold=0.5, rest=5.0),
+        Step(fault="power-controller", hold=0.5, rest=3.0),
         Step(fault="power-all", hold=0.5, rest=6.0),
     ),
     "first": (
-        Step(fault="isolate-leader", hold=4.0, rest=1.0), Step(fault="kill-leader", hold=1.0, rest=1.0), Step(fault="power-all", hold=0.2, rest=6.0),
-        Step(fault="mute-leader", hold=4.0, rest=1.0), Step(fault="pause-controller", hold=4.0, rest=1.0),
+        Step(fault="isolate-leader", hold=4.0, rest=1.0),
+        Step(fault="kill-leader", hold=1.0, rest=1.0),
+        Step(fault="power-all", hold=0.2, rest=6.0),
+        Step(fault="mute-leader", hold=4.0, rest=1.0),
+        Step(fault="pause-controller", hold=4.0, rest=1.0),
     ),
     "partitions": tuple(
         Step(fault=name, hold=5.0, rest=1.5)
-        for name in ("isolate-leader", "halves", "mute-leader", "bridge", "deaf-leader", "ring", "isolate-controller", "clients", "mute-controller", "loss")
+        for name in (
+            "isolate-leader",
+            "halves",
+            "mute-leader",
+            "bridge",
+            "deaf-leader",
+            "ring",
+            "isolate-controller",
+            "clients",
+            "mute-controller",
+            "loss",
+        )
     ),
-    "zombie": tuple(Step(fault=name, hold=6.0, rest=1.5) for name in ("isolate-leader", "pause-leader", "mute-leader", "deaf-leader")),
+    "zombie": tuple(
+        Step(fault=name, hold=6.0, rest=1.5)
+        for name in ("isolate-leader", "pause-leader", "mute-leader", "deaf-leader")
+    ),
     "zombie-coordinator": (Step(fault="isolate-coordinator", hold=8.0, rest=3.0),),
     "broken-disk": (Step(fault="disk-broken", hold=3.0, rest=4.0),),
     "full-disk": (Step(fault="disk-full", hold=3.0, rest=3.0),),
     "membership": tuple(
         Step(fault=name, hold=2.0, rest=1.0)
-        for name in ("reassign", "voter-leaves", "kill-controller", "leave", "preferred-leaders", "reassign", "kill-leader")
+        for name in (
+            "reassign",
+            "voter-leaves",
+            "kill-controller",
+            "leave",
+            "preferred-leaders",
+            "reassign",
+            "kill-leader",
+        )
     ),
     "clocks": tuple(
         Step(fault=name, hold=5.0, rest=2.0)
         for name in (
-            "clock-jump-leader", "kill-leader", "clock-drift", "clock-speed-leader", "isolate-leader", "clock-jump-controller", "clock-speed-controller",
-            "kill-controller", "clock-jump-coordinator",
+            "clock-jump-leader",
+            "kill-leader",
+            "clock-drift",
+            "clock-speed-leader",
+            "isolate-leader",
+            "clock-jump-controller",
+            "clock-speed-controller",
+            "kill-controller",
+            "clock-jump-coordinator",
         )
     ),
     "cables": tuple(
         Step(fault=name, hold=4.0, rest=1.0)
-        for name in ("late-frames", "kill-leader", "reordered-frames", "isolate-leader", "doubled-frames", "kill-controller")
+        for name in (
+            "late-frames",
+            "kill-leader",
+            "reordered-frames",
+            "isolate-leader",
+            "doubled-frames",
+            "kill-controller",
+        )
     ),
     "syncs": tuple(
-        Step(fault=name, hold=4.0, rest=3.0) for name in ("sync-error-data", "sync-slow-data", "disk-slow", "sync-error-quorum", "sync-slow-quorum")
+        Step(fault=name, hold=4.0, rest=3.0)
+        for name in ("sync-error-data", "sync-slow-data", "disk-slow", "sync-error-quorum", "sync-slow-quorum")
     ),
     "slow-ends": (
-        Step(fault="slow-power-all", hold=2.0, rest=4.0), Step(fault="slow-kill-all", hold=2.0, rest=4.0), Step(fault="slow-power-leader", hold=2.0, rest=3.0),
+        Step(fault="slow-power-all", hold=2.0, rest=4.0),
+        Step(fault="slow-kill-all", hold=2.0, rest=4.0),
+        Step(fault="slow-power-leader", hold=2.0, rest=3.0),
     ),
     "newcomers": tuple(
         Step(fault=name, hold=1.0, rest=2.0)
-        for name in ("node-joins", "kill-leader", "node-leaves", "node-replaced", "isolate-leader", "node-joins", "power-one")
+        for name in (
+            "node-joins",
+            "kill-leader",
+            "node-leaves",
+            "node-replaced",
+            "isolate-leader",
+            "node-joins",
+            "power-one",
+        )
     ),
     "kafka": (
-        Step(fault="isolate-leader", hold=6.0, rest=2.0), Step(fault="kill-leader", hold=1.0, rest=8.0), Step(fault="pause-follower", hold=4.0, rest=1.0),
-        Step(fault="mute-leader", hold=6.0, rest=2.0), Step(fault="power-one", hold=1.0, rest=10.0),
+        Step(fault="isolate-leader", hold=6.0, rest=2.0),
+        Step(fault="kill-leader", hold=1.0, rest=8.0),
+        Step(fault="pause-follower", hold=4.0, rest=1.0),
+        Step(fault="mute-leader", hold=6.0, rest=2.0),
+        Step(fault="power-one", hold=1.0, rest=10.0),
     ),
     "kills": tuple(
-        Step(fault=name, hold=1.0, rest=2.0) for name in ("kill-leader", "kill-controller", "kill-coordinator", "kill-majority", "kill-follower", "kill-all")
+        Step(fault=name, hold=1.0, rest=2.0)
+        for name in ("kill-leader", "kill-controller", "kill-coordinator", "kill-majority", "kill-follower", "kill-all")
     ),
-}  # fmt: skip
+}
 
 
-REDUCED = frozenset({name for name in FAULTS if name.startswith(("kill-", "pause-"))} | {
-    "slow-processor", "leave", "preferred-leaders", "reassign", "voter-leaves", "unreachable-leader", "unreachable-controller",
-})  # fmt: skip
+REDUCED = frozenset(
+    {name for name in FAULTS if name.startswith(("kill-", "pause-"))}
+    | {
+        "slow-processor",
+        "leave",
+        "preferred-leaders",
+        "reassign",
+        "voter-leaves",
+        "unreachable-leader",
+        "unreachable-controller",
+    }
+)
 """What can be done without root."""
 ONLY_REDUCED = frozenset({"unreachable-leader", "unreachable-controller"})
 AIMED = frozenset({"overtaken-leader"})
@@ -153,7 +228,8 @@ AIMED = frozenset({"overtaken-leader"})
 
 
 def swarm(chance: random.Random, flush: bool, reduced: bool) -> Iterator[Step]:
-    """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a while."""
+    """A random subset of the faults, again and again, in any order, with calm in between; at times none at all for a
+    while."""
     names = sorted(REDUCED if reduced else set(FAULTS) - ONLY_REDUCED - AIMED - (frozenset() if flush else NEED_FLUSH))
     chosen = chance.sample(names, chance.randint(3, 8))
     while True:
@@ -166,7 +242,8 @@ def needs_preload(plan: str) -> bool:
 
 
 def steps(plan: str, chance: random.Random, flush: bool, reduced: bool = False) -> Iterator[Step]:
-    """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan too."""
+    """The steps of a plan, over and over. Raises KeyError for a name that nobody knows; a fault's own name is a plan
+    too."""
     if plan == "swarm":
         yield from swarm(chance, flush, reduced)
     if plan not in NAMED and plan not in FAULTS:

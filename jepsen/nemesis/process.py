@@ -60,7 +60,9 @@ def kill_many(how_many: Callable[[int], int]) -> Callable[[Context], Injection]:
             restart(nodes)
             return True
 
-        return Injection(kind="kill", role=f"{count} of {len(context.cluster.nodes)}: {numbers}", busy=frozenset(numbers), end=end)
+        return Injection(
+            kind="kill", role=f"{count} of {len(context.cluster.nodes)}: {numbers}", busy=frozenset(numbers), end=end
+        )
 
     return begin
 
@@ -135,6 +137,11 @@ def unreachable(role: str) -> Callable[[Context], Injection]:
             raise NotNow("there are real partitions here")
         number = context.pick(role)
         network.make_unreachable(number)
-        return Injection(kind="unreachable", role=f"{role} n{number}", busy=frozenset({number}), end=lambda: network.make_reachable(number) > 0)
+        return Injection(
+            kind="unreachable",
+            role=f"{role} n{number}",
+            busy=frozenset({number}),
+            end=lambda: network.make_reachable(number) > 0,
+        )
 
     return begin

@@ -43,7 +43,9 @@ class Nemesis:
             self._end_until(float("inf"))
         except Exception:  # noqa: BLE001 - a nemesis that dies leaves a calm run that proves nothing: say so.
             now = self._context.recorder.now()
-            self._context.recorder.done(Unexpected(process="nemesis", began=now, ended=now, outcome=OK, what=traceback.format_exc()))
+            self._context.recorder.done(
+                Unexpected(process="nemesis", began=now, ended=now, outcome=OK, what=traceback.format_exc())
+            )
 
     def _step(self, step: Step) -> None:
         self._begin(step)
@@ -59,7 +61,8 @@ class Nemesis:
             self._until_acknowledged()
 
     def _until_acknowledged(self) -> None:
-        """A fault upon a cluster that is still down shows nothing: a plan's next one waits until something is acknowledged again."""
+        """A fault upon a cluster that is still down shows nothing: a plan's next one waits until something is
+        acknowledged again."""
         acknowledged = self._context.recorder.acknowledged
         before, deadline = len(acknowledged), self._context.recorder.now() + RECOVERY_SECONDS_MAX
         while len(acknowledged) <= before and self._context.recorder.now() < deadline:
@@ -72,7 +75,8 @@ class Nemesis:
         try:
             injection = FAULTS[step.fault](self._context)
         except NotNow as reason:
-            if not self._overlap and not isinstance(reason, NotHere):  # What a plan names and what is never done makes the run prove less than its name says.
+            # What a plan names and what is never done makes the run prove less than its name says.
+            if not self._overlap and not isinstance(reason, NotHere):
                 fault.role, fault.ended = f"not done: {reason}", recorder.now()
                 recorder.done(fault)
             self._stopped.wait(0.2)

@@ -1,4 +1,5 @@
-"""The page that the harness shares with the library in a node: what its clocks and syncs are to do, and what they did."""
+"""The page that the harness shares with the library in a node: what its clocks and syncs are to do, and what they
+did."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What a clock shows beside the true time: `offset_ns`, and `rate_ppm` millionths of the time since `anchor_ns` (of the true monotonic clock)."""
+    """What a clock shows beside the true time: `offset_ns`, and `rate_ppm` millionths of the time since `anchor_ns`
+    (of the true monotonic clock)."""
 
     offset_ns: int = 0
     anchor_ns: int = 0
@@ -38,7 +40,8 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """What the library did since the page was made: answers that were not the true time, and the last skew among them; syncs by what befell them."""
+    """What the library did since the page was made: answers that were not the true time, and the last skew among
+    them; syncs by what befell them."""
 
     wall_answers: int
     wall_skew_ns: int
@@ -50,7 +53,8 @@ class Counters:
 
 
 def build(directory: Path) -> Path | None:
-    """The library, or None where it cannot be built (gcc and the C library's headers are missing). Raises RuntimeError if it does not compile."""
+    """The library, or None where it cannot be built (gcc and the C library's headers are missing). Raises
+    RuntimeError if it does not compile."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None or not Path("/usr/include/dlfcn.h").exists():
         return None
@@ -101,7 +105,8 @@ class Page:
         self._write()
 
     def fail_syncs(self, error: int, path: str = "") -> None:
-        """The next sync of each file whose path contains `path` fails with an errno; later ones claim to succeed, and write nothing. 0 is none."""
+        """The next sync of each file whose path contains `path` fails with an errno; later ones claim to succeed,
+        and write nothing. 0 is none."""
         self._error = (error, path)
         self._write()
 
@@ -118,8 +123,19 @@ class Page:
 
     def _write(self) -> None:
         self._version += 2
-        orders = [each for change in (self.wall, self.monotonic) for each in (change.offset_ns, change.anchor_ns, change.rate_ppm)]
-        packed = ORDERS.pack(self._version, *orders, self._delay[0], self._error[0], os.fsencode(self._delay[1]), os.fsencode(self._error[1]))
+        orders = [
+            each
+            for change in (self.wall, self.monotonic)
+            for each in (change.offset_ns, change.anchor_ns, change.rate_ppm)
+        ]
+        packed = ORDERS.pack(
+            self._version,
+            *orders,
+            self._delay[0],
+            self._error[0],
+            os.fsencode(self._delay[1]),
+            os.fsencode(self._error[1]),
+        )
         struct.pack_into("<Q", self._memory, 0, self._version - 1)
         self._memory[8 : ORDERS.size] = packed[8:]
         struct.pack_into("<Q", self._memory, 0, self._version)

@@ -1,4 +1,5 @@
-"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster, then losses that are real; the last lines tell the counts.
+"""`python -m jepsen.spark --rounds 20`: rounds one after another over one cluster, then losses that are real; the
+last lines tell the counts.
 
 Exit 0 ok, 1 violation, 2 invalid.
 """
@@ -24,13 +25,19 @@ SETTINGS = ("--set", f"log.retention.check.interval.ms={RETENTION_CHECK_MS}")
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m jepsen.spark", description="Spark over a replicated topic while nodes and Spark are killed.")
+    parser = argparse.ArgumentParser(
+        prog="python -m jepsen.spark", description="Spark over a replicated topic while nodes and Spark are killed."
+    )
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--first", type=int, default=1, help="number of the first round: it seeds the order of the faults")
+    parser.add_argument(
+        "--first", type=int, default=1, help="number of the first round: it seeds the order of the faults"
+    )
     parser.add_argument("--source", choices=(*SOURCES, "both"), default="both")
     parser.add_argument("--faults", default=",".join(FAULTS))
     parser.add_argument("--losses", type=int, default=1, help="rounds of losses that are real, after the others")
-    parser.add_argument("--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again")
+    parser.add_argument(
+        "--master", default="local[2,8]", help="Spark's master; the second number lets tasks be tried again"
+    )
     parser.add_argument("--keep", type=Path, default=None, help="keep everything in this directory")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(INVALID))  # What was started is stopped on the way out.
@@ -54,7 +61,13 @@ def rounds(options: argparse.Namespace, sources: Sequence[str], place: Path) -> 
                 told.of(f"loss {number}", lambda loss=loss: [loss.run()], loss.bites)  # type: ignore[misc]
     for source in sources:
         mine = [each for each in told.verdicts if each.source == source]
-        print(f"spark-harness: {source} {done} rounds, {sum(each.lost for each in mine)} lost, {sum(each.duplicated for each in mine)} duplicated", flush=True)
+        print(
+            (
+                f"spark-harness: {source} {done} rounds, {sum(each.lost for each in mine)} lost, "
+                f"{sum(each.duplicated for each in mine)} duplicated"
+            ),
+            flush=True,
+        )
     if not all(each.ok for each in told.verdicts):
         return VIOLATION
     return INVALID if told.invalid or not told.done else OK

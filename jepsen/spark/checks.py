@@ -32,7 +32,15 @@ class Verdict:
         return not (self.lost or self.duplicated or self.violations)
 
 
-def judge_sink(verdict: Verdict, sink: str, found: Sequence[Seen], acknowledged: Iterable[str], sent: frozenset[str], *, exactly_once: bool) -> None:
+def judge_sink(
+    verdict: Verdict,
+    sink: str,
+    found: Sequence[Seen],
+    acknowledged: Iterable[str],
+    sent: frozenset[str],
+    *,
+    exactly_once: bool,
+) -> None:
     """Everything acknowledged is there; exactly once, if the sink promises it; nothing is there that was never sent."""
     counts = Counter(each.value for each in found)
     wanted = frozenset(acknowledged)
@@ -55,16 +63,21 @@ def judge_sink(verdict: Verdict, sink: str, found: Sequence[Seen], acknowledged:
 
 
 def judge_order(verdict: Verdict, sink: str, found: Sequence[Seen], *, exactly_once: bool) -> None:
-    """`found` in the order of the target's partitions, each source partition wholly in one: offsets rise; at least once, they rise but for repetitions."""
+    """`found` in the order of the target's partitions, each source partition wholly in one: offsets rise; at least
+    once, they rise but for repetitions."""
     highest: dict[int, int] = {}
     for each in found:
         if exactly_once and each.offset <= highest.get(each.partition, -1):
-            verdict.violations.append(f"{sink}: offset {each.offset} of partition {each.partition} comes after {highest[each.partition]}")
+            verdict.violations.append(
+                f"{sink}: offset {each.offset} of partition {each.partition} comes after {highest[each.partition]}"
+            )
             return
         highest[each.partition] = max(highest.get(each.partition, -1), each.offset)
 
 
-def judge_values_by_place(verdict: Verdict, sink: str, found: Iterable[Seen], log: Mapping[tuple[int, int], str]) -> None:
+def judge_values_by_place(
+    verdict: Verdict, sink: str, found: Iterable[Seen], log: Mapping[tuple[int, int], str]
+) -> None:
     """What stands at an offset is what the log has there."""
     for each in found:
         if log.get((each.partition, each.offset)) != each.value:
@@ -78,14 +91,20 @@ def judge_checkpoint(verdict: Verdict, query: str, offsets: Sequence[Mapping[str
     for batch, now in enumerate(offsets):
         for partition, offset in before.items():
             if now.get(partition, -1) < offset:
-                verdict.violations.append(f"{query}: checkpointed batch {batch} sets partition {partition} back from {offset} to {now.get(partition)}")
+                verdict.violations.append(
+                    f"{query}: checkpointed batch {batch} sets partition {partition} back from {offset} to "
+                    f"{now.get(partition)}"
+                )
                 return
         before = now
 
 
 def judge_batch_read(verdict: Verdict, counted: Mapping[int, tuple[int, int, int]], start: str) -> None:
-    """One batch read: by partition (records, distinct offsets, highest offset). The topic has no gaps, so they agree."""
+    """One batch read: by partition (records, distinct offsets, highest offset). The topic has no gaps, so they
+    agree."""
     for partition, (records, distinct, highest) in sorted(counted.items()):
         if not records == distinct == highest + 1:
-            verdict.violations.append(f"{start}: partition {partition} has {records} records, {distinct} offsets, up to {highest}")
+            verdict.violations.append(
+                f"{start}: partition {partition} has {records} records, {distinct} offsets, up to {highest}"
+            )
             return

@@ -1,7 +1,9 @@
-"""The Spark driver of the harness: `python -m jepsen.spark.job SPEC.json`. It goes on until it is killed, or told by the file `drain` to read to the end.
+"""The Spark driver of the harness: `python -m jepsen.spark.job SPEC.json`. It goes on until it is killed, or told by
+the file `drain` to read to the end.
 
-It says what happens in `events.jsonl`: batches done, queries that failed and were started again, batch reads. With `drain` there it runs each query to the end
-of the topic, writes what each sink holds to `results/`, and leaves. With exit code STUCK it leaves where Spark cannot start Python workers any more.
+It says what happens in `events.jsonl`: batches done, queries that failed and were started again, batch reads. With
+`drain` there it runs each query to the end of the topic, writes what each sink holds to `results/`, and leaves. With
+exit code STUCK it leaves where Spark cannot start Python workers any more.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ SINKS = ("parquet", "foreach", "log")
 STUCK = 75
 FACTORY_FAILURES_MAX = 20
 FACTORY_FAILURES = ("ProcessBuilder$NullOutputStream", "Stream closed", "Authentication failed")
-"""What Spark says of a Python daemon that is dead, and of which it has not noticed that it is: until then no query of this driver can run."""
+"""What Spark says of a Python daemon that is dead, and of which it has not noticed that it is: until then no query
+of this driver can run."""
 
 
 class FactoryStuck(RuntimeError):
@@ -61,12 +64,17 @@ class Job:
             raise FactoryStuck(f"{self.factory_failures} failures of Spark's factory of Python workers: {why[:300]}")
 
     def python_worked(self, name: str) -> None:
-        """A query or batch read of this name has come to its end. The official connector needs no Python workers, and proves nothing of them."""
+        """A query or batch read of this name has come to its end. The official connector needs no Python workers,
+        and proves nothing of them."""
         if name.startswith("kraft"):
             self.factory_failures = 0
 
     def start(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
-        reader = self.session.readStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", self.topic)
+        reader = (
+            self.session.readStream.format(source)
+            .option("kafka.bootstrap.servers", self.bootstrap)
+            .option("subscribe", self.topic)
+        )
         frame = reader.option("startingOffsets", "earliest").option("maxOffsetsPerTrigger", "20000").load()
         values = frame.select("partition", "offset", frame.value.cast("string").alias("value"))
         name = f"{source}-{sink}"
@@ -75,8 +83,15 @@ class Job:
         elif sink == "foreach":
             writer = values.writeStream.foreachBatch(batch_files(self.place / name))
         else:
-            rows = values.select(f.col("partition").cast("string").alias("key"), f.to_json(f.struct("partition", "offset", "value")).alias("value"))
-            writer = rows.writeStream.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("topic", f"{self.topic}-{source}")
+            rows = values.select(
+                f.col("partition").cast("string").alias("key"),
+                f.to_json(f.struct("partition", "offset", "value")).alias("value"),
+            )
+            writer = (
+                rows.writeStream.format(source)
+                .option("kafka.bootstrap.servers", self.bootstrap)
+                .option("topic", f"{self.topic}-{source}")
+            )
         writer = writer.queryName(name).option("checkpointLocation", str(self.place / "checkpoints" / name))
         return (writer.trigger(availableNow=True) if to_the_end else writer.trigger(processingTime="2 seconds")).start()
 
@@ -104,7 +119,8 @@ class Job:
         self.say(kind="drained")
 
     def started(self, source: str, sink: str) -> StreamingQuery:
-        """A query whose Python side has come up, or that has failed: one at a time, because Spark gives that side ten seconds on a machine that may be busy."""
+        """A query whose Python side has come up, or that has failed: one at a time, because Spark gives that side
+        ten seconds on a machine that may be busy."""
         query = self.start_again(source, sink, to_the_end=False)
         deadline = time.monotonic() + START_SECONDS_MAX
         while query.isActive and not query.recentProgress and time.monotonic() < deadline:
@@ -112,7 +128,8 @@ class Job:
         return query
 
     def start_again(self, source: str, sink: str, *, to_the_end: bool) -> StreamingQuery:
-        """Starts the query, again where the call itself fails: after its Python daemon died, Spark lets the next calls fail before it starts another one."""
+        """Starts the query, again where the call itself fails: after its Python daemon died, Spark lets the next
+        calls fail before it starts another one."""
         for _ in range(STARTS_MAX):
             try:
                 return self.start(source, sink, to_the_end=to_the_end)
@@ -143,9 +160,18 @@ class Job:
 
     def batch_read(self, source: str) -> None:
         """Counts every record there is. Whatever goes wrong is told: the harness knows which errors are excused."""
-        reader = self.session.read.format(source).option("kafka.bootstrap.servers", self.bootstrap).option("subscribe", self.topic)
+        reader = (
+            self.session.read.format(source)
+            .option("kafka.bootstrap.servers", self.bootstrap)
+            .option("subscribe", self.topic)
+        )
         try:
-            rows = reader.load().groupBy("partition").agg(f.count("*").alias("n"), f.countDistinct("offset").alias("d"), f.max("offset").alias("m")).collect()
+            rows = (
+                reader.load()
+                .groupBy("partition")
+                .agg(f.count("*").alias("n"), f.countDistinct("offset").alias("d"), f.max("offset").alias("m"))
+                .collect()
+            )
         except Exception as problem:  # noqa: BLE001
             self.failed(f"{source}-batch", str(problem))
             return
@@ -157,7 +183,12 @@ class Job:
         (self.place / "results").mkdir(exist_ok=True)
         for source in self.sources:
             for sink, path in (("parquet", f"{source}-parquet"), ("foreach", f"{source}-foreach/batch=*")):
-                rows = self.session.read.parquet(str(self.place / path)).select("partition", "offset", "value").orderBy("partition", "offset").collect()
+                rows = (
+                    self.session.read.parquet(str(self.place / path))
+                    .select("partition", "offset", "value")
+                    .orderBy("partition", "offset")
+                    .collect()
+                )
                 (self.place / "results" / f"{source}-{sink}.json").write_text(json.dumps([tuple(row) for row in rows]))
 
 

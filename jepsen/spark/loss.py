@@ -1,7 +1,9 @@
-"""Losses that are real: retention overtakes a query that stands still, and an unclean election leaves a log that ends below a query's checkpoint.
+"""Losses that are real: retention overtakes a query that stands still, and an unclean election leaves a log that
+ends below a query's checkpoint.
 
-Each is brought about under two queries, one that is to fail on data loss and one that is to say so and go on. What was lost is known from the log's ends
-before and after, asked for by an ordinary client; a report must name exactly that.
+Each is brought about under two queries, one that is to fail on data loss and one that is to say so and go on. What
+was lost is known from the log's ends before and after, asked for by an ordinary client; a report must name exactly
+that.
 """
 
 from __future__ import annotations
@@ -34,9 +36,17 @@ CAUSES = ("retention", "election")
 
 
 class LossRound:
-    """Each cause once, for one source. Raises AssertionError or TimeoutError where nothing was lost: then it proves nothing."""
+    """Each cause once, for one source. Raises AssertionError or TimeoutError where nothing was lost: then it proves
+    nothing."""
 
-    def __init__(self, cluster: ThreeNodes, directory: Path, number: int, source: str, options: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        cluster: ThreeNodes,
+        directory: Path,
+        number: int,
+        source: str,
+        options: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.cluster = cluster
         self.directory = directory / f"loss-{number}-{source}"
         self.chance = random.Random(number)
@@ -54,7 +64,7 @@ class LossRound:
                 getattr(self, f"lose_by_{cause}")()
         return self.verdict
 
-    # -- causes ------------------------------------------------------------------------------------------------------------------------
+    # -- causes
 
     def lose_by_retention(self) -> None:
         self.create(NODES, **{"segment.bytes": str(SEGMENT_BYTES), "min.insync.replicas": "2"})
@@ -63,12 +73,18 @@ class LossRound:
         before = self.ends()
         self.write(OVERTAKEN, PADDED)
         self.alter({"retention.bytes": str(SEGMENT_BYTES)})
-        until(lambda: all(low > before[partition] for partition, low in self.starts().items()), "retention took nothing", WAIT_SECONDS_MAX)
+        until(
+            lambda: all(low > before[partition] for partition, low in self.starts().items()),
+            "retention took nothing",
+            WAIT_SECONDS_MAX,
+        )
         self.alter({"retention.bytes": "-1"})
         lows = self.settled(self.starts)
         lost = frozenset(Lost(self.topic, partition, before[partition], low) for partition, low in lows.items())
         self.bites.append(f"retention took {shown(lost)}")
-        kept = frozenset(each for each in self.acknowledged if not before[each.partition] <= each.offset < lows[each.partition])
+        kept = frozenset(
+            each for each in self.acknowledged if not before[each.partition] <= each.offset < lows[each.partition]
+        )
         self.judge(lost, kept)
 
     def lose_by_election(self) -> None:
@@ -84,7 +100,9 @@ class LossRound:
         self.cluster.nodes[second].start()
         until(lambda: self.led_by(second), "nobody was elected", WAIT_SECONDS_MAX)
         after = self.settled(self.ends)
-        assert all(after[partition] < before[partition] for partition in after), f"the election lost nothing: {before} to {after}"
+        assert all(after[partition] < before[partition] for partition in after), (
+            f"the election lost nothing: {before} to {after}"
+        )
         lost = frozenset(Lost(self.topic, partition, end, before[partition]) for partition, end in after.items())
         self.bites.append(f"an unclean election took {shown(lost)}")
         self.judge(lost, frozenset(self.acknowledged))
@@ -92,7 +110,7 @@ class LossRound:
         self.write(30)
         self.judge_going_on(frozenset(self.acknowledged))
 
-    # -- judgement -----------------------------------------------------------------------------------------------------------------------
+    # -- judgement
 
     def judge(self, lost: frozenset[Lost], kept: frozenset[Seen]) -> None:
         """`kept` is what the query that goes on must have in the end."""
@@ -117,7 +135,12 @@ class LossRound:
 
     def read(self, *, fail_on_data_loss: bool) -> tuple[str | None, str]:
         """The error, if any, and what Spark's processes wrote to stderr meanwhile."""
-        asked = {"source": self.verdict.source, "topic": self.topic, "fail_on_data_loss": fail_on_data_loss, "options": self.options}
+        asked = {
+            "source": self.verdict.source,
+            "topic": self.topic,
+            "fail_on_data_loss": fail_on_data_loss,
+            "options": self.options,
+        }
         answer, warned = self.spark.ask("run", self.query(fail_on_data_loss), **asked)
         return answer["failed"], warned
 
@@ -128,18 +151,22 @@ class LossRound:
     def query(self, fail_on_data_loss: bool) -> str:
         return f"{self.topic}-{fail_on_data_loss}"
 
-    # -- the cluster -----------------------------------------------------------------------------------------------------------------------
+    # -- the cluster
 
     def create(self, replicas: Sequence[int], **config: str) -> None:
         """A topic whose partitions have these replicas, the preferred leader first."""
         admin = AdminClient(self.cluster.servers())  # Kept until the answer is there.
-        wanted = NewTopic(self.topic, PARTITIONS, replica_assignment=[list(replicas) for _ in range(PARTITIONS)], config=config)
+        wanted = NewTopic(
+            self.topic, PARTITIONS, replica_assignment=[list(replicas) for _ in range(PARTITIONS)], config=config
+        )
         admin.create_topics([wanted])[self.topic].result(30)
         until(lambda: self.in_sync(len(replicas)), "the topic is not there")
 
     def alter(self, config: dict[str, str]) -> None:
         admin = AdminClient(self.cluster.servers())  # Kept until the answer is there.
-        entries = [ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()]
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in config.items()
+        ]
         resource = ConfigResource(ConfigResource.Type.TOPIC, self.topic, incremental_configs=entries)
         for future in admin.incremental_alter_configs([resource]).values():
             future.result(30)
@@ -171,7 +198,10 @@ class LossRound:
     def watermarks(self) -> dict[int, tuple[int, int]]:
         consumer = Consumer(self.cluster.servers(group_id="watermarks"))
         try:
-            return {partition: watermarks(consumer, self.topic, partition, WAIT_SECONDS_MAX) for partition in range(PARTITIONS)}
+            return {
+                partition: watermarks(consumer, self.topic, partition, WAIT_SECONDS_MAX)
+                for partition in range(PARTITIONS)
+            }
         finally:
             consumer.close()
 

@@ -19,18 +19,26 @@ class Lost(NamedTuple):
     end: int
 
 
-UNREADABLE = re.compile(r"Could not read records in offset \[(?P<start>\d+), (?P<end>\d+)\) for topic partition (?P<topic>\S+)-(?P<partition>\d+)\b")
-SET_BACK = re.compile(r"Partition (?P<topic>\S+)-(?P<partition>\d+) offset was changed from (?P<end>\d+) to (?P<start>\d+)\b")
+UNREADABLE = re.compile(
+    r"Could not read records in offset \[(?P<start>\d+), (?P<end>\d+)\) for topic partition "
+    r"(?P<topic>\S+)-(?P<partition>\d+)\b"
+)
+SET_BACK = re.compile(
+    r"Partition (?P<topic>\S+)-(?P<partition>\d+) offset was changed from (?P<end>\d+) to (?P<start>\d+)\b"
+)
 
 
 def reported(text: str) -> frozenset[Lost]:
     """The ranges that an error or a warning names."""
     found = [match for pattern in (UNREADABLE, SET_BACK) for match in pattern.finditer(text)]
-    return frozenset(Lost(each["topic"], int(each["partition"]), int(each["start"]), int(each["end"])) for each in found)
+    return frozenset(
+        Lost(each["topic"], int(each["partition"]), int(each["start"]), int(each["end"])) for each in found
+    )
 
 
 def judge_failure(verdict: Verdict, query: str, failed: str | None, lost: frozenset[Lost]) -> None:
-    """failOnDataLoss=true: the query ends with an error that names a lost range, and none that is not lost. (Tasks fail each by itself: one is told.)
+    """failOnDataLoss=true: the query ends with an error that names a lost range, and none that is not lost. (Tasks
+    fail each by itself: one is told.)
 
     Spark's own connector names the lost partition, and what it wanted instead of what is gone: it is noted.
     """
@@ -54,17 +62,29 @@ def judge_warning(verdict: Verdict, query: str, failed: str | None, warned: str,
         verdict.violations.append(f"{query}: lost {shown(lost)}, told {shown(told)}")
 
 
-def judge_rest(verdict: Verdict, query: str, found: Sequence[Seen], must: frozenset[Seen], may: frozenset[Seen]) -> None:
+def judge_rest(
+    verdict: Verdict, query: str, found: Sequence[Seen], must: frozenset[Seen], may: frozenset[Seen]
+) -> None:
     """What was not lost is there, once, and nothing else is. `may` is everything that was ever acknowledged."""
     counts = Counter(found)
-    missing, again, strange = sorted(must - counts.keys()), [each for each, count in counts.items() if count > 1], sorted(counts.keys() - may)
+    missing, again, strange = (
+        sorted(must - counts.keys()),
+        [each for each, count in counts.items() if count > 1],
+        sorted(counts.keys() - may),
+    )
     verdict.checked += len(must)
     verdict.lost += len(missing)
     verdict.duplicated += len(again)
-    for what, those in (("are missing and no report names them", missing), ("are there more than once", again), ("were never acknowledged", strange)):
+    for what, those in (
+        ("are missing and no report names them", missing),
+        ("are there more than once", again),
+        ("were never acknowledged", strange),
+    ):
         if those:
             verdict.violations.append(f"{query}: {len(those)} records {what}, first {those[:3]}")
 
 
 def shown(ranges: frozenset[Lost]) -> str:
-    return ", ".join(f"{each.topic}-{each.partition} [{each.start}, {each.end})" for each in sorted(ranges)) or "nothing"
+    return (
+        ", ".join(f"{each.topic}-{each.partition} [{each.start}, {each.end})" for each in sorted(ranges)) or "nothing"
+    )

@@ -1,4 +1,5 @@
-"""The driver as a child process: started, killed with all that belongs to it or without, its Python workers killed alone."""
+"""The driver as a child process: started, killed with all that belongs to it or without, its Python workers killed
+alone."""
 
 from __future__ import annotations
 
@@ -34,7 +35,11 @@ class SparkDriver:
     def start(self) -> None:
         with open(self.directory / f"driver-{self.starts}.log", "wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "jepsen.spark.job", str(self.spec)], cwd=ROOT, stdout=log, stderr=log, start_new_session=True
+                [sys.executable, "-m", "jepsen.spark.job", str(self.spec)],
+                cwd=ROOT,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
         self.starts += 1
 
@@ -46,7 +51,8 @@ class SparkDriver:
         return None if self.process is None else self.process.poll()
 
     def kill(self) -> None:
-        """SIGKILL to the driver and its JVM at once. Python workers notice by their sockets, and may go on for a moment: zombies are part of the test."""
+        """SIGKILL to the driver and its JVM at once. Python workers notice by their sockets, and may go on for a
+        moment: zombies are part of the test."""
         assert self.process is not None
         self.known.update(self.family())
         with contextlib.suppress(ProcessLookupError):  # It has ended by itself, and its JVM too.
@@ -113,7 +119,9 @@ class SparkQueries(SparkDriver):
         self.log = self.directory / "queries.log"
         with open(self.log, "wb") as log:
             command = [sys.executable, "-m", "jepsen.spark.queries", str(self.spec)]
-            self.process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True
+            )
         self.starts += 1
 
     def ask(self, what: str, query: str, **details: Any) -> tuple[dict[str, Any], str]:
@@ -147,7 +155,9 @@ class SparkQueries(SparkDriver):
             raise
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
         for pipe in (self.process.stdin, self.process.stdout) if self.process is not None else ():
             if pipe is not None:

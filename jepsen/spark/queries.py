@@ -1,8 +1,10 @@
-"""A Spark driver that runs queries one after another, each to the end of its topic: `python -m jepsen.spark.queries SPEC.json`.
+"""A Spark driver that runs queries one after another, each to the end of its topic: `python -m jepsen.spark.queries
+SPEC.json`.
 
-A request is a line of JSON on stdin, its answer one on stdout. `run` (`source`, `topic`, `query`, `fail_on_data_loss`, and further `options` of the read)
-answers `failed`, the error's text or null; `rows` (`query`) what arrived so far, a Parquet directory a batch. What a query warns of stands on stderr, where
-Spark's workers and planners write.
+A request is a line of JSON on stdin, its answer one on stdout. `run` (`source`, `topic`, `query`,
+`fail_on_data_loss`, and further `options` of the read) answers `failed`, the error's text or null; `rows` (`query`)
+what arrived so far, a Parquet directory a batch. What a query warns of stands on stderr, where Spark's workers and
+planners write.
 """
 
 from __future__ import annotations
@@ -22,12 +24,20 @@ SECONDS_MAX = 120
 
 def run(session: SparkSession, bootstrap: str, place: Path, request: dict[str, Any]) -> dict[str, Any]:
     """One query, from its checkpoint to the end."""
-    reader = session.readStream.format(request["source"]).option("kafka.bootstrap.servers", bootstrap).option("subscribe", request["topic"])
-    reader = reader.option("startingOffsets", "earliest").option("failOnDataLoss", str(request["fail_on_data_loss"]).lower())
+    reader = (
+        session.readStream.format(request["source"])
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", request["topic"])
+    )
+    reader = reader.option("startingOffsets", "earliest").option(
+        "failOnDataLoss", str(request["fail_on_data_loss"]).lower()
+    )
     reader = reader.options(**request["options"])
     frame: DataFrame = reader.load().selectExpr("partition", "offset", "CAST(value AS STRING) AS value")
     home = place / request["query"]
-    writer = frame.writeStream.foreachBatch(batch_files(home / "rows")).option("checkpointLocation", str(home / "checkpoint"))
+    writer = frame.writeStream.foreachBatch(batch_files(home / "rows")).option(
+        "checkpointLocation", str(home / "checkpoint")
+    )
     query = writer.trigger(availableNow=True).start()
     try:
         ended, failed = query.awaitTermination(SECONDS_MAX), None
@@ -42,7 +52,11 @@ def run(session: SparkSession, bootstrap: str, place: Path, request: dict[str, A
 def rows(session: SparkSession, place: Path, query: str) -> list[list[Any]]:
     """(partition, offset, value) of everything that arrived."""
     home = place / query / "rows"
-    return [list(row) for row in session.read.parquet(str(home)).select("partition", "offset", "value").collect()] if home.exists() else []
+    return (
+        [list(row) for row in session.read.parquet(str(home)).select("partition", "offset", "value").collect()]
+        if home.exists()
+        else []
+    )
 
 
 def main(path: str) -> None:
@@ -52,7 +66,11 @@ def main(path: str) -> None:
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         request = json.loads(line)
-        answer = {"rows": rows(session, place, request["query"])} if request["what"] == "rows" else run(session, spec["bootstrap"], place, request)
+        answer = (
+            {"rows": rows(session, place, request["query"])}
+            if request["what"] == "rows"
+            else run(session, spec["bootstrap"], place, request)
+        )
         print(json.dumps(answer), flush=True)
     session.stop()
 

@@ -11,7 +11,15 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from jepsen.spark.checks import Seen, Verdict, judge_batch_read, judge_checkpoint, judge_order, judge_sink, judge_values_by_place
+from jepsen.spark.checks import (
+    Seen,
+    Verdict,
+    judge_batch_read,
+    judge_checkpoint,
+    judge_order,
+    judge_sink,
+    judge_values_by_place,
+)
 from jepsen.spark.job import SINKS, STUCK
 from jepsen.spark.processes import SparkDriver
 from jepsen.spark.writer import NumberedWriter
@@ -22,14 +30,23 @@ PARTITIONS = 2
 DRIVER_SECONDS_MAX = 480.0
 PROGRESS_SECONDS_MAX = 180.0
 STUCK_MAX = 3
-"""So often in a round Spark's driver may say that it cannot start Python workers any more, and is started again: as whoever runs it would."""
+"""So often in a round Spark's driver may say that it cannot start Python workers any more, and is started again: as
+whoever runs it would."""
 FAULTS = ("leader", "workers", "partition", "driver", "controller")
 
 
 class Round:
     """`sources` are "kraft" and "kafka". `faults` of FAULTS come one after another, in an order that the seed says."""
 
-    def __init__(self, cluster: ThreeNodes, directory: Path, number: int, sources: Sequence[str], faults: Sequence[str], master: str) -> None:
+    def __init__(
+        self,
+        cluster: ThreeNodes,
+        directory: Path,
+        number: int,
+        sources: Sequence[str],
+        faults: Sequence[str],
+        master: str,
+    ) -> None:
         self.cluster = cluster
         self.chance = random.Random(number)
         self.topic = f"round-{number}"
@@ -55,14 +72,18 @@ class Round:
                 for fault in self.faults:
                     before = len(writer.acknowledged)
                     getattr(self, f"break_{fault}")(writer)
-                    until(lambda before=before: len(writer.acknowledged) > before + 50, f"nothing acknowledged after {fault}", PROGRESS_SECONDS_MAX)
+                    until(
+                        lambda before=before: len(writer.acknowledged) > before + 50,
+                        f"nothing acknowledged after {fault}",
+                        PROGRESS_SECONDS_MAX,
+                    )
                     self.until_progress()
             self.until_drained()
             return self.judge(writer)
         finally:
             self.driver.close()
 
-    # -- faults ------------------------------------------------------------------------------------------------------------------------
+    # -- faults
 
     def break_leader(self, _: NumberedWriter) -> None:
         self.kill_node(self.cluster.leader(self.topic, self.chance.randrange(PARTITIONS)), "the leader of a partition")
@@ -70,7 +91,9 @@ class Round:
     def break_controller(self, _: NumberedWriter) -> None:
         from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 
-        request = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+        request = DescribeQuorumRequest(
+            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+        )
         answer = self.cluster.ask(1, request)
         self.kill_node(answer.topics[0].partitions[0].leader_id, "the active controller")
 
@@ -113,9 +136,13 @@ class Round:
                 self.start_stuck_driver_again()
             assert self.driver.is_running(), f"the driver is gone:\n{self.driver.log_tail()}"
             recent = [each for each in self.driver.events() if each["time"] > began]
-            return wanted <= {each.get("query") or each.get("source") for each in recent if each["kind"] in ("batch", "read")}
+            return wanted <= {
+                each.get("query") or each.get("source") for each in recent if each["kind"] in ("batch", "read")
+            }
 
-        until(all_moved, f"queries are stuck: {self.driver.events()[-3:]}\n{self.driver.log_tail()}", DRIVER_SECONDS_MAX)
+        until(
+            all_moved, f"queries are stuck: {self.driver.events()[-3:]}\n{self.driver.log_tail()}", DRIVER_SECONDS_MAX
+        )
 
     def until_drained(self) -> None:
         """Everything was read to the end."""
@@ -131,17 +158,24 @@ class Round:
         self.driver.kill()
         self.driver.start()
 
-    # -- judgement -----------------------------------------------------------------------------------------------------------------------
+    # -- judgement
 
     def judge(self, writer: NumberedWriter) -> list[Verdict]:
-        log = {(m.partition(), m.offset()): text(m.value()) for m in read_to_the_end(self.cluster.bootstrap, self.topic)}
-        assert {partition for partition, _ in log} == set(range(self.partitions)), "a partition was added and got no record"
+        log = {
+            (m.partition(), m.offset()): text(m.value()) for m in read_to_the_end(self.cluster.bootstrap, self.topic)
+        }
+        assert {partition for partition, _ in log} == set(range(self.partitions)), (
+            "a partition was added and got no record"
+        )
         sent = frozenset(writer.sent)
         verdicts = []
         for source in self.sources:
             verdict = Verdict(source)
             for sink in ("parquet", "foreach"):
-                found = [Seen(*row) for row in json.loads((self.driver.directory / "results" / f"{source}-{sink}.json").read_text())]
+                found = [
+                    Seen(*row)
+                    for row in json.loads((self.driver.directory / "results" / f"{source}-{sink}.json").read_text())
+                ]
                 judge_sink(verdict, f"{source} {sink}", found, writer.acknowledged, sent, exactly_once=True)
                 judge_values_by_place(verdict, f"{source} {sink}", found, log)
             copied = self.copied(source)
@@ -149,21 +183,30 @@ class Round:
             judge_order(verdict, f"{source} log", copied, exactly_once=source == "kraft")
             judge_values_by_place(verdict, f"{source} log", copied, log)
             for sink in SINKS:
-                judge_checkpoint(verdict, f"{source}-{sink}", checkpointed(self.driver.directory / "checkpoints" / f"{source}-{sink}", self.topic))
+                judge_checkpoint(
+                    verdict,
+                    f"{source}-{sink}",
+                    checkpointed(self.driver.directory / "checkpoints" / f"{source}-{sink}", self.topic),
+                )
             self.judge_events(verdict)
             verdicts.append(verdict)
         return verdicts
 
     def copied(self, source: str) -> list[Seen]:
         """What the log sink wrote, in the order of its topic."""
-        found = [json.loads(message.value() or b"{}") for message in read_to_the_end(self.cluster.bootstrap, f"{self.topic}-{source}")]
+        found = [
+            json.loads(message.value() or b"{}")
+            for message in read_to_the_end(self.cluster.bootstrap, f"{self.topic}-{source}")
+        ]
         return [Seen(each["partition"], each["offset"], each["value"]) for each in found]
 
     def judge_events(self, verdict: Verdict) -> None:
         failures: dict[str, int] = {}
         for event in self.driver.events():
             if event["kind"] == "read" and event["source"] == verdict.source:
-                judge_batch_read(verdict, {int(p): tuple(c) for p, c in event["counted"].items()}, f"{verdict.source} batch read")
+                judge_batch_read(
+                    verdict, {int(p): tuple(c) for p, c in event["counted"].items()}, f"{verdict.source} batch read"
+                )
             if event["kind"] == "failed" and event["query"].startswith(verdict.source):
                 failures[event["query"]] = failures.get(event["query"], 0) + 1
                 if "DATA_LOSS" in event["why"] or "NOT_REPEATABLE" in event["why"]:
@@ -174,7 +217,9 @@ class Round:
 
 def checkpointed(place: Path, topic: str) -> list[dict[str, int]]:
     """The offsets of each batch in the checkpoint, oldest first."""
-    files = sorted((path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    files = sorted(
+        (path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
+    )
     return [json.loads(path.read_text().splitlines()[-1])[topic] for path in files]
 
 

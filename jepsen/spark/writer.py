@@ -14,10 +14,17 @@ FLUSH_SECONDS_MAX = 120
 
 
 class NumberedWriter:
-    """Writes until it is left. `sent` is all that may be in the log, `acknowledged` all that must be. Only its thread writes; `partitions` may be raised."""
+    """Writes until it is left. `sent` is all that may be in the log, `acknowledged` all that must be. Only its
+    thread writes; `partitions` may be raised."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        config = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0, "topic.metadata.refresh.interval.ms": 1000}
+        config = {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "linger.ms": 5,
+            "log_level": 0,
+            "topic.metadata.refresh.interval.ms": 1000,
+        }
         self.producer = Producer(config)
         self.topic = topic
         self.partitions = partitions
@@ -33,7 +40,9 @@ class NumberedWriter:
             for _ in range(BURST):
                 value = f"record-{number}"
                 try:
-                    self.producer.produce(self.topic, value.encode(), partition=number % self.partitions, on_delivery=self.told)
+                    self.producer.produce(
+                        self.topic, value.encode(), partition=number % self.partitions, on_delivery=self.told
+                    )
                 except BufferError:
                     break  # The queue of the client is full: it waits for the cluster.
                 except KafkaException as problem:
@@ -55,7 +64,9 @@ class NumberedWriter:
         self.thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stopped.set()
         self.thread.join()
         self.producer.flush(FLUSH_SECONDS_MAX)

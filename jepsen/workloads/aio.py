@@ -53,7 +53,9 @@ async def started(make: Any, stopping: Any) -> Any:
 class AioProducer(AioClient):
     """Idempotent, acks=all."""
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float) -> None:
+    def __init__(
+        self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float
+    ) -> None:
         super().__init__(name, recorder, bootstrap, seed)
         self.places = list(places)
         self.period = 1.0 / per_second
@@ -62,7 +64,11 @@ class AioProducer(AioClient):
     async def _live(self) -> None:
         producer = await started(
             lambda: AIOKafkaProducer(
-                bootstrap_servers=self.bootstrap, enable_idempotence=True, request_timeout_ms=60_000, retry_backoff_ms=100, metadata_max_age_ms=3000
+                bootstrap_servers=self.bootstrap,
+                enable_idempotence=True,
+                request_timeout_ms=60_000,
+                retry_backoff_ms=100,
+                metadata_max_age_ms=3000,
             ),
             self.stopping,
         )
@@ -87,7 +93,14 @@ class AioProducer(AioClient):
         topic, partition = self.chance.choice(self.places)
         value = f"{self.name}.{self.number}"
         self.number += 1
-        send = Send(process=self.name, began=self.recorder.now(), topic=topic, partition=partition, values=[value], attempts=UNKNOWN_ATTEMPTS)
+        send = Send(
+            process=self.name,
+            began=self.recorder.now(),
+            topic=topic,
+            partition=partition,
+            values=[value],
+            attempts=UNKNOWN_ATTEMPTS,
+        )
         self.recorder.begin(send)
         try:
             answer = await producer.send(topic, value.encode(), key=KEY, partition=partition)
@@ -117,8 +130,9 @@ class AioProducer(AioClient):
 class AioReader(AioClient):
     """Reads given partitions from the beginning, without a group.
 
-    It asks without a leader epoch (KIP-320), so a deposed leader that does not know it yet may tell it that its position is beyond the end. Then it goes on
-    from where it was; only if that lasts, because what it read is gone, does it start over.
+    It asks without a leader epoch (KIP-320), so a deposed leader that does not know it yet may tell it that its
+    position is beyond the end. Then it goes on from where it was; only if that lasts, because what it read is gone,
+    does it start over.
     """
 
     beyond = 0
@@ -133,17 +147,23 @@ class AioReader(AioClient):
         while not self.stopping.is_set():
             consumer = await started(
                 lambda: AIOKafkaConsumer(
-                    bootstrap_servers=self.bootstrap, enable_auto_commit=False, auto_offset_reset="none", fetch_max_wait_ms=100,
-                    request_timeout_ms=4000, retry_backoff_ms=100, metadata_max_age_ms=3000,
+                    bootstrap_servers=self.bootstrap,
+                    enable_auto_commit=False,
+                    auto_offset_reset="none",
+                    fetch_max_wait_ms=100,
+                    request_timeout_ms=4000,
+                    retry_backoff_ms=100,
+                    metadata_max_age_ms=3000,
                 ),
                 self.stopping,
-            )  # fmt: skip
+            )
             if consumer is not None:
                 await self._use(consumer, polls)
 
     async def _use(self, consumer: AIOKafkaConsumer, polls: Polls) -> None:
-        """Until the end, or until it has got nothing for so long that it may be dead: two fetches under way for one partition, by the leader before and the new
-        one, that are both told that the position is beyond the end, end aiokafka's fetcher by an assertion of its own, which only `stop` tells."""
+        """Until the end, or until it has got nothing for so long that it may be dead: two fetches under way for one
+        partition, by the leader before and the new one, that are both told that the position is beyond the end, end
+        aiokafka's fetcher by an assertion of its own, which only `stop` tells."""
         consumer.assign([AioPartition(*place) for place in self.places])
         try:
             for place in self.places:
@@ -153,7 +173,9 @@ class AioReader(AioClient):
                 try:
                     await self._read(consumer, polls)
                 except OffsetOutOfRangeError as problem:
-                    await self._seek(consumer, polls, [AioPartition(place.topic, place.partition) for place in problem.args[0]])
+                    await self._seek(
+                        consumer, polls, [AioPartition(place.topic, place.partition) for place in problem.args[0]]
+                    )
         finally:
             try:
                 await consumer.stop()

@@ -13,9 +13,14 @@ from kraft.testing.checker.operations import OK, Unexpected
 
 KEY = b"k" * 180  # Records get some weight, so that segments roll.
 SERVERS_COMMON: dict[str, Any] = {
-    "log_level": 0, "socket.timeout.ms": 4000, "socket.connection.setup.timeout.ms": 2000, "reconnect.backoff.ms": 50, "reconnect.backoff.max.ms": 500,
-    "metadata.max.age.ms": 3000, "topic.metadata.refresh.fast.interval.ms": 100,
-}  # fmt: skip
+    "log_level": 0,
+    "socket.timeout.ms": 4000,
+    "socket.connection.setup.timeout.ms": 2000,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 500,
+    "metadata.max.age.ms": 3000,
+    "topic.metadata.refresh.fast.interval.ms": 100,
+}
 
 
 class Client:
@@ -27,7 +32,8 @@ class Client:
         self.bootstrap = bootstrap
         self.chance = random.Random(f"{seed} {name}")
         self.stopping = threading.Event()
-        self.thread = threading.Thread(target=self._run, name=name, daemon=True)  # One that hangs is in the history, and must not keep the run.
+        # One that hangs is in the history, and must not keep the run.
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self.thread.start()

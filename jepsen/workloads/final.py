@@ -1,4 +1,5 @@
-"""After healing: a fresh client reads every partition from its start to its end and what the group has committed, and the replicas' files are compared."""
+"""After healing: a fresh client reads every partition from its start to its end and what the group has committed,
+and the replicas' files are compared."""
 
 from __future__ import annotations
 
@@ -31,7 +32,13 @@ def stuck(recorder: Recorder, what: str) -> None:
 
 def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) -> dict[Partition, FinalRead]:
     """What there is in the end. A partition that cannot be read in time is written down as stuck."""
-    settings = {**SERVERS_COMMON, "bootstrap.servers": bootstrap, "group.id": "final", "enable.auto.commit": False, "auto.offset.reset": "error"}
+    settings = {
+        **SERVERS_COMMON,
+        "bootstrap.servers": bootstrap,
+        "group.id": "final",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+    }
     consumer = Consumer(settings)
     deadline = time.monotonic() + READ_SECONDS_MAX
     found: dict[Partition, FinalRead] = {}
@@ -42,7 +49,9 @@ def read_all(recorder: Recorder, bootstrap: str, places: Sequence[Partition]) ->
             except KafkaException:
                 stuck(recorder, f"{place[0]}-{place[1]} does not tell its end after healing")
                 continue
-            read = FinalRead(process="final", began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end)
+            read = FinalRead(
+                process="final", began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end
+            )
             if not _read(consumer, place, read, deadline):
                 stuck(recorder, f"{place[0]}-{place[1]} cannot be read up to {end} after healing")
                 continue
@@ -68,8 +77,11 @@ def _read(consumer: Consumer, place: Partition, read: FinalRead, deadline: float
 
 
 def read_committed(recorder: Recorder, bootstrap: str, group: str, places: Sequence[Partition]) -> None:
-    """What the group has committed in the end: members ask only when they are assigned something, which may have been before the last fault."""
-    consumer = Consumer({**SERVERS_COMMON, "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
+    """What the group has committed in the end: members ask only when they are assigned something, which may have
+    been before the last fault."""
+    consumer = Consumer(
+        {**SERVERS_COMMON, "bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False}
+    )
     partitions = [TopicPartition(*place) for place in places]
     deadline = time.monotonic() + COMMITTED_SECONDS_MAX
     try:
@@ -96,7 +108,8 @@ def batches(directory: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[tuple[int, int, int, str]]:
-    """(node, start, end, digest) of each replica. Only the metadata log, whose head and tail are each node's own affair, is compared where all have it."""
+    """(node, start, end, digest) of each replica. Only the metadata log, whose head and tail are each node's own
+    affair, is compared where all have it."""
     held = {node: list(batches(replica_directory(cluster, place, node))) for node in nodes}
     if not all(held.values()):
         return [(node, 0, len(found), "nothing" if not found else "something") for node, found in held.items()]
@@ -109,7 +122,9 @@ def contents(cluster: Cluster, place: Partition, nodes: Sequence[int]) -> list[t
         for base, after, content in found:
             if base >= start and after <= end:
                 digest.update(content)
-        result.append((node, start if is_metadata else found[0][0], end if is_metadata else found[-1][1], digest.hexdigest()[:16]))
+        result.append(
+            (node, start if is_metadata else found[0][0], end if is_metadata else found[-1][1], digest.hexdigest()[:16])
+        )
     return result
 
 
@@ -122,7 +137,15 @@ def compare_replicas(cluster: Cluster, recorder: Recorder, replicas: dict[Partit
             time.sleep(0.3)
             found = contents(cluster, place, nodes)
         for node, start, end, digest in found:
-            content = ReplicaContent(process=str(node), began=recorder.now(), topic=place[0], partition=place[1], start=start, end=end, batches=digest)
+            content = ReplicaContent(
+                process=str(node),
+                began=recorder.now(),
+                topic=place[0],
+                partition=place[1],
+                start=start,
+                end=end,
+                batches=digest,
+            )
             content.ok(recorder.now())
             recorder.done(content)
         if place != METADATA and len({each[1:] for each in found}) == 1:

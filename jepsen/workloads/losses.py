@@ -42,7 +42,11 @@ class LossWatch(Client):
             if asked and not awaited:
                 return
             if time.monotonic() > deadline:
-                what = f"reports of unclean elections await replicas that are in sync: {awaited}" if asked else "no node tells what unclean elections cost"
+                what = (
+                    f"reports of unclean elections await replicas that are in sync: {awaited}"
+                    if asked
+                    else "no node tells what unclean elections cost"
+                )
                 stuck(self.recorder, f"{what} ({COMPLETE_SECONDS_MAX:g} s after all was)")
                 return
             time.sleep(0.3)
@@ -54,7 +58,9 @@ class LossWatch(Client):
             return False
         host = self.cluster.network.listens(self.chance.choice(numbers))
         try:
-            with urllib.request.urlopen(f"http://{host}:{ADMIN_PORT}/v1/elections/unclean?topic={self.topic}", timeout=ASK_SECONDS_MAX) as answer:
+            with urllib.request.urlopen(
+                f"http://{host}:{ADMIN_PORT}/v1/elections/unclean?topic={self.topic}", timeout=ASK_SECONDS_MAX
+            ) as answer:
                 found = [self._report(each) for each in json.load(answer)["data"]]
         except (OSError, ValueError):
             return False
@@ -66,8 +72,11 @@ class LossWatch(Client):
     def _report(self, told: dict[str, Any]) -> LossReport:
         lost = [each for each in told["losses"] if each["state"] == "lost"]
         return LossReport(
-            topic=self.topic, partition=told["partition_id"], leader_epoch=told["leader_epoch"], complete=told["complete"],
+            topic=self.topic,
+            partition=told["partition_id"],
+            leader_epoch=told["leader_epoch"],
+            complete=told["complete"],
             lost={each["replica"]: (each["start_offset"], each["end_offset"]) for each in lost},
             unknown=[each["replica"] for each in told["losses"] if each["state"] in ("awaited", "gone")],
             committed={each["replica"]: each["high_watermark"] for each in lost},
-        )  # fmt: skip
+        )

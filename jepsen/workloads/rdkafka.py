@@ -23,16 +23,25 @@ UNKNOWN_ATTEMPTS = 2  # The library does not tell; "more than one" claims least.
 
 
 class RdProducer(Client):
-    """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another `acks` make weaker ones.
+    """Idempotent, acks=all, many in flight, numbered values to random partitions. `idempotent=False` and another
+    `acks` make weaker ones.
 
-    It never gives up on a message: librdkafka then takes a new producer epoch and sends what was in flight behind it again, which no broker can tell from new.
-    Where records may be lost (`Recorder.may_lose`), an idempotent producer whose records are gone is refused for good (OUT_OF_ORDER_SEQUENCE_NUMBER, fatal),
-    and another one takes its place, as a user's would. Elsewhere that is a finding.
+    It never gives up on a message: librdkafka then takes a new producer epoch and sends what was in flight behind it
+    again, which no broker can tell from new. Where records may be lost (`Recorder.may_lose`), an idempotent producer
+    whose records are gone is refused for good (OUT_OF_ORDER_SEQUENCE_NUMBER, fatal), and another one takes its
+    place, as a user's would. Elsewhere that is a finding.
     """
 
     def __init__(
-        self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], per_second: float, **settings: Any
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        recorder: Recorder,
+        bootstrap: str,
+        seed: int,
+        places: Sequence[Partition],
+        per_second: float,
+        **settings: Any,
+    ) -> None:
         super().__init__(name, recorder, bootstrap, seed)
         self.places = list(places)
         self.period = 1.0 / per_second
@@ -41,10 +50,20 @@ class RdProducer(Client):
         self.life = 0
 
     def open(self) -> None:
-        self.producer = Producer({
-            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 0,
-            "retry.backoff.ms": 50, "retry.backoff.max.ms": 300, "request.timeout.ms": 3000, **self.settings,
-        }, logger=SILENT)  # fmt: skip
+        self.producer = Producer(
+            {
+                **SERVERS_COMMON,
+                "bootstrap.servers": self.bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "message.timeout.ms": 0,
+                "retry.backoff.ms": 50,
+                "retry.backoff.max.ms": 300,
+                "request.timeout.ms": 3000,
+                **self.settings,
+            },
+            logger=SILENT,
+        )
         self.fatal = False
 
     def work(self) -> None:
@@ -76,14 +95,20 @@ class RdProducer(Client):
         value = f"{self.name}.{self.number}"
         self.number += 1
         send = Send(
-            process=f"{self.name}/{self.life}", began=self.recorder.now(), topic=topic, partition=partition, values=[value], attempts=UNKNOWN_ATTEMPTS
+            process=f"{self.name}/{self.life}",
+            began=self.recorder.now(),
+            topic=topic,
+            partition=partition,
+            values=[value],
+            attempts=UNKNOWN_ATTEMPTS,
         )
         self.recorder.begin(send)
 
         def told(error: KafkaError | None, message: Message | None) -> None:
             now = self.recorder.now()
             if error is None and message is not None:
-                offset = message.offset()  # None: a batch sent again was acknowledged as a duplicate, and the broker no longer knows where it is.
+                # None: a batch sent again was acknowledged as a duplicate, and the broker no longer knows where it is.
+                offset = message.offset()
                 send.offset = -1 if offset is None else int(offset)
                 send.ok(now)
                 self.recorder.acknowledged[value] = now
@@ -128,7 +153,11 @@ class Polls:
         for message in messages:
             if message.error() is None:
                 epoch = message.leader_epoch()
-                record = (int(message.offset() or 0), (message.value() or b"").decode(), -1 if epoch is None else int(epoch))
+                record = (
+                    int(message.offset() or 0),
+                    (message.value() or b"").decode(),
+                    -1 if epoch is None else int(epoch),
+                )
                 found.setdefault((str(message.topic()), int(message.partition() or 0)), []).append(record)
         return {place: self.record_one(began, place, records) for place, records in found.items()}
 
@@ -137,9 +166,14 @@ class Polls:
         first = records[0][0]
         recorder = self._client.recorder
         poll = Poll(
-            process=self._client.name, began=began, topic=place[0], partition=place[1], position=first if known is None else known, records=records,
+            process=self._client.name,
+            began=began,
+            topic=place[0],
+            partition=place[1],
+            position=first if known is None else known,
+            records=records,
             repositioned=known is None,
-        )  # fmt: skip
+        )
         poll.ok(recorder.now())
         recorder.polled.update(value for _, value, _ in records)
         recorder.done(poll)
@@ -150,16 +184,31 @@ class Polls:
 class RdReader(Client):
     """Reads given partitions from the beginning, without a group; starts over at times."""
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, places: Sequence[Partition], again: float = 0.002) -> None:
+    def __init__(
+        self,
+        name: str,
+        recorder: Recorder,
+        bootstrap: str,
+        seed: int,
+        places: Sequence[Partition],
+        again: float = 0.002,
+    ) -> None:
         super().__init__(name, recorder, bootstrap, seed)
         self.places = list(places)
         self.again = again
 
     def open(self) -> None:
-        self.consumer = Consumer({
-            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "group.id": f"none-{self.name}", "enable.auto.commit": False,
-            "auto.offset.reset": "earliest", "fetch.wait.max.ms": 100, "isolation.level": "read_uncommitted",
-        })  # fmt: skip
+        self.consumer = Consumer(
+            {
+                **SERVERS_COMMON,
+                "bootstrap.servers": self.bootstrap,
+                "group.id": f"none-{self.name}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "fetch.wait.max.ms": 100,
+                "isolation.level": "read_uncommitted",
+            }
+        )
         self.polls = Polls(self)
         self._assign()
 
@@ -177,7 +226,9 @@ class RdReader(Client):
         self.consumer.close()
 
 
-def record_committed(recorder: Recorder, process: str, consumer: Consumer, group: str, partitions: list[TopicPartition]) -> bool:
+def record_committed(
+    recorder: Recorder, process: str, consumer: Consumer, group: str, partitions: list[TopicPartition]
+) -> bool:
     """Ask once what the consumer's group has committed, and write down what is told. Returns whether all of it is."""
     began = recorder.now()
     try:
@@ -186,7 +237,14 @@ def record_committed(recorder: Recorder, process: str, consumer: Consumer, group
         return False
     told = [each for each in found if each.error is None]
     for each in told:
-        read = Committed(process=process, began=began, topic=each.topic, partition=each.partition, group=group, offset=max(each.offset, -1))
+        read = Committed(
+            process=process,
+            began=began,
+            topic=each.topic,
+            partition=each.partition,
+            group=group,
+            offset=max(each.offset, -1),
+        )
         read.ok(recorder.now())
         recorder.done(read)
     return len(told) == len(found)
@@ -195,17 +253,34 @@ def record_committed(recorder: Recorder, process: str, consumer: Consumer, group
 class RdMember(Client):
     """A member of a group: subscribes, reads, commits what it read, now and then leaves and comes back."""
 
-    def __init__(self, name: str, recorder: Recorder, bootstrap: str, seed: int, topics: Sequence[str], group: str, leave: float = 0.01) -> None:
+    def __init__(
+        self,
+        name: str,
+        recorder: Recorder,
+        bootstrap: str,
+        seed: int,
+        topics: Sequence[str],
+        group: str,
+        leave: float = 0.01,
+    ) -> None:
         super().__init__(name, recorder, bootstrap, seed)
         self.topics = list(topics)
         self.group = group
         self.leave = leave
 
     def open(self) -> None:
-        self.consumer = Consumer({
-            **SERVERS_COMMON, "bootstrap.servers": self.bootstrap, "group.id": self.group, "enable.auto.commit": False, "auto.offset.reset": "earliest",
-            "session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 100,
-        })  # fmt: skip
+        self.consumer = Consumer(
+            {
+                **SERVERS_COMMON,
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 6000,
+                "heartbeat.interval.ms": 500,
+                "fetch.wait.max.ms": 100,
+            }
+        )
         self.polls = Polls(self)
         self.consumer.subscribe(self.topics, on_assign=self._assigned)
         self.positions: dict[Partition, int] = {}
@@ -228,7 +303,16 @@ class RdMember(Client):
 
     def _commit(self) -> None:
         commits = [
-            self.recorder.begin(Commit(process=self.name, began=self.recorder.now(), topic=topic, partition=partition, group=self.group, offset=offset))
+            self.recorder.begin(
+                Commit(
+                    process=self.name,
+                    began=self.recorder.now(),
+                    topic=topic,
+                    partition=partition,
+                    group=self.group,
+                    offset=offset,
+                )
+            )
             for (topic, partition), offset in sorted(self.positions.items())
         ]
         self.positions.clear()
@@ -250,5 +334,3 @@ class RdMember(Client):
 
     def close(self) -> None:
         self.consumer.close()
-
-

@@ -1,4 +1,5 @@
-"""Topics that come, grow and go. What the quorum acknowledged is never taken back, not even when all nodes lose their power at once."""
+"""Topics that come, grow and go. What the quorum acknowledged is never taken back, not even when all nodes lose
+their power at once."""
 
 from __future__ import annotations
 
@@ -32,13 +33,19 @@ class TopicMaker(Client):
     def work(self) -> None:
         if len(self.changes) < TOPICS_MAX and (not self.changes or self.chance.random() < 0.6):
             topic = f"made-{self.name}-{len(self.changes)}"
-            self._change(topic, 1, lambda: self.admin.create_topics([NewTopic(topic, 1, 3)], request_timeout=ASK_SECONDS_MAX)[topic])
+            self._change(
+                topic,
+                1,
+                lambda: self.admin.create_topics([NewTopic(topic, 1, 3)], request_timeout=ASK_SECONDS_MAX)[topic],
+            )
         else:
             self._change_one()
         self.stopping.wait(self.period)
 
     def _change_one(self) -> None:
-        living = [topic for topic, changes in self.changes.items() if changes[0].outcome == OK and changes[-1].partitions]
+        living = [
+            topic for topic, changes in self.changes.items() if changes[0].outcome == OK and changes[-1].partitions
+        ]
         if not living:
             return
         topic = self.chance.choice(living)
@@ -47,7 +54,11 @@ class TopicMaker(Client):
         else:
             partitions = max(change.partitions for change in self.changes[topic]) + 1
             self._change(
-                topic, partitions, lambda: self.admin.create_partitions([NewPartitions(topic, partitions)], request_timeout=ASK_SECONDS_MAX)[topic]
+                topic,
+                partitions,
+                lambda: self.admin.create_partitions(
+                    [NewPartitions(topic, partitions)], request_timeout=ASK_SECONDS_MAX
+                )[topic],
             )
 
     def _change(self, topic: str, partitions: int, ask: Callable[[], Any]) -> None:
@@ -63,7 +74,8 @@ class TopicMaker(Client):
         self.recorder.done(change)
 
     def look(self) -> None:
-        """After healing, once this client has ended: write down what there is. Brokers may be a little behind; they are given a while."""
+        """After healing, once this client has ended: write down what there is. Brokers may be a little behind; they
+        are given a while."""
         admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.bootstrap})
         deadline = time.monotonic() + SEEN_SECONDS_MAX
         while True:
@@ -75,7 +87,10 @@ class TopicMaker(Client):
                     self.unexpected(f"no broker tells what topics there are after healing: {problem}")
                     return
                 continue
-            seen = {topic: len(found[topic].partitions) if topic in found and found[topic].error is None else 0 for topic in self.changes}
+            seen = {
+                topic: len(found[topic].partitions) if topic in found and found[topic].error is None else 0
+                for topic in self.changes
+            }
             if all(self._expected(topic, seen[topic]) for topic in self.changes) or time.monotonic() > deadline:
                 break
             time.sleep(0.3)

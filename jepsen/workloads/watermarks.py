@@ -18,7 +18,15 @@ ASK_SECONDS_MAX = 1.0
 class Watermarks(Client):
     """Our own client, for it can say under which leader epoch it asks."""
 
-    def __init__(self, name: str, recorder: Recorder, cluster: Cluster, observer: Observer, seed: int, places: Sequence[Partition]) -> None:
+    def __init__(
+        self,
+        name: str,
+        recorder: Recorder,
+        cluster: Cluster,
+        observer: Observer,
+        seed: int,
+        places: Sequence[Partition],
+    ) -> None:
         super().__init__(name, recorder, cluster.bootstrap, seed)
         self.cluster = cluster
         self.observer = observer
@@ -36,11 +44,20 @@ class Watermarks(Client):
     def _ask(self, leader: int, epoch: int, topic: str, partition: int, kind: int) -> None:
         wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=epoch, timestamp=kind)
         asked = ListOffset(
-            process=self.name, began=self.recorder.now(), topic=topic, partition=partition, kind="latest" if kind == LATEST else "earliest", epoch=epoch
+            process=self.name,
+            began=self.recorder.now(),
+            topic=topic,
+            partition=partition,
+            kind="latest" if kind == LATEST else "earliest",
+            epoch=epoch,
         )
         self.recorder.begin(asked)
         try:
-            found = self.cluster.ask(leader, ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]), ASK_SECONDS_MAX)
+            found = self.cluster.ask(
+                leader,
+                ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])]),
+                ASK_SECONDS_MAX,
+            )
         except FAILURES as problem:
             asked.failed(self.recorder.now(), type(problem).__name__, definite=True)
         else:

@@ -89,7 +89,10 @@ def groups(setting: Setting) -> Clients:
     common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
     return Clients(
         producers=[RdProducer("rd-a", *common, setting.places, setting.rate)],
-        readers=[*(RdMember(f"member-{name}", *common, [TOPIC], GROUP, leave=0.08) for name in "abc"), AioReader("reader-aio", *common, setting.places)],
+        readers=[
+            *(RdMember(f"member-{name}", *common, [TOPIC], GROUP, leave=0.08) for name in "abc"),
+            AioReader("reader-aio", *common, setting.places),
+        ],
     )
 
 
@@ -106,15 +109,22 @@ def topics(setting: Setting) -> Clients:
 def offsets(setting: Setting) -> Clients:
     """Ends of partitions, watched closely by several."""
     common = (setting.recorder, setting.cluster.bootstrap, setting.seed)
-    watchers = [Watermarks(f"ends-{name}", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places) for name in "abc"]
+    watchers = [
+        Watermarks(f"ends-{name}", setting.recorder, setting.cluster, setting.observer, setting.seed, setting.places)
+        for name in "abc"
+    ]
     return Clients(
-        producers=[RdProducer("rd-a", *common, setting.places, setting.rate), AioProducer("aio-a", *common, setting.places, 20)],
+        producers=[
+            RdProducer("rd-a", *common, setting.places, setting.rate),
+            AioProducer("aio-a", *common, setting.places, 20),
+        ],
         readers=[RdReader("reader-rd", *common, setting.places), *watchers],
     )
 
 
 def unclean(setting: Setting) -> Clients:
-    """Producers of a topic whose replicas may lead without what was acknowledged, and an operator who asks what that cost."""
+    """Producers of a topic whose replicas may lead without what was acknowledged, and an operator who asks what that
+    cost."""
     clients = producers(setting)
     if setting.cluster.target.name == "kraft":
         clients.watches = [LossWatch("losses", setting.recorder, setting.cluster, setting.seed, TOPIC)]
@@ -122,9 +132,16 @@ def unclean(setting: Setting) -> Clients:
 
 
 WORKLOADS: dict[str, Callable[[Setting], Clients]] = {
-    "queue": queue, "producers": producers, "groups": groups, "topics": topics, "offsets": offsets, "solo": producers,
-    "unclean": unclean, "balanced": unclean, "aggressive": unclean,
-}  # fmt: skip
+    "queue": queue,
+    "producers": producers,
+    "groups": groups,
+    "topics": topics,
+    "offsets": offsets,
+    "solo": producers,
+    "unclean": unclean,
+    "balanced": unclean,
+    "aggressive": unclean,
+}
 UNCLEAN: dict[str, dict[str, str]] = {
     "unclean": {"unclean.leader.election.enable": "true"},
     "balanced": {"kraft.unclean.recovery.strategy": "balanced"},

@@ -13,7 +13,12 @@ from collections.abc import Callable
 
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft.protocol.schema import Message
@@ -23,7 +28,9 @@ RECORDS = bytes(1000)
 
 def produce_request() -> ProduceRequest:
     partition = PartitionProduceData(index=3, records=RECORDS)
-    return ProduceRequest(acks=-1, timeout_ms=30000, topic_data=[TopicProduceData(name="orders", partition_data=[partition])])
+    return ProduceRequest(
+        acks=-1, timeout_ms=30000, topic_data=[TopicProduceData(name="orders", partition_data=[partition])]
+    )
 
 
 def produce_response() -> ProduceResponse:
@@ -33,18 +40,30 @@ def produce_response() -> ProduceResponse:
 
 def fetch_request() -> FetchRequest:
     partition = FetchPartition(partition=3, current_leader_epoch=7, fetch_offset=123456789, partition_max_bytes=1 << 20)
-    return FetchRequest(max_wait_ms=500, min_bytes=1, session_id=77, session_epoch=3, topics=[FetchTopic(topic="orders", partitions=[partition])])
+    return FetchRequest(
+        max_wait_ms=500,
+        min_bytes=1,
+        session_id=77,
+        session_epoch=3,
+        topics=[FetchTopic(topic="orders", partitions=[partition])],
+    )
 
 
 def fetch_response() -> FetchResponse:
-    partition = PartitionData(partition_index=3, high_watermark=123456789, last_stable_offset=123456789, log_start_offset=0, records=RECORDS)
+    partition = PartitionData(
+        partition_index=3, high_watermark=123456789, last_stable_offset=123456789, log_start_offset=0, records=RECORDS
+    )
     return FetchResponse(session_id=77, responses=[FetchableTopicResponse(topic="orders", partitions=[partition])])
 
 
 def metadata_response(partitions: int) -> MetadataResponse:
-    brokers = [MetadataResponseBroker(node_id=node, host=f"broker-{node}.example.org", port=9092) for node in range(1, 4)]
+    brokers = [
+        MetadataResponseBroker(node_id=node, host=f"broker-{node}.example.org", port=9092) for node in range(1, 4)
+    ]
     rows = [
-        MetadataResponsePartition(partition_index=index, leader_id=index % 3 + 1, leader_epoch=7, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3])
+        MetadataResponsePartition(
+            partition_index=index, leader_id=index % 3 + 1, leader_epoch=7, replica_nodes=[1, 2, 3], isr_nodes=[1, 2, 3]
+        )
         for index in range(partitions)
     ]
     topic = MetadataResponseTopic(name="orders", partitions=rows)

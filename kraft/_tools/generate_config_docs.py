@@ -1,4 +1,5 @@
-"""Writes docs/configuration.md from the table of keys. `python -m kraft._tools.generate_config_docs [--check]`; a test runs the check."""
+"""Writes docs/configuration.md from the table of keys. `python -m kraft._tools.generate_config_docs [--check]`; a
+test runs the check."""
 
 from __future__ import annotations
 
@@ -17,29 +18,32 @@ TARGET = Path(__file__).parents[2] / "docs" / "configuration.md"
 INTRODUCTION = """\
 # Configuration
 
-Generated from the table of keys in `kraft/common/config/keys` by `python -m kraft._tools.generate_config_docs`: do not edit.
+Generated from the table of keys in `kraft/common/config/keys` by `python -m kraft._tools.generate_config_docs`: do
+not edit.
 
 Names, types, defaults, limits and update modes are those of Apache Kafka 4.3; keys that begin with `kraft.` are ours.
 
 ## Where values come from
 
-An option or `--set key=value` wins over the last `--config FILE`, which wins over the first; then come the environment and the defaults. Two different values
-for one key on the command line are an error. Files are Java properties as Kafka reads them. In the environment `KAFKA_NUM_PARTITIONS` is `num.partitions` (a
-dot is `_`, an underscore `__`, a dash `___`), and `CLUSTER_ID` is `kraft.cluster.id`, as in Kafka's image.
+An option or `--set key=value` wins over the last `--config FILE`, which wins over the first; then come the
+environment and the defaults. Two different values for one key on the command line are an error. Files are Java
+properties as Kafka reads them. In the environment `KAFKA_NUM_PARTITIONS` is `num.partitions` (a dot is `_`, an
+underscore `__`, a dash `___`), and `CLUSTER_ID` is `kraft.cluster.id`, as in Kafka's image.
 
-A node that cannot work with its configuration says everything that is wrong in one report, with file and line, and exits with 2. An unknown key is an error.
+A node that cannot work with its configuration says everything that is wrong in one report, with file and line, and
+exits with 2. An unknown key is an error.
 
 ## What the status of a key means
 
 | status | meaning |
 |---|---|
 | enforced | It does what is written here. |
-| accepted | Valid values are taken and shown, but nothing here could change by them. A value other than the default is logged once at the start. |
+| accepted | Valid values are taken and shown, but change nothing here. A value other than the default is logged. |
 | refused | Not served yet. Any value but the default is an error, since passing over it would break a promise. |
 | plugin | Names code that only a JVM could load. It is logged once and has no effect. |
 
-Broker keys with the update mode *cluster-wide* can be changed on a running cluster for all brokers or for one, those with *per-broker* for one broker only, the
-others with a restart.
+Broker keys with the update mode *cluster-wide* can be changed on a running cluster for all brokers or for one, those
+with *per-broker* for one broker only, the others with a restart.
 """
 
 _LISTEN_OPTIONS = {
@@ -95,7 +99,10 @@ def _topics() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for key in TOPIC_KEYS.public():
         behind = ", ".join(f"`{synonym.name}`" for synonym in TOPIC_SYNONYMS.get(key.name, ()))
-        yield f"| `{key.name}` | {key.type_name.lower()} | {_default(key)} | {_valid(key)} | {behind} | {key.status} | {key.documentation} |"
+        yield (
+            f"| `{key.name}` | {key.type_name.lower()} | {_default(key)} | {_valid(key)} | {behind} | "
+            f"{key.status} | {key.documentation} |"
+        )
     yield ""
 
 
@@ -112,7 +119,10 @@ def _table(keys: Iterable[ConfigKey], *, update_mode: bool) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for key in keys:
         fifth = ("" if key.update_mode == UpdateMode.READ_ONLY else key.update_mode) if update_mode else key.status
-        yield f"| `{key.name}` | {key.type_name.lower()} | {_default(key)} | {_valid(key)} | {fifth} | {key.documentation} |"
+        yield (
+            f"| `{key.name}` | {key.type_name.lower()} | {_default(key)} | {_valid(key)} | {fifth} | "
+            f"{key.documentation} |"
+        )
     yield ""
 
 

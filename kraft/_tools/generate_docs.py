@@ -1,8 +1,9 @@
 """Writes docs/api-support.md: what is served beside what Apache Kafka serves, and where we differ on purpose.
 
-`python -m kraft._tools.generate_docs [--check]`, at the root of the tree; a test runs the check. What is served comes from the handlers' registries, which
-dispatch and ApiVersions use too; what Apache Kafka serves from its own answers to ApiVersions (tests/vectors/recorded); differences from the list that
-comparisons with those recordings use (tests/vectors/differences.py), and from the decisions in docs/adr.
+`python -m kraft._tools.generate_docs [--check]`, at the root of the tree; a test runs the check. What is served
+comes from the handlers' registries, which dispatch and ApiVersions use too; what Apache Kafka serves from its own
+answers to ApiVersions (tests/vectors/recorded); differences from the list that comparisons with those recordings use
+(tests/vectors/differences.py), and from the decisions in docs/adr.
 """
 
 from __future__ import annotations
@@ -30,25 +31,39 @@ INTRODUCTION = """\
 
 Generated from the handlers' registries by `python -m kraft._tools.generate_docs`: do not edit.
 
-Versions are those that ApiVersions advertises, on the listeners for brokers and clients and on those for controllers, beside what Apache Kafka 4.3.1
-advertises on the same ones. What is not served is not advertised; a request for it closes the connection. **Bold** is where we serve less.
+Versions are those that ApiVersions advertises, on the listeners for brokers and clients and on those for controllers,
+beside what Apache Kafka 4.3.1 advertises on the same ones. What is not served is not advertised; a request for it
+closes the connection. **Bold** is where we serve less.
 """
 
 DIFFERENCES = """\
 ## Deliberate differences
 
-The same scripted requests go to Apache Kafka and to a node of ours, and the answers are compared field by field (tests/vectors). Where they differ on purpose:
+The same scripted requests go to Apache Kafka and to a node of ours, and the answers are compared field by field
+(tests/vectors). Where they differ on purpose:
 """
 
 RETIRED = """\
-Keys 4 to 7 (ZooKeeper's control requests) are retired, as in Apache Kafka 4. Produce is advertised from 0 and served from 3, as in Apache Kafka (KAFKA-18659).
+Keys 4 to 7 (ZooKeeper's control requests) are retired, as in Apache Kafka 4. Produce is advertised from 0 and served
+from 3, as in Apache Kafka (KAFKA-18659).
 """
 
 
 def document() -> str:
     """The whole text."""
     broker, controller = advertised(broker_registry()), advertised(controller_registry())
-    lines = [INTRODUCTION, *_table(broker, controller), "", RETIRED, *_missing(broker, controller), "", DIFFERENCES, *_differences(), "", *_decisions()]
+    lines = [
+        INTRODUCTION,
+        *_table(broker, controller),
+        "",
+        RETIRED,
+        *_missing(broker, controller),
+        "",
+        DIFFERENCES,
+        *_differences(),
+        "",
+        *_decisions(),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -59,7 +74,9 @@ def advertised(registry: Registry) -> Versions:
 def recorded(case: str) -> Versions:
     """What Apache Kafka answered to the newest ApiVersions of a recorded case."""
     steps: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))[case]
-    return {entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in steps[-1]["answers"][0]["api_keys"]}
+    return {
+        entry["api_key"]: (entry["min_version"], entry["max_version"]) for entry in steps[-1]["answers"][0]["api_keys"]
+    }
 
 
 def _table(broker: Versions, controller: Versions) -> Iterator[str]:
@@ -67,7 +84,12 @@ def _table(broker: Versions, controller: Versions) -> Iterator[str]:
     yield "| key | API | broker | Kafka's broker | controller | Kafka's controller |"
     yield "|---|---|---|---|---|---|"
     for key in sorted({*broker, *controller}):
-        cells = [_cell(broker, kafka_broker, key), _plain(kafka_broker, key), _cell(controller, kafka_controller, key), _plain(kafka_controller, key)]
+        cells = [
+            _cell(broker, kafka_broker, key),
+            _plain(kafka_broker, key),
+            _cell(controller, kafka_controller, key),
+            _plain(kafka_controller, key),
+        ]
         yield f"| {key} | {api_keys.name_of(key)} | {' | '.join(cells)} |"
 
 
@@ -88,7 +110,11 @@ def _cell(ours: Versions, kafkas: Versions, key: int) -> str:
 def _missing(broker: Versions, controller: Versions) -> Iterator[str]:
     absent = sorted({*recorded("api-versions"), *recorded("api-versions-controller")} - {*broker, *controller})
     yield "## Not served yet\n"
-    yield ", ".join(f"{api_keys.name_of(key)} ({key})" for key in absent) + "." if absent else "Nothing: every API of Apache Kafka 4.3.1 is served."
+    yield (
+        ", ".join(f"{api_keys.name_of(key)} ({key})" for key in absent) + "."
+        if absent
+        else "Nothing: every API of Apache Kafka 4.3.1 is served."
+    )
 
 
 def _differences() -> Iterator[str]:

@@ -2,15 +2,17 @@
 
     python -m kraft._tools.generate_messages SCHEMAS [--root DIR]
 
-SCHEMAS is a folder with Kafka's jars, which contain their schemas (`python -m tests.java.jars` fetches them and prints the folder; docs/testing.md), or with
-one sub-folder of schemas per jar. What comes out:
+SCHEMAS is a folder with Kafka's jars, which contain their schemas (`python -m tests.java.jars` fetches them and
+prints the folder; docs/testing.md), or with one sub-folder of schemas per jar. What comes out:
 
-- `kraft/protocol/messages/`: requests, responses, headers, Raft control records and other data of the clients, raft and storage jars; `table.py` (the APIs);
+- `kraft/protocol/messages/`: requests, responses, headers, Raft control records and other data of the clients, raft
+  and storage jars; `table.py` (the APIs);
 - `kraft/metadata/records/`: metadata records, and `table.py` (record id to module);
-- `kraft/coordinator/records/`: records of the group, transaction and share coordinators, and `table.py` (record type to modules).
+- `kraft/coordinator/records/`: records of the group, transaction and share coordinators, and `table.py` (record type
+  to modules).
 
-Only facts are taken (names, types, version ranges, tags, defaults); Kafka's prose is not. Messages without a valid version (retired APIs) are left out.
-The output is committed; a test writes it again and compares.
+Only facts are taken (names, types, version ranges, tags, defaults); Kafka's prose is not. Messages without a valid
+version (retired APIs) are left out. The output is committed; a test writes it again and compares.
 """
 
 from __future__ import annotations
@@ -20,7 +22,13 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from kraft._tools.message_declarations import MessageDeclaration, StructDeclaration, collect_structs, parse_schema, schema_texts
+from kraft._tools.message_declarations import (
+    MessageDeclaration,
+    StructDeclaration,
+    collect_structs,
+    parse_schema,
+    schema_texts,
+)
 
 RELEASE = "4.3.1"
 ORIGIN = f"Generated from Apache Kafka {RELEASE} by kraft/_tools/generate_messages.py: do not edit."
@@ -88,12 +96,21 @@ def render_api_table(messages: list[MessageDeclaration]) -> str:
     lines = [
         f'"""The API table. {ORIGIN}"""',
         "",
-        "# API key: (schema name without Request, lowest version, highest version, first flexible version or None, listeners, highest version is unstable)",
+        (
+            "# API key: (schema name without Request, lowest version, highest version, first flexible version or "
+            "None, listeners, highest version is unstable)"
+        ),
         "APIS: dict[int, tuple[str, int, int, int | None, tuple[str, ...], bool]] = {",
     ]
     for key, message in sorted(requests.items()):
         listeners = tuple(message.source.get("listeners", ()))
-        row = (message.name.removesuffix("Request"), *message.valid, message.flexible_from, listeners, bool(message.source.get("latestVersionUnstable", False)))
+        row = (
+            message.name.removesuffix("Request"),
+            *message.valid,
+            message.flexible_from,
+            listeners,
+            bool(message.source.get("latestVersionUnstable", False)),
+        )
         lines.append(f"    {key}: {row!r},".replace("'", '"'))
     return "\n".join([*lines, "}", ""])
 
@@ -115,7 +132,8 @@ def render_metadata_table(messages: list[MessageDeclaration]) -> str:
 
 
 def render_coordinator_table(messages: list[MessageDeclaration]) -> str:
-    """`table.py` of the coordinator records: record type to the modules and classes of key and value, one table per coordinator."""
+    """`table.py` of the coordinator records: record type to the modules and classes of key and value, one table per
+    coordinator."""
     lines = [f'"""Coordinator records by type. {ORIGIN}"""', ""]
     for coordinator in ("group", "transaction", "share"):
         mine = [message for message in messages if message.jar == f"kafka-{coordinator}-coordinator"]
@@ -123,7 +141,10 @@ def render_coordinator_table(messages: list[MessageDeclaration]) -> str:
         values = {message.api_key: message for message in mine if message.source["type"] == "coordinator-value"}
         lines.append("# Record type: (module of the key, its class, module of the value, its class)")
         lines += [f"{coordinator.upper()}: dict[int, tuple[str, str, str, str]] = {{"]
-        lines += [f'    {key}: ("{k.module}", "{k.name}", "{values[key].module}", "{values[key].name}"),' for key, k in sorted(keys.items())]
+        lines += [
+            f'    {key}: ("{k.module}", "{k.name}", "{values[key].module}", "{values[key].name}"),'
+            for key, k in sorted(keys.items())
+        ]
         lines += ["}", ""]
     return "\n".join(lines)
 
@@ -138,7 +159,11 @@ def generate(schemas: Path) -> dict[str, str]:
                 message = MessageDeclaration(jar, source)
                 collect_structs(message)
                 by_package[package].append(message)
-    files = {f"{package}/{message.module}.py": render(message) for package, messages in by_package.items() for message in messages}
+    files = {
+        f"{package}/{message.module}.py": render(message)
+        for package, messages in by_package.items()
+        for message in messages
+    }
     files[f"{MESSAGES}/table.py"] = render_api_table(by_package[MESSAGES])
     files[f"{METADATA_RECORDS}/table.py"] = render_metadata_table(by_package[METADATA_RECORDS])
     files[f"{COORDINATOR_RECORDS}/table.py"] = render_coordinator_table(by_package[COORDINATOR_RECORDS])
@@ -147,8 +172,15 @@ def generate(schemas: Path) -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the message declarations from Kafka's JSON schemas.")
-    parser.add_argument("schemas", type=Path, help="folder with Kafka's jars, or with one sub-folder of JSON schemas per jar")
-    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parents[2], help="root of the project (default: the one this file is in)")
+    parser.add_argument(
+        "schemas", type=Path, help="folder with Kafka's jars, or with one sub-folder of JSON schemas per jar"
+    )
+    parser.add_argument(
+        "--root",
+        type=Path,
+        default=Path(__file__).resolve().parents[2],
+        help="root of the project (default: the one this file is in)",
+    )
     options = parser.parse_args(arguments)
     try:
         files = generate(options.schemas)

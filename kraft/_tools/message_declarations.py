@@ -11,9 +11,23 @@ from pathlib import Path
 from typing import Any
 
 RESERVED = {"encode", "encode_into", "decode", "decode_from", "unknown_tags", "self"}
-PYTHON_TYPES = {"bool": "bool", "string": "str", "uuid": "bytes", "float64": "float", "bytes": "bytes", "records": "Bytes"}
+PYTHON_TYPES = {
+    "bool": "bool",
+    "string": "str",
+    "uuid": "bytes",
+    "float64": "float",
+    "bytes": "bytes",
+    "records": "Bytes",
+}
 PYTHON_TYPES |= dict.fromkeys(("int8", "int16", "int32", "int64", "uint16", "uint32"), "int")
-ZERO_DEFAULTS = {"bool": "False", "string": '""', "uuid": "ZERO_UUID", "float64": "0.0", "bytes": 'b""', "records": "None"}
+ZERO_DEFAULTS = {
+    "bool": "False",
+    "string": '""',
+    "uuid": "ZERO_UUID",
+    "float64": "0.0",
+    "bytes": 'b""',
+    "records": "None",
+}
 
 
 def snake_case(name: str) -> str:
@@ -27,14 +41,17 @@ def snake_case(name: str) -> str:
 
 
 def schema_texts(source: Path, jar: str) -> list[str]:
-    """The schemas of a jar, in order of name: from `jar` in the folder `source`, or, unpacked, from `source/jar`. Raises FileNotFoundError."""
+    """The schemas of a jar, in order of name: from `jar` in the folder `source`, or, unpacked, from `source/jar`.
+    Raises FileNotFoundError."""
     if (source / jar).is_dir():
         return [path.read_text(encoding="utf-8") for path in sorted((source / jar).glob("*.json"))]
     jars = sorted(source.glob(f"{jar}-[0-9]*.jar"))
     if not jars:
         raise FileNotFoundError(f"{source} has neither a folder {jar} nor {jar}-<version>.jar")
     with zipfile.ZipFile(jars[-1]) as archive:
-        names = sorted((name for name in archive.namelist() if name.endswith(".json")), key=lambda name: name.rsplit("/", 1)[-1])
+        names = sorted(
+            (name for name in archive.namelist() if name.endswith(".json")), key=lambda name: name.rsplit("/", 1)[-1]
+        )
         return [archive.read(name).decode("utf-8") for name in names]
 
 
@@ -64,8 +81,9 @@ class FieldDeclaration:
 
     @classmethod
     def of(cls, source: dict[str, Any]) -> FieldDeclaration:
-        # Kafka's generator reads a JSON null as "no default given"; only the text "null" makes null the default. Checked against its compiled classes:
-        # ConsumerGroupMemberMetadataValue.ClassicMemberMetadata is a new struct when its tag is absent, and null is written out.
+        # Kafka's generator reads a JSON null as "no default given"; only the text "null" makes null the default.
+        # Checked against its compiled classes: ConsumerGroupMemberMetadataValue.ClassicMemberMetadata is a new struct
+        # when its tag is absent, and null is written out.
         default = source.get("default")
         if default is not None:
             default = str(default).lower() if isinstance(default, bool) else str(default)
@@ -111,11 +129,16 @@ class FieldDeclaration:
             parts.append(f"flexible={self.flexible}")
         if self.entity:
             parts.append(f"entity={self.entity}")
-        parts += [word for word, present in (("key", self.key), ("ignorable", self.ignorable), ("zero_copy", self.zero_copy)) if present]
+        parts += [
+            word
+            for word, present in (("key", self.key), ("ignorable", self.ignorable), ("zero_copy", self.zero_copy))
+            if present
+        ]
         return " ".join(parts)
 
     def python_type(self) -> str:
-        """The attribute's type. A tagged struct is None when absent: most are, and making each would cost more than all the rest of a Fetch response."""
+        """The attribute's type. A tagged struct is None when absent: most are, and making each would cost more than
+        all the rest of a Fetch response."""
         base = "Bytes" if self.zero_copy else PYTHON_TYPES.get(self.element, self.element)
         text = f"list[{base}]" if self.is_array else base
         null = self.nullable is not None or self.type == "records" or (self.is_struct and self.tagged is not None)

@@ -1,10 +1,11 @@
 """`make mutants`: prove that the simulation bites.
 
-Each patch in tests/mutants is a one-line defect, modelled on a mistake that somebody made once. It is applied to a copy of the tree, never to the product; a
-marker beside its line tells whether that line ran. Then standard seeds run until one of them shows a violation that the unchanged tree does not show with the
-same seed. A defect of the Raft core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two events
-and a seed takes a tenth of a second, and on clusters if that does not show it. A mutant that is not reached, or not caught, or whose patch no longer applies
-is a failure: the workload or the checker has to improve.
+Each patch in tests/mutants is a one-line defect, modelled on a mistake that somebody made once. It is applied to a
+copy of the tree, never to the product; a marker beside its line tells whether that line ran. Then standard seeds run
+until one of them shows a violation that the unchanged tree does not show with the same seed. A defect of the Raft
+core is first tried on the quorum's own simulation (tests/properties/raft_quorum), where nodes crash between any two
+events and a seed takes a tenth of a second, and on clusters if that does not show it. A mutant that is not reached,
+or not caught, or whose patch no longer applies is a failure: the workload or the checker has to improve.
 
 The last line says how many were caught, and how many seeds that took in the median.
 """
@@ -75,7 +76,8 @@ def _read(patch: Path) -> Mutant:
 
 
 def changed_line(before: str, after: str) -> int:
-    """The number, in the changed text, of the first line that differs, or of the one after those that are gone. Raises ValueError for equal texts."""
+    """The number, in the changed text, of the first line that differs, or of the one after those that are gone.
+    Raises ValueError for equal texts."""
     pairs = zip_longest(before.splitlines(), after.splitlines())
     for number, (old, new) in enumerate(pairs, 1):
         if old != new:
@@ -88,7 +90,13 @@ def make_tree(mutant: Mutant | None, where: Path) -> None:
     for package in PACKAGES:
         shutil.copytree(ROOT / package, where / package, ignore=shutil.ignore_patterns("__pycache__"))
     if mutant is not None:
-        subprocess.run(["git", "apply", "-C0", "--whitespace=nowarn", str(mutant.patch)], cwd=where, check=True, capture_output=True, text=True)
+        subprocess.run(
+            ["git", "apply", "-C0", "--whitespace=nowarn", str(mutant.patch)],
+            cwd=where,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
         mark(where, mutant)
 
 
@@ -115,7 +123,11 @@ class _Marker(ast.NodeTransformer):
         super().generic_visit(node)
         for name in ("body", "orelse", "finalbody"):
             block = getattr(node, name, None)
-            if isinstance(block, list) and isinstance(node, ast.stmt | ast.ExceptHandler) and not isinstance(node, ast.ClassDef):
+            if (
+                isinstance(block, list)
+                and isinstance(node, ast.stmt | ast.ExceptHandler)
+                and not isinstance(node, ast.ClassDef)
+            ):
                 self._mark(block)
         return node
 
@@ -172,7 +184,10 @@ def describe(verdict: Verdict) -> str:
     name = verdict.mutant.name
     if verdict.caught:
         return f"{name}: caught by seed number {verdict.seeds}: {verdict.finding[:200]}"
-    return f"{name}: {'not caught' if verdict.reached else 'not even reached'} with {verdict.seeds} seeds ({verdict.mutant.why})"
+    return (
+        f"{name}: {'not caught' if verdict.reached else 'not even reached'} with {verdict.seeds} seeds "
+        f"({verdict.mutant.why})"
+    )
 
 
 def main() -> int:

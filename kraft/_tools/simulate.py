@@ -1,8 +1,9 @@
 """`make simulate SEEDS=n`: run seeds of the simulation, replay a share of them elsewhere, and say what came of it.
 
-Seeds are those of tests/simulation/seeds.txt - each found a bug once - and consecutive ones that follow from the commit, unless a first one is given. One in
-ten is replayed in a fresh process with another hash seed, environment and working directory, and must give the same trace. Exit code 0 ok, 1 violation,
-invalid run, a replay that differs or a cell of faults and roles that a large batch never hit.
+Seeds are those of tests/simulation/seeds.txt - each found a bug once - and consecutive ones that follow from the
+commit, unless a first one is given. One in ten is replayed in a fresh process with another hash seed, environment
+and working directory, and must give the same trace. Exit code 0 ok, 1 violation, invalid run, a replay that differs
+or a cell of faults and roles that a large batch never hit.
 """
 
 from __future__ import annotations
@@ -48,22 +49,44 @@ def run_here(seed: int, trace_path: str | None, kind: str = "node") -> dict[str,
 
 
 def run_elsewhere(
-    seeds: Sequence[int], kind: str = "node", *, hash_seed: str = "0", padding: int = 0, tree: Path = ROOT, stop: bool = False
+    seeds: Sequence[int],
+    kind: str = "node",
+    *,
+    hash_seed: str = "0",
+    padding: int = 0,
+    tree: Path = ROOT,
+    stop: bool = False,
 ) -> list[dict[str, Any]]:
-    """Run seeds in a process of their own; a crash of it counts as a violation of the one that it was at. With `stop` the first violation is the last seed."""
+    """Run seeds in a process of their own; a crash of it counts as a violation of the one that it was at. With
+    `stop` the first violation is the last seed."""
     what = ["tests.properties.raft_quorum"] if kind == QUORUM else ["kraft._tools.simulate", "--kind", kind]
     with tempfile.TemporaryDirectory() as where:
-        environment = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}", "PYTHONHASHSEED": hash_seed, "PADDING": "x" * padding}
+        environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}",
+            "PYTHONHASHSEED": hash_seed,
+            "PADDING": "x" * padding,
+        }
         command = [sys.executable, "-m", *what, *(["--stop"] if stop else []), "--these", *map(str, seeds)]
         try:
-            done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
+            done = subprocess.run(
+                command, cwd=where, env=environment, capture_output=True, text=True, timeout=SECONDS_MAX, check=False
+            )
             lines, errors, status = done.stdout.splitlines(), done.stderr, done.returncode
         except subprocess.TimeoutExpired as late:
             lines, errors, status = (late.stdout or b"").decode().splitlines(), f"no end within {SECONDS_MAX} s", 1
     found: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
     if status != 0 and len(found) < len(seeds):
         last = "\n".join(errors.strip().splitlines()[-40:])
-        found.append({"seed": seeds[len(found)], "verdict": "violation", "violations": [f"the simulation itself failed:\n{last}"], "trace": "", "seconds": 0.0})
+        found.append(
+            {
+                "seed": seeds[len(found)],
+                "verdict": "violation",
+                "violations": [f"the simulation itself failed:\n{last}"],
+                "trace": "",
+                "seconds": 0.0,
+            }
+        )
         rest = [] if stop else seeds[len(found) :]
         found += run_elsewhere(rest, kind, hash_seed=hash_seed, padding=padding, tree=tree) if rest else []
     return found
@@ -94,12 +117,17 @@ def standard_seeds(count: int) -> list[int]:
 
 
 def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[str, Any], str | None]]:
-    """Each seed's outcome, and the trace of its replay if it was chosen for one: the first, and every tenth after it."""
+    """Each seed's outcome, and the trace of its replay if it was chosen for one: the first, and every tenth after
+    it."""
     groups = [seeds[start : start + SEEDS_A_PROCESS] for start in range(0, len(seeds), SEEDS_A_PROCESS)]
     chosen = frozenset(seeds[::REPLAY_ONE_IN])
 
     def both(group: Sequence[int]) -> list[tuple[dict[str, Any], str | None]]:
-        again = {seed: run_elsewhere([seed], kind, hash_seed="4242", padding=3000)[0]["trace"] for seed in group if seed in chosen}
+        again = {
+            seed: run_elsewhere([seed], kind, hash_seed="4242", padding=3000)[0]["trace"]
+            for seed in group
+            if seed in chosen
+        }
         return [(outcome, again.get(outcome["seed"])) for outcome in run_elsewhere(group, kind)]
 
     with ThreadPoolExecutor(jobs) as pool:
@@ -110,7 +138,10 @@ def outcomes(seeds: Sequence[int], kind: str, jobs: int) -> Iterator[tuple[dict[
 def describe(outcome: dict[str, Any]) -> str:
     keys = ("acknowledged", "leader_changes", "made_anew", "lives", "operations", "port_calls")
     counts = ", ".join(f"{key}={outcome[key]}" for key in keys if key in outcome)
-    return f"seed {outcome['seed']}: {outcome['verdict']} ({counts}, {outcome['seconds']:.1f} s simulated; {', '.join(outcome.get('faults', ()))})"
+    return (
+        f"seed {outcome['seed']}: {outcome['verdict']} ({counts}, {outcome['seconds']:.1f} s simulated; "
+        f"{', '.join(outcome.get('faults', ()))})"
+    )
 
 
 class Summary:
@@ -153,12 +184,25 @@ class Summary:
         return self.kind == "cluster" and self.seeds >= MADE_ANEW_FROM and self.made_anew < self.seeds
 
     def line(self) -> str:
-        anew = f", {self.made_anew} topics made anew under faults{', which is too few' if self.made_too_few_anew else ''}" if self.kind == "cluster" else ""
-        return f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, {self.identical}/{self.replays} replays identical{anew}"
+        anew = (
+            f", {self.made_anew} topics made anew under faults{', which is too few' if self.made_too_few_anew else ''}"
+            if self.kind == "cluster"
+            else ""
+        )
+        return (
+            f"simulate: {self.seeds} seeds, {self.failed} failed, {self.invalid} invalid, "
+            f"{self.identical}/{self.replays} replays identical{anew}"
+        )
 
     @property
     def is_green(self) -> bool:
-        return not (self.failed or self.invalid or self.identical < self.replays or self.missed_cells() or self.made_too_few_anew)
+        return not (
+            self.failed
+            or self.invalid
+            or self.identical < self.replays
+            or self.missed_cells()
+            or self.made_too_few_anew
+        )
 
 
 def run_many(seeds: Sequence[int], kind: str, jobs: int) -> int:
@@ -177,7 +221,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="simulate", description=__doc__)
     parser.add_argument("--kind", choices=KINDS, default="cluster", help="whole clusters (the default), or one node")
     parser.add_argument("--seeds", type=int, default=20, help="how many seeds to run")
-    parser.add_argument("--first", type=int, help="run consecutive seeds from this one on, instead of the standard ones")
+    parser.add_argument(
+        "--first", type=int, help="run consecutive seeds from this one on, instead of the standard ones"
+    )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--these", type=int, nargs="+", help="run these seeds here and print a line of JSON for each")
     parser.add_argument("--stop", action="store_true", help="with --these: end after the first violation")

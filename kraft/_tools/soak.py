@@ -1,8 +1,9 @@
 """`make soak`: the full counts of every proof, as groups of tests that run side by side.
 
-Every test of the tree belongs to exactly one group: the ones named here take the most time and are cut into parts (`--part`, tests/conftest.py), and whatever
-none of them names is "the rest". Each group is a pytest process of its own; its output goes to a file. A line says when a group begins and ends, one a minute
-how far those under way are, and the last is the sum. Exit code 0 when every group ran and nothing failed, else 1.
+Every test of the tree belongs to exactly one group: the ones named here take the most time and are cut into parts
+(`--part`, tests/conftest.py), and whatever none of them names is "the rest". Each group is a pytest process of its
+own; its output goes to a file. A line says when a group begins and ends, one a minute how far those under way are,
+and the last is the sum. Exit code 0 when every group ran and nothing failed, else 1.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ HEAVY: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("processes under faults", 1, ("tests/integration/test_jepsen.py", "tests/integration/test_spark_harness.py")),
     ("processes", 1, ("tests/integration",)),
 )
-"""Name, parts, paths. First those that take a whole processor, then those that wait half of the time. A later path leaves out what an earlier one has in it."""
+"""Name, parts, paths. First those that take a whole processor, then those that wait half of the time. A later path
+leaves out what an earlier one has in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,10 @@ class Outcome:
     def line(self) -> str:
         state = "ok    " if self.ok else "FAILED"
         counts = f"{self.passed} passed, {self.failed} failed, {len(self.skipped)} skipped"
-        return f"{state} {self.group.name}: {counts} in {self.minutes:.1f} min ({self.cpu_minutes:.1f} of processor){f': {self.broken}' if self.broken else ''}"
+        return (
+            f"{state} {self.group.name}: {counts} in {self.minutes:.1f} min ({self.cpu_minutes:.1f} of "
+            f"processor){f': {self.broken}' if self.broken else ''}"
+        )
 
 
 def groups() -> list[Group]:
@@ -113,13 +118,24 @@ class Running:
                 say("\n".join([f"  the end of {log}:", *(f"  | {line}" for line in tail(log))]))
 
     def _run(self, group: Group) -> Outcome:
-        log, report, scratch = self.log_of(group.name), self.folder / f"{file_name(group.name)}.xml", self.folder / f"{file_name(group.name)}.tmp"
+        log, report, scratch = (
+            self.log_of(group.name),
+            self.folder / f"{file_name(group.name)}.xml",
+            self.folder / f"{file_name(group.name)}.tmp",
+        )
         command = [sys.executable, "-m", "pytest", "-vv", "-rs", "--durations=10", "-p", "no:cacheprovider"]
         command += [f"--timeout={TEST_S_MAX}", f"--junitxml={report}", f"--basetemp={scratch}"]
         begun = time.monotonic()
         with open(log, "wb") as output:
             environment = {**os.environ, "KRAFT_SOAK": "1"}
-            process = subprocess.Popen([*command, *group.arguments], cwd=ROOT, env=environment, stdout=output, stderr=output, start_new_session=True)
+            process = subprocess.Popen(
+                [*command, *group.arguments],
+                cwd=ROOT,
+                env=environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
             self.processes[group.name] = process
             _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
@@ -150,7 +166,13 @@ def counted(group: Group, report: Path, code: int, minutes: float, cpu_minutes: 
         return Outcome(group, 0, 0, (), minutes, cpu_minutes, f"pytest ended with {code} and left no report")
     total, failed = int(suite.get("tests", 0)), int(suite.get("failures", 0)) + int(suite.get("errors", 0))
     skipped = tuple(str(found.get("message")) for found in suite.iter("skipped"))
-    broken = "nothing ran" if not total else f"pytest ended with {code}" if code not in (0, 1) or (code == 1) != (failed > 0) else None
+    broken = (
+        "nothing ran"
+        if not total
+        else f"pytest ended with {code}"
+        if code not in (0, 1) or (code == 1) != (failed > 0)
+        else None
+    )
     return Outcome(group, max(0, total - failed - len(skipped)), failed, skipped, minutes, cpu_minutes, broken)
 
 
@@ -174,7 +196,9 @@ def say(text: str) -> None:
 
 def summary(outcomes: Sequence[Outcome], count: int, minutes: float) -> str:
     """The last line."""
-    passed, failed, skipped = (sum(each) for each in zip((0, 0, 0), *((o.passed, o.failed, len(o.skipped)) for o in outcomes), strict=True))
+    passed, failed, skipped = (
+        sum(each) for each in zip((0, 0, 0), *((o.passed, o.failed, len(o.skipped)) for o in outcomes), strict=True)
+    )
     incomplete = count - sum(outcome.broken is None for outcome in outcomes)
     told = f", {incomplete} groups incomplete" if incomplete else ""
     return f"soak: {count} groups, {passed} passed, {failed} failed, {skipped} skipped{told} in {minutes:.0f} min"
@@ -203,11 +227,15 @@ def run(chosen: Sequence[Group], jobs: int, folder: Path) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m kraft._tools.soak", description="Run every test with its full count, groups side by side.")
+    parser = argparse.ArgumentParser(
+        prog="python -m kraft._tools.soak", description="Run every test with its full count, groups side by side."
+    )
     parser.add_argument("--jobs", type=int, default=max(2, os.cpu_count() or 2), help="groups at a time (%(default)s)")
     parser.add_argument("--only", default="", metavar="TEXT", help="only groups whose name contains this")
     parser.add_argument("--list", action="store_true", help="show the groups and leave")
-    parser.add_argument("--folder", type=Path, help="where output and scratch files go; a new temporary folder if not given")
+    parser.add_argument(
+        "--folder", type=Path, help="where output and scratch files go; a new temporary folder if not given"
+    )
     options = parser.parse_args(arguments)
     chosen = [group for group in groups() if options.only in group.name]
     if options.list:

@@ -1,8 +1,8 @@
 """The HTTP admin's socket and thread.
 
-The socket listens before the ready line, so that a request that comes early waits instead of failing. FastAPI and uvicorn are imported afterwards, in their own
-thread (350 ms there), with the garbage collector off; then what is there is frozen, which keeps later collections short (longest stall of the loop 2.9 ms
-instead of 12.6).
+The socket listens before the ready line, so that a request that comes early waits instead of failing. FastAPI and
+uvicorn are imported afterwards, in their own thread (350 ms there), with the garbage collector off; then what is
+there is frozen, which keeps later collections short (longest stall of the loop 2.9 ms instead of 12.6).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ def bind_admin(address: Address | None) -> socket.socket | None:
 
 
 class AdminThread:
-    """Serves the HTTP admin beside the node until `stop`. A failure of the admin is logged and leaves the node alone."""
+    """Serves the HTTP admin beside the node until `stop`. A failure of the admin is logged and leaves the node
+    alone."""
 
     def __init__(self, listener: socket.socket, port: AdminPort, log_sink: Callable[[LogLine], None]) -> None:
         self._listener = listener

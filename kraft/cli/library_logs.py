@@ -1,4 +1,5 @@
-"""What libraries write with Python's logging (uvicorn, asyncio), as events of the node: in its format, and at its level."""
+"""What libraries write with Python's logging (uvicorn, asyncio), as events of the node: in its format, and at its
+level."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _LEVELS = ((logging.ERROR, "error"), (logging.WARNING, "warning"), (logging.INFO
 
 
 class LibraryLogs(logging.Handler):
-    """Gives each record to `sink`, unless what it tells of says that it was told already (an exception with `is_told`)."""
+    """Gives each record to `sink`, unless what it tells of says that it was told already (an exception with
+    `is_told`)."""
 
     def __init__(self, sink: Sink) -> None:
         super().__init__()
@@ -31,7 +33,12 @@ class LibraryLogs(logging.Handler):
 
 def _line(record: logging.LogRecord) -> LogLine:
     level = next(name for least, name in _LEVELS if record.levelno >= least)
-    line = {"time_ms": int(record.created * 1000), "level": level, "logger": record.name, "event": record.getMessage().strip()}
+    line = {
+        "time_ms": int(record.created * 1000),
+        "level": level,
+        "logger": record.name,
+        "event": record.getMessage().strip(),
+    }
     if record.exc_info and record.exc_info[1] is not None:
         line["traceback"] = "".join(traceback.format_exception(record.exc_info[1]))
     return line
@@ -39,7 +46,8 @@ def _line(record: logging.LogRecord) -> LogLine:
 
 @contextmanager
 def library_logs(sink: Sink) -> Iterator[None]:
-    """While it lasts, everything that is logged in this process and is at least a warning, or what its logger's level says, goes to `sink`."""
+    """While it lasts, everything that is logged in this process and is at least a warning, or what its logger's
+    level says, goes to `sink`."""
     handler = LibraryLogs(sink)
     root = logging.getLogger()
     root.addHandler(handler)

@@ -1,11 +1,12 @@
 """`kraft-node`: the composition root of one process with one node.
 
-Parse, configure, run, and leave with an exit code: 0 stopped as asked, 1 a fault with its reason as the last line, 2 unusable configuration with every problem
-in one report. What belongs to the process and not to a node - signals, stdout, the admin socket and its thread, the garbage collector - is composed here; the
-node is `kraft.server.node.run_node`.
+Parse, configure, run, and leave with an exit code: 0 stopped as asked, 1 a fault with its reason as the last line, 2
+unusable configuration with every problem in one report. What belongs to the process and not to a node - signals,
+stdout, the admin socket and its thread, the garbage collector - is composed here; the node is
+`kraft.server.node.run_node`.
 
-The time from the start of the process to the first acknowledged record counts, so everything that is not needed for it (FastAPI above all) is imported after
-the ready line.
+The time from the start of the process to the first acknowledged record counts, so everything that is not needed for
+it (FastAPI above all) is imported after the ready line.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ FAULT = 1
 UNUSABLE = 2
 
 SWITCH_INTERVAL_SECONDS = 0.0005
-"""How long another thread may keep the loop waiting for the interpreter (measured: p99 of small requests beside a busy thread 0.16 ms instead of 9)."""
+"""How long another thread may keep the loop waiting for the interpreter (measured: p99 of small requests beside a
+busy thread 0.16 ms instead of 9)."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

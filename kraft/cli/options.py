@@ -1,6 +1,7 @@
 """The command line of `kraft-node`: what can be given, how it is explained, and nothing else.
 
-Every option is short for a configuration key (`kraft.common.config.layers.OPTION_KEYS`). Values are not judged here; the configuration's one report does that.
+Every option is short for a configuration key (`kraft.common.config.layers.OPTION_KEYS`). Values are not judged here;
+the configuration's one report does that.
 """
 
 from __future__ import annotations
@@ -38,7 +39,12 @@ class Invocation(NamedTuple):
 def parse_command_line(arguments: Sequence[str]) -> Invocation:
     """Leaves the process with 0 for --help and --version, with 2 for what is no option."""
     parsed = _parser().parse_args(list(arguments))
-    options = [(f"--{name.replace('_', '-')}", text) for name, texts in vars(parsed).items() if name not in ("set", "config", "format") for text in texts]
+    options = [
+        (f"--{name.replace('_', '-')}", text)
+        for name, texts in vars(parsed).items()
+        if name not in ("set", "config", "format")
+        for text in texts
+    ]
     if parsed.format:
         options.append(("--format", "true"))
     return Invocation(options, parsed.set, parsed.config)
@@ -48,9 +54,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kraft-node",
         usage="kraft-node [options]",
-        description="Runs one node of a Kafka-compatible cluster: a broker, a controller, or both.\nWith nothing else it formats ./kraft-data and serves.",
+        description=(
+            "Runs one node of a Kafka-compatible cluster: a broker, a controller, or both.\nWith nothing else it "
+            "formats ./kraft-data and serves."
+        ),
         epilog=_EPILOG,
-        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=36, width=_HELP_WIDTH),
+        formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(
+            prog, max_help_position=36, width=_HELP_WIDTH
+        ),
         allow_abbrev=False,
         add_help=False,
     )
@@ -63,7 +74,12 @@ def _parser() -> argparse.ArgumentParser:
     _add(node, "--admin", "HOST:PORT|off", "the HTTP admin: status page, REST, health, metrics (127.0.0.1:8080)")
     quorum = parser.add_argument_group("several nodes")
     _add(quorum, "--voters", "1@h:p,2@h:p,..", "the members of a fixed quorum, the same on every node")
-    _add(quorum, "--bootstrap-controllers", "h:p,..", "how a node finds its quorum, for brokers and for quorums that change")
+    _add(
+        quorum,
+        "--bootstrap-controllers",
+        "h:p,..",
+        "how a node finds its quorum, for brokers and for quorums that change",
+    )
     _add(quorum, "--cluster-id", "ID", "the cluster that this node belongs to (22 characters)")
     formats = "format an empty directory although the quorum has other members; for throwaway clusters and tests"
     quorum.add_argument("--format", action="store_true", help=formats)
@@ -73,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     other.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], help="one key; may be given again")
     _add(other, "--log-format", "console|json", "how log events are written to stderr (console)")
     _add(other, "--log-level", "LEVEL", "debug, info, warning or error (info)")
-    other.add_argument("--version", action="version", version=f"kraft-node {VERSION}", help="print the version and leave")
+    other.add_argument(
+        "--version", action="version", version=f"kraft-node {VERSION}", help="print the version and leave"
+    )
     other.add_argument("-h", "--help", action="help", help="print this and leave")
     return parser
 

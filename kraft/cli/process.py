@@ -1,4 +1,5 @@
-"""One node in one process: the trio run, signals, the ready line, the HTTP admin's thread, and an end that is bounded in time."""
+"""One node in one process: the trio run, signals, the ready line, the HTTP admin's thread, and an end that is
+bounded in time."""
 
 from __future__ import annotations
 
@@ -45,11 +46,13 @@ class ServingNode(Protocol):
 
 
 RunNode = Callable[..., Awaitable[None]]
-"""`run_node(config, world, task_status=...)`: `task_status.started(ServingNode)` when it serves; returns after a shutdown; raises for a fault."""
+"""`run_node(config, world, task_status=...)`: `task_status.started(ServingNode)` when it serves; returns after a
+shutdown; raises for a fault."""
 
 
 def serve_process(config: NodeConfig, world: World, run_node: RunNode) -> None:
-    """Run until a signal asks to stop. Raises whatever stopped the node otherwise; ConfigurationError when it could not begin."""
+    """Run until a signal asks to stop. Raises whatever stopped the node otherwise; ConfigurationError when it could
+    not begin."""
     trio.run(_Process(config, world, run_node).run)
 
 
@@ -95,7 +98,9 @@ class _Process:
         broker = next((by_name[endpoint.name] for endpoint in self.config.broker_listeners), None)
         controller = next((by_name[endpoint.name] for endpoint in self.config.controller_listeners), None)
         admin_address = self.bound_admin_address()
-        line = ready_line(self.config.node_id, self.config.roles, broker, controller, admin_address, node.cluster_id, process_age_ms())
+        line = ready_line(
+            self.config.node_id, self.config.roles, broker, controller, admin_address, node.cluster_id, process_age_ms()
+        )
         print_ready(line, broker, admin_address)
         if self.admin_socket is None:
             gc.collect()
@@ -111,7 +116,9 @@ class _Process:
         host, port = self.admin_socket.getsockname()[:2]
         return Address(host, port)
 
-    async def watch_signals(self, process_nursery: trio.Nursery, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+    async def watch_signals(
+        self, process_nursery: trio.Nursery, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
         """The first signal asks to stop, the second stops at once."""
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             task_status.started()
@@ -120,13 +127,16 @@ class _Process:
                     os._exit(128 + signal_number)
                 self.stopping = True
                 self.watch_the_end()
-                self.world.log_sink({"level": "info", "event": "stopping", "signal": signal.Signals(signal_number).name})
+                self.world.log_sink(
+                    {"level": "info", "event": "stopping", "signal": signal.Signals(signal_number).name}
+                )
                 process_nursery.start_soon(self.end_in_time)
                 if self.node is not None:
                     self.node.begin_shutdown()
 
     def watch_the_end(self) -> None:
-        """End the process even if it cannot: a thread that waits for a disk that never answers is not to be cancelled, and the loop may wait for it as well."""
+        """End the process even if it cannot: a thread that waits for a disk that never answers is not to be
+        cancelled, and the loop may wait for it as well."""
         seconds = self.config.seconds("kraft.shutdown.timeout.ms") + CANCELLED_SECONDS_MAX
         watchdog = threading.Timer(seconds, _give_up, (seconds,))
         watchdog.daemon = True

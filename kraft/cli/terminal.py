@@ -19,7 +19,9 @@ def stderr_sink(log_format: str, level: str) -> Callable[[LogLine], None]:
 
     def render(line: LogLine) -> str:
         now_ms = time.time_ns() // 1_000_000
-        return render_json(line, now_ms) if log_format.lower() == "json" else render_console(line, now_ms, colour=colour)
+        return (
+            render_json(line, now_ms) if log_format.lower() == "json" else render_console(line, now_ms, colour=colour)
+        )
 
     def sink(line: LogLine) -> None:
         if level_of(line) < least:
@@ -46,7 +48,13 @@ def process_age_ms() -> int:
 
 
 def ready_line(
-    node_id: int, roles: Sequence[str], broker: Endpoint | None, controller: Endpoint | None, admin: Address | None, cluster_id: str, age_ms: int
+    node_id: int,
+    roles: Sequence[str],
+    broker: Endpoint | None,
+    controller: Endpoint | None,
+    admin: Address | None,
+    cluster_id: str,
+    age_ms: int,
 ) -> str:
     """The one line on stdout. Programs read it; its words are a contract."""
     words = [f"ready node={node_id} roles={','.join(roles)}"]
@@ -64,8 +72,13 @@ def print_ready(line: str, broker: Endpoint | None, admin: Address | None) -> No
     sys.stdout.write(line + "\n")
     if sys.stdout.isatty() and broker is not None:
         target = "" if broker.address == "127.0.0.1:9092" else f" --bootstrap-server {broker.address}"
-        sys.stdout.write(f"\n  kraft topics create hello --partitions 3{target}\n  echo 'hello, world' | kraft produce hello{target}\n")
-        sys.stdout.write(f"  open http://{admin}\n\n" if admin is not None else f"  kraft consume hello --from-beginning{target}\n\n")
+        sys.stdout.write(
+            f"\n  kraft topics create hello --partitions 3{target}\n  echo 'hello, world' | kraft produce "
+            f"hello{target}\n"
+        )
+        sys.stdout.write(
+            f"  open http://{admin}\n\n" if admin is not None else f"  kraft consume hello --from-beginning{target}\n\n"
+        )
     sys.stdout.flush()
 
 
@@ -79,7 +92,8 @@ def report_problems(problems: Sequence[str]) -> None:
 
 
 def address_problem(option: str, address: object, problem: OSError) -> str:
-    """What to say when a listener cannot be opened: the option comes first, since that is what somebody has to change."""
+    """What to say when a listener cannot be opened: the option comes first, since that is what somebody has to
+    change."""
     if problem.errno == errno.EADDRINUSE:
         return f"{option}: {address} is taken by another process; choose another port, or 0 to have one picked"
     return f"{option}: cannot listen on {address}: {problem.strerror}"

@@ -61,7 +61,8 @@ class Delivery:
 
 
 class PendingBatch:
-    """Records for one partition that travel together. Its bytes are made when it is sent first, and stay the same when it is sent again."""
+    """Records for one partition that travel together. Its bytes are made when it is sent first, and stay the same
+    when it is sent again."""
 
     __slots__ = ("bytes_estimated", "deadline", "deliveries", "encoded", "epoch", "producer_id", "records", "sequence")
 
@@ -76,7 +77,8 @@ class PendingBatch:
         self.sequence = -1
 
     def takes(self, size: int, batch_bytes: int) -> bool:
-        """Whether a record may join. None may once the batch was sent, also when it waits to be sent again: its bytes are made."""
+        """Whether a record may join. None may once the batch was sent, also when it waits to be sent again: its
+        bytes are made."""
         return self.encoded is None and self.bytes_estimated + size <= batch_bytes
 
     def halves(self) -> tuple[PendingBatch, PendingBatch]:
@@ -95,7 +97,8 @@ class PendingBatch:
 
 
 class PartitionQueue:
-    """Batches of one partition, oldest first. At most one is on its way, so order is kept whatever has to be sent again."""
+    """Batches of one partition, oldest first. At most one is on its way, so order is kept whatever has to be sent
+    again."""
 
     __slots__ = ("batches", "in_flight", "is_aside", "next_sequence", "partition", "producer_epoch", "producer_id")
 
@@ -113,7 +116,8 @@ class PartitionQueue:
         return bool(self.batches) and self.in_flight is None
 
     def is_ready(self, producer: tuple[int, int] | None) -> bool:
-        """Whether its oldest batch may be sent by `producer` (id and epoch; None: not idempotent). A new one waits while there is no id."""
+        """Whether its oldest batch may be sent by `producer` (id and epoch; None: not idempotent). A new one waits
+        while there is no id."""
         return self.is_waiting and (producer is None or producer[0] >= 0 or self.batches[0].encoded is not None)
 
     def take(self, producer: tuple[int, int] | None, codec: int) -> bytes:
@@ -124,8 +128,18 @@ class PartitionQueue:
                 if (self.producer_id, self.producer_epoch) != producer:
                     self.producer_id, self.producer_epoch = producer
                     self.next_sequence = 0
-                batch.producer_id, batch.epoch, batch.sequence = self.producer_id, self.producer_epoch, self.next_sequence
-            batch.encoded = build_batch(batch.records, codec=codec, producer_id=batch.producer_id, producer_epoch=batch.epoch, base_sequence=batch.sequence)
+                batch.producer_id, batch.epoch, batch.sequence = (
+                    self.producer_id,
+                    self.producer_epoch,
+                    self.next_sequence,
+                )
+            batch.encoded = build_batch(
+                batch.records,
+                codec=codec,
+                producer_id=batch.producer_id,
+                producer_epoch=batch.epoch,
+                base_sequence=batch.sequence,
+            )
         return batch.encoded
 
 
@@ -140,11 +154,21 @@ class Accumulator:
         self.queues: dict[TopicPartition, PartitionQueue] = {}
 
     async def room(self, size: int) -> None:
-        """Wait until `size` more bytes are within the bound; a record greater than the bound waits until it is alone."""
+        """Wait until `size` more bytes are within the bound; a record greater than the bound waits until it is
+        alone."""
         while self._bytes > 0 and self._bytes + size > self._bytes_max:
             await self._freed.wait()
 
-    def add(self, partition: TopicPartition, delivery: Delivery, key: bytes | None, value: bytes | None, headers: Headers, size: int, deadline: float) -> bool:
+    def add(
+        self,
+        partition: TopicPartition,
+        delivery: Delivery,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+        size: int,
+        deadline: float,
+    ) -> bool:
         """Whether a new batch began with it."""
         queue = self.queues.get(partition)
         if queue is None:
@@ -164,9 +188,16 @@ class Accumulator:
 
     def last_deliveries(self) -> list[Delivery]:
         """Of each batch the one that is settled last."""
-        waiting = [batch for queue in self.queues.values() for batch in (queue.in_flight, *queue.batches) if batch is not None]
+        waiting = [
+            batch for queue in self.queues.values() for batch in (queue.in_flight, *queue.batches) if batch is not None
+        ]
         return [batch.deliveries[-1] for batch in waiting]
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    return RECORD_OVERHEAD_BYTES + len(key or b"") + len(value or b"") + sum(len(name) + len(content or b"") + 4 for name, content in headers)
+    return (
+        RECORD_OVERHEAD_BYTES
+        + len(key or b"")
+        + len(value or b"")
+        + sum(len(name) + len(content or b"") + 4 for name, content in headers)
+    )

@@ -18,8 +18,11 @@ class Subscriber(NamedTuple):
     topics: tuple[str, ...]
 
 
-def assign_range(subscribers: Sequence[Subscriber], partition_counts: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
-    """Of each topic, neighbouring partitions to each subscriber, the first ones getting one more where they don't divide; members static first, then by id."""
+def assign_range(
+    subscribers: Sequence[Subscriber], partition_counts: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """Of each topic, neighbouring partitions to each subscriber, the first ones getting one more where they don't
+    divide; members static first, then by id."""
     ordered = sorted(subscribers, key=lambda each: (each.instance_id is None, each.instance_id or "", each.member_id))
     assigned: dict[str, list[TopicPartition]] = {subscriber.member_id: [] for subscriber in ordered}
     for topic in sorted({topic for subscriber in subscribers for topic in subscriber.topics}):

@@ -1,4 +1,5 @@
-"""How long to wait before the next attempt (KIP-580): twice as long each time up to a bound, and never in step with other clients."""
+"""How long to wait before the next attempt (KIP-580): twice as long each time up to a bound, and never in step with
+other clients."""
 
 from __future__ import annotations
 

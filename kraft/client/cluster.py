@@ -1,9 +1,10 @@
 """A cluster as a client sees it: found by any of its nodes, asked at the right one, asked again when that may help.
 
-Every request goes to one of three places: any node (which forwards what only the controller may decide), the leader of a partition, or the coordinator of a
-group. What is cached - addresses, leaders, coordinators - is forgotten when an answer or a broken connection shows that it is stale, topics after some minutes.
-`retrying` is the one loop that tries again: on connections that break, on requests that are not answered, and on Kafka's retriable codes, with a growing pause,
-until a deadline.
+Every request goes to one of three places: any node (which forwards what only the controller may decide), the leader
+of a partition, or the coordinator of a group. What is cached - addresses, leaders, coordinators - is forgotten when
+an answer or a broken connection shows that it is stale, topics after some minutes. `retrying` is the one loop that
+tries again: on connections that break, on requests that are not answered, and on Kafka's retriable codes, with a
+growing pause, until a deadline.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ OPERATION_SECONDS = 60.0
 ANOTHER_SECONDS = 1.0
 """How long another node than the doubtful one may take to connect."""
 METADATA_SECONDS = 300.0
-"""metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were added are found."""
+"""metadata.max.age.ms: topics are asked for again then, though nothing went wrong, so that partitions which were
+added are found."""
 
 COORDINATOR_OF_GROUP = 0
 UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
-"""Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear at once that there is none."""
+"""Kafka calls them retriable, for a topic may be on its way. Whoever asks about a topic by name mostly wants to hear
+at once that there is none."""
 
 
 class Cluster:
@@ -53,7 +56,8 @@ class Cluster:
         request_seconds: float = REQUEST_SECONDS,
         operation_seconds: float = OPERATION_SECONDS,
     ) -> None:
-        """`bootstrap` are addresses of which one must answer. `operation_seconds` bound a call with all its attempts, `request_seconds` one attempt."""
+        """`bootstrap` are addresses of which one must answer. `operation_seconds` bound a call with all its
+        attempts, `request_seconds` one attempt."""
         assert bootstrap, "at least one bootstrap server"
         self.world = world
         self.bootstrap = tuple(bootstrap)
@@ -84,7 +88,8 @@ class Cluster:
         self._connections.clear()
 
     def apart(self) -> Cluster:
-        """The same cluster over connections of its own, for what a node answers late: until then it reads no other request from that connection."""
+        """The same cluster over connections of its own, for what a node answers late: until then it reads no other
+        request from that connection."""
         return Cluster(
             self.world,
             tuple(dict.fromkeys(self._addresses())),
@@ -96,22 +101,30 @@ class Cluster:
 
     # Asking
 
-    async def call(self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None) -> Any:
-        """One attempt, at node `node_id` or at any. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi, ProtocolError."""
+    async def call(
+        self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None
+    ) -> Any:
+        """One attempt, at node `node_id` or at any. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi,
+        ProtocolError."""
         connection = await (self._any_connection() if node_id is None else self._connection_to(node_id))
         try:
-            return await connection.call(request, version=version, timeout=self.request_seconds if seconds is None else seconds)
+            return await connection.call(
+                request, version=version, timeout=self.request_seconds if seconds is None else seconds
+            )
         except TimeoutError:
-            connection.close()  # It may lead nowhere any more, with nobody left to say so: the next attempt takes another.
+            # It may lead nowhere any more, with nobody left to say so: the next attempt takes another.
+            connection.close()
             raise
 
     async def begin(self, request: Any, *, node_id: int, seconds: float) -> PendingCall:
-        """Send to a node what is answered within `seconds` of waiting, now or later. Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi."""
+        """Send to a node what is answered within `seconds` of waiting, now or later. Raises Disconnected,
+        TimeoutError, NoBroker, UnsupportedApi."""
         connection = await self._connection_to(node_id)
         return PendingCall(connection, await connection.begin(request), self.world.clock, seconds)
 
     async def send_only(self, request: Any, *, node_id: int) -> None:
-        """Send what is not answered (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker, UnsupportedApi."""
+        """Send what is not answered (Produce with acks=0). Raises Disconnected, TimeoutError, NoBroker,
+        UnsupportedApi."""
         await (await self._connection_to(node_id)).send_only(request)
 
     async def version_of(self, key: int, *, node_id: int | None = None) -> int:
@@ -128,13 +141,17 @@ class Cluster:
         return dict((await self._any_connection()).features)
 
     async def call_coordinator(self, group_id: str, request: Any, *, seconds: float | None = None) -> Any:
-        """One attempt at the coordinator of a group. Raises as `call`, and ApiError when nobody knows the coordinator."""
+        """One attempt at the coordinator of a group. Raises as `call`, and ApiError when nobody knows the
+        coordinator."""
         return await self.call(request, node_id=await self.coordinator(group_id), seconds=seconds)
 
-    async def retrying(self, operation: Callable[[], Awaitable[T]], *, seconds: float | None = None, final: Iterable[int] = ()) -> T:
+    async def retrying(
+        self, operation: Callable[[], Awaitable[T]], *, seconds: float | None = None, final: Iterable[int] = ()
+    ) -> T:
         """What `operation` returns at the first attempt that succeeds.
 
-        Raises what it raised, if trying again cannot help or the code is in `final`; DeadlinePassed after `seconds`, with the last failure as its cause.
+        Raises what it raised, if trying again cannot help or the code is in `final`; DeadlinePassed after `seconds`,
+        with the last failure as its cause.
         """
         backoff = Backoff(self._chance)
         seconds = self.operation_seconds if seconds is None else seconds
@@ -151,18 +168,22 @@ class Cluster:
                     last = problem
                 self.forget()
                 await self.world.clock.sleep(backoff.next())
-        raise DeadlinePassed(f"not done within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else "")) from last
+        raise DeadlinePassed(
+            f"not done within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else "")
+        ) from last
 
     # Knowing
 
     def forget(self) -> None:
-        """What is cached may be wrong: ask again, and somebody else if that is possible, for a node that is cut off goes on telling what it knew."""
+        """What is cached may be wrong: ask again, and somebody else if that is possible, for a node that is cut off
+        goes on telling what it knew."""
         self._is_doubted = True
         self._topics.clear()
         self._coordinators.clear()
 
     async def metadata(self, topics: Sequence[str] | None = (), *, create: bool = False) -> ClusterMetadata:
-        """Ask any node. `topics` None means all; `create` lets the cluster create the ones that it does not have, if it does such things. Raises as `call`."""
+        """Ask any node. `topics` None means all; `create` lets the cluster create the ones that it does not have, if
+        it does such things. Raises as `call`."""
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
         found = read_metadata(await self.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=create)))
         self._known = found
@@ -177,7 +198,8 @@ class Cluster:
         return self._topics.get(name)
 
     async def topic(self, name: str, *, create: bool = False) -> Topic:
-        """From the cache, else from any node. Raises as `call`, and ApiError, with UNKNOWN_TOPIC_OR_PARTITION when there is none."""
+        """From the cache, else from any node. Raises as `call`, and ApiError, with UNKNOWN_TOPIC_OR_PARTITION when
+        there is none."""
         topic = self.cached_topic(name)
         return (await self.metadata((name,), create=create)).topic(name) if topic is None else topic
 
@@ -186,7 +208,8 @@ class Cluster:
     ) -> dict[int, list[TopicPartition]]:
         """The partitions that each node leads, in order of node. Raises as `call`.
 
-        Raises ApiError also for the first partition that nobody leads (LEADER_NOT_AVAILABLE) or that there is not; with `unled` all those are put there.
+        Raises ApiError also for the first partition that nobody leads (LEADER_NOT_AVAILABLE) or that there is not;
+        with `unled` all those are put there.
         """
         wanted = sorted(partitions)
         known = {partition.topic: self.cached_topic(partition.topic) for partition in wanted}
@@ -195,7 +218,9 @@ class Cluster:
         grouped: dict[int, list[TopicPartition]] = {}
         for partition in wanted:
             try:
-                topic = known[partition.topic] if found is None else known[partition.topic] or found.topic(partition.topic)
+                topic = (
+                    known[partition.topic] if found is None else known[partition.topic] or found.topic(partition.topic)
+                )
                 assert topic is not None, "what was not known has been asked for"
                 grouped.setdefault(topic.leader(partition.partition), []).append(partition)
             except ApiError as problem:
@@ -208,7 +233,9 @@ class Cluster:
         """The node that coordinates the group. Raises as `call`, and ApiError COORDINATOR_NOT_AVAILABLE."""
         node_id = self._coordinators.get(group_id)
         if node_id is None:
-            response = await self.call(FindCoordinatorRequest(key_type=COORDINATOR_OF_GROUP, coordinator_keys=[group_id]))
+            response = await self.call(
+                FindCoordinatorRequest(key_type=COORDINATOR_OF_GROUP, coordinator_keys=[group_id])
+            )
             found = response.coordinators[0]
             check(found.error_code, f"coordinator of group {group_id}", found.error_message)
             node_id = self._coordinators[group_id] = found.node_id
@@ -277,6 +304,8 @@ class Cluster:
         async with self._opening.setdefault(address, trio.Lock()):
             connection = self._connections.get(address)
             if connection is None or not connection.is_open:
-                connection = await open_connection(self.world, *address, client_id=self.client_id, timeout=self.connect_seconds)
+                connection = await open_connection(
+                    self.world, *address, client_id=self.client_id, timeout=self.connect_seconds
+                )
                 self._connections[address] = connection
             return connection

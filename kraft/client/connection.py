@@ -1,7 +1,8 @@
 """One connection to a node: versions negotiated, requests pipelined, answers matched by correlation id.
 
-There is no background task: whoever waits for an answer reads for all, and hands the reading on when its own answer has come. A large answer is received
-into a buffer of its own, once; who is done with it may give that buffer back for the next one (`recycle`).
+There is no background task: whoever waits for an answer reads for all, and hands the reading on when its own answer
+has come. A large answer is received into a buffer of its own, once; who is done with it may give that buffer back
+for the next one (`recycle`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ class ClientConnection:
         self._client_id = client_id
         self._correlation_id = 0
         self._waiters: dict[int, Pending] = {}
-        self._assembler = FrameAssembler(RESPONSE_BYTES_MAX, self._buffer_of, self._keep, lambda: AT_ONCE_BYTES, "what a client takes")
+        self._assembler = FrameAssembler(
+            RESPONSE_BYTES_MAX, self._buffer_of, self._keep, lambda: AT_ONCE_BYTES, "what a client takes"
+        )
         self._spare: bytearray | None = None
         self._scratch = memoryview(bytearray(RECEIVE_BYTES))
         self._reading = False
@@ -83,14 +86,19 @@ class ClientConnection:
         ours = api_keys.request_class(key).VALID_VERSIONS
         theirs = self.versions.get(key)
         if theirs is None or min(ours[1], theirs[1]) < max(ours[0], theirs[0]):
-            raise UnsupportedApi(f"the node serves {api_keys.name_of(key)} in {theirs or 'no version'}, we know {ours[0]} to {ours[1]}")
+            raise UnsupportedApi(
+                f"the node serves {api_keys.name_of(key)} in {theirs or 'no version'}, we know {ours[0]} to {ours[1]}"
+            )
         return min(ours[1], theirs[1])
 
     async def call(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> Any:
-        """Send `request` and wait for its answer. Raises Disconnected, TimeoutError after `timeout` seconds, UnsupportedApi, ProtocolError."""
+        """Send `request` and wait for its answer. Raises Disconnected, TimeoutError after `timeout` seconds,
+        UnsupportedApi, ProtocolError."""
         return (await self.exchange(request, version=version, timeout=timeout))[0]
 
-    async def exchange(self, request: Any, *, version: int | None = None, timeout: float = 30.0) -> tuple[Any, memoryview]:
+    async def exchange(
+        self, request: Any, *, version: int | None = None, timeout: float = 30.0
+    ) -> tuple[Any, memoryview]:
         """As `call`, with the frame that the answer was decoded from, which its records are views of."""
         key = request.API_KEY
         if version is None:
@@ -115,7 +123,8 @@ class ClientConnection:
         return pending
 
     async def finish(self, pending: Pending) -> Any:
-        """The answer. Whoever is cancelled meanwhile may call it again later, or `abandon`. Raises Disconnected, ProtocolError."""
+        """The answer. Whoever is cancelled meanwhile may call it again later, or `abandon`. Raises Disconnected,
+        ProtocolError."""
         pending.is_awaited = True
         try:
             await self._receive(pending)
@@ -149,7 +158,11 @@ class ClientConnection:
     async def send_only(self, request: Any, *, version: int | None = None) -> None:
         """Send a request that is not answered (Produce with acks=0)."""
         key = request.API_KEY
-        await self._write(encode_request(key, version if version is not None else self.version_of(key), self._next_id(), self._client_id, request))
+        await self._write(
+            encode_request(
+                key, version if version is not None else self.version_of(key), self._next_id(), self._client_id, request
+            )
+        )
 
     def close(self) -> None:
         self._break(Disconnected("the connection is closed"))
@@ -271,7 +284,9 @@ def _decode(key: int, version: int, frame: memoryview) -> Any:
 
 
 @asynccontextmanager
-async def connect(world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0) -> AsyncIterator[ClientConnection]:
+async def connect(
+    world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0
+) -> AsyncIterator[ClientConnection]:
     """A connection with its versions negotiated, closed on the way out. Raises Disconnected, TimeoutError."""
     connection = await open_connection(world, host, port, client_id=client_id, timeout=timeout)
     try:
@@ -280,8 +295,11 @@ async def connect(world: World, host: str, port: int, *, client_id: str = "kraft
         connection.close()
 
 
-async def open_connection(world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0) -> ClientConnection:
-    """As `connect`, but the caller closes. Raises Disconnected (its cause tells a refusal from other failures), TimeoutError."""
+async def open_connection(
+    world: World, host: str, port: int, *, client_id: str = "kraft", timeout: float = 10.0
+) -> ClientConnection:
+    """As `connect`, but the caller closes. Raises Disconnected (its cause tells a refusal from other failures),
+    TimeoutError."""
     connection: ClientConnection | None = None
     with world.clock.move_on_after(timeout):
         try:

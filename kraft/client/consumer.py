@@ -1,11 +1,13 @@
 """Reading records of assigned partitions, in order, from positions that the caller owns.
 
-`poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold; the others' answers are left to the next poll. No
-task runs between two polls, and a position is exactly what the caller has been given: it moves as the records are returned, and not if something fails before
-that. An answer to a position that is another by now is dropped: that costs bandwidth, never records.
+`poll` asks the leaders of all assigned partitions at the same time and returns what the first answers hold; the
+others' answers are left to the next poll. No task runs between two polls, and a position is exactly what the caller
+has been given: it moves as the records are returned, and not if something fails before that. An answer to a position
+that is another by now is dropped: that costs bandwidth, never records.
 
-Beside a position stands the leader epoch of the record before it, as far as it is known. Each Fetch tells it, so that a leader whose log differs from what was
-read (an unclean election lost records) says where they part, instead of serving other records under offsets that we seem to have read (KIP-320, KIP-595).
+Beside a position stands the leader epoch of the record before it, as far as it is known. Each Fetch tells it, so
+that a leader whose log differs from what was read (an unclean election lost records) says where they part, instead
+of serving other records under offsets that we seem to have read (KIP-320, KIP-595).
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ class ConsumedRecord(NamedTuple):
 class _Answers:
     """What came of asking every leader once.
 
-    `moved` has the next offset, the epoch of the record before it, and the end of each partition that answered; `cut` the epoch and offset where a log parts
-    from what was read; `troubles` what may pass by itself, `failures` what may not.
+    `moved` has the next offset, the epoch of the record before it, and the end of each partition that answered;
+    `cut` the epoch and offset where a log parts from what was read; `troubles` what may pass by itself, `failures`
+    what may not.
     """
 
     found: list[ConsumedRecord] = field(default_factory=list)
@@ -64,7 +67,8 @@ class _Answers:
 
 
 class Consumer:
-    """Owned by one task. Raises on the first thing that trying again cannot help, and at the end of `poll`'s time what keeps all partitions from being read."""
+    """Owned by one task. Raises on the first thing that trying again cannot help, and at the end of `poll`'s time
+    what keeps all partitions from being read."""
 
     def __init__(
         self,
@@ -75,9 +79,11 @@ class Consumer:
         max_bytes: int = MAX_BYTES,
         partition_bytes: int = PARTITION_BYTES,
     ) -> None:
-        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log; None raises ApiError OFFSET_OUT_OF_RANGE instead.
+        """`reset` is EARLIEST or LATEST: where to go on when a position is no longer in the log; None raises
+        ApiError OFFSET_OUT_OF_RANGE instead.
 
-        Where a log was cut below a position, reading goes on at the first offset that differs, as Java's does; None raises LogTruncated.
+        Where a log was cut below a position, reading goes on at the first offset that differs, as Java's does; None
+        raises LogTruncated.
         """
         assert reset in (None, EARLIEST, LATEST)
         self.cluster = cluster
@@ -108,15 +114,23 @@ class Consumer:
         """Where each partition ended for a reader (high watermark, or last stable offset) when it was fetched last."""
         return self._ends
 
-    def assign(self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int] | None = None) -> None:
-        """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0 are unknown.
+    def assign(
+        self, positions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """Read exactly these partitions, from these offsets on. `epochs` as the property of that name; those below 0
+        are unknown.
 
-        A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not taken is kept until then.
+        A consumer that is no longer used, while its cluster is, is assigned nothing: what it asked for and has not
+        taken is kept until then.
         """
         self._fetches.abandon()
         self._resting.clear()
         self._positions = dict(sorted(positions.items()))
-        self._epochs = {partition: epoch for partition, epoch in (epochs or {}).items() if partition in self._positions and epoch >= 0}
+        self._epochs = {
+            partition: epoch
+            for partition, epoch in (epochs or {}).items()
+            if partition in self._positions and epoch >= 0
+        }
         self._ends = {partition: end for partition, end in self._ends.items() if partition in self._positions}
 
     def unassign(self, partition: TopicPartition) -> None:
@@ -132,7 +146,8 @@ class Consumer:
         self._epochs.pop(partition, None)
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
-        """The next records, waiting at most about `seconds` for some; each partition's in order. Empty when none came in time."""
+        """The next records, waiting at most about `seconds` for some; each partition's in order. Empty when none
+        came in time."""
         clock = self.cluster.world.clock
         deadline = clock.now() + seconds
         backoff = Backoff(self._chance)
@@ -178,7 +193,8 @@ class Consumer:
             self._resting.end(partition)
         for partition, problem in answers.troubles.items():
             self._resting.begin(partition, problem, clock.now())
-        for partition, (position, epoch, end) in answers.moved.items():  # From here on nothing may fail, or come in between.
+        # From here on nothing may fail, or come in between.
+        for partition, (position, epoch, end) in answers.moved.items():
             self._positions[partition], self._ends[partition] = position, end
             if epoch >= 0:
                 self._epochs[partition] = epoch
@@ -225,7 +241,11 @@ class Consumer:
                 )
             )
         request = FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, max_bytes=self._max_bytes, isolation_level=self._isolation, topics=list(topics.values())
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=self._max_bytes,
+            isolation_level=self._isolation,
+            topics=list(topics.values()),
         )
         return Question(request, names, {partition: self._positions[partition] for partition in partitions})
 
@@ -235,7 +255,11 @@ class Consumer:
             name = topic.topic or question.names.get(bytes(topic.topic_id), "")
             for data in topic.partitions:
                 partition = TopicPartition(name, data.partition_index)
-                if partition not in self._positions or self._positions[partition] != question.positions.get(partition) or partition in answers.moved:
+                if (
+                    partition not in self._positions
+                    or self._positions[partition] != question.positions.get(partition)
+                    or partition in answers.moved
+                ):
                     continue  # It was asked for at another position, or of a former leader.
                 if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                     answers.outside.append(partition)
@@ -252,11 +276,17 @@ class Consumer:
         position, epoch = self._positions[partition], -1
         end = data.last_stable_offset if committed else data.high_watermark
         try:
-            for batch, is_visible in visible_batches(data.records or b"", data.aborted_transactions if committed else None):
+            for batch, is_visible in visible_batches(
+                data.records or b"", data.aborted_transactions if committed else None
+            ):
                 epoch = batch.partition_leader_epoch
                 if is_visible:
                     timestamp_type = batch.timestamp_type
-                    answers.found += [ConsumedRecord(partition, epoch, timestamp_type, record) for record in batch.records() if record.offset >= position]
+                    answers.found += [
+                        ConsumedRecord(partition, epoch, timestamp_type, record)
+                        for record in batch.records()
+                        if record.offset >= position
+                    ]
                 position = max(position, batch.next_offset)
         except CorruptBatch:
             if position == self._positions[partition]:
@@ -266,12 +296,17 @@ class Consumer:
     async def _reset_positions(self, outside: list[TopicPartition]) -> None:
         if self._reset is None:
             partition = outside[0]
-            raise api_error(ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log")
-        for partition, offset in (await offsets_at(self.cluster, outside, self._reset, isolation=self._isolation)).items():
+            raise api_error(
+                ErrorCode.OFFSET_OUT_OF_RANGE, str(partition), f"offset {self._positions[partition]} is not in the log"
+            )
+        for partition, offset in (
+            await offsets_at(self.cluster, outside, self._reset, isolation=self._isolation)
+        ).items():
             self.seek(partition, offset)
 
     def _go_back(self, partition: TopicPartition, epoch: int, end: int) -> None:
-        """To where the leader's log, whose last epoch that we share with it is `epoch` and ends at `end`, parts from what we read."""
+        """To where the leader's log, whose last epoch that we share with it is `epoch` and ends at `end`, parts from
+        what we read."""
         position = self._positions[partition]
         if self._reset is None:
             raise LogTruncated(partition, position, self._epochs[partition], end, epoch)
@@ -281,9 +316,11 @@ class Consumer:
 async def start_positions(
     cluster: Cluster, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
 ) -> dict[TopicPartition, int]:
-    """Where to begin: EARLIEST, LATEST, or at a time in ms since 1970 (the end of a partition that has no record as late).
+    """Where to begin: EARLIEST, LATEST, or at a time in ms since 1970 (the end of a partition that has no record as
+    late).
 
-    With READ_COMMITTED the end is before the first transaction that is open: its records, if it commits, come after this.
+    With READ_COMMITTED the end is before the first transaction that is open: its records, if it commits, come after
+    this.
     """
     partitions = list(partitions)
     found = await offsets_at(cluster, partitions, time, isolation=isolation)

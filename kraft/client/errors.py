@@ -18,10 +18,14 @@ class DeadlinePassed(KraftError):
 class LogTruncated(KraftError):
     """What was read is no longer what the log holds: an election lost records (KIP-320)."""
 
-    def __init__(self, partition: TopicPartition, position: int, position_epoch: int, end_offset: int, end_epoch: int) -> None:
+    def __init__(
+        self, partition: TopicPartition, position: int, position_epoch: int, end_offset: int, end_epoch: int
+    ) -> None:
         super().__init__(
-            f"{partition}: was read up to offset {position} in leader epoch {position_epoch}, but the log has lost records since then:"
-            f" it agrees at most up to offset {end_offset}, where leader epoch {end_epoch} ends; seek there, or choose where to go on"
+            f"{partition}: was read up to offset {position} in leader epoch {position_epoch}, but the log has "
+            "lost records since then:"
+            f" it agrees at most up to offset {end_offset}, where leader epoch {end_epoch} ends; seek there, "
+            "or choose where to go on"
         )
         self.partition = partition
         self.end_offset = end_offset
@@ -29,13 +33,16 @@ class LogTruncated(KraftError):
 
 def not_acknowledged(seconds: float, last: Exception | None) -> DeadlinePassed:
     """What is told of a record that had its time; `last` is what went wrong at the last attempt."""
-    late = DeadlinePassed(f"not acknowledged within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else ""))
+    late = DeadlinePassed(
+        f"not acknowledged within {seconds:g} s" + (f"; the last attempt: {last}" if last is not None else "")
+    )
     late.__cause__ = last
     return late
 
 
 def check(code: int, what: str, message: str | None = None) -> None:
-    """Raises ApiError unless `code` is NONE. `what` begins the sentence; `message` is the node's own, if it sent one."""
+    """Raises ApiError unless `code` is NONE. `what` begins the sentence; `message` is the node's own, if it sent
+    one."""
     if code != ErrorCode.NONE:
         raise api_error(code, what, message)
 

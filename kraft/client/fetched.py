@@ -1,4 +1,5 @@
-"""What of a Fetch answer a reader may see: no control batches, and with read_committed nothing of aborted transactions (KIP-98)."""
+"""What of a Fetch answer a reader may see: no control batches, and with read_committed nothing of aborted
+transactions (KIP-98)."""
 
 from __future__ import annotations
 
@@ -9,7 +10,9 @@ from kraft.protocol.records.control_record import ControlRecordType, control_typ
 from kraft.protocol.records.record_batch import Buffer, RecordBatch, batches
 
 
-def visible_batches(records: Buffer, aborted: Sequence[AbortedTransaction] | None) -> Iterator[tuple[RecordBatch, bool]]:
+def visible_batches(
+    records: Buffer, aborted: Sequence[AbortedTransaction] | None
+) -> Iterator[tuple[RecordBatch, bool]]:
     """Each whole batch, checked, and whether its records are for the reader. `aborted` None: transactions don't matter.
 
     A producer's transaction is aborted from its first offset in `aborted` until its abort marker. Raises CorruptBatch.

@@ -21,7 +21,8 @@ LEAVE_SECONDS = 5.0
 
 
 class GroupConsumer:
-    """Made by `open_group_consumer`; owned by one task. What `poll` returned is taken as done when `poll` is called again."""
+    """Made by `open_group_consumer`; owned by one task. What `poll` returned is taken as done when `poll` is called
+    again."""
 
     def __init__(
         self,
@@ -34,7 +35,9 @@ class GroupConsumer:
         instance_id: str | None,
         max_poll_seconds: float = MAX_POLL_SECONDS,
     ) -> None:
-        self.membership = GroupMembership(cluster, group_id, topics, instance_id=instance_id, max_poll_seconds=max_poll_seconds)
+        self.membership = GroupMembership(
+            cluster, group_id, topics, instance_id=instance_id, max_poll_seconds=max_poll_seconds
+        )
         self.consumer = Consumer(cluster, reset=reset, isolation=isolation)
         self._cluster = cluster
         self._reset = reset
@@ -42,7 +45,8 @@ class GroupConsumer:
         self._lacks_positions = False
 
     async def poll(self, seconds: float) -> list[ConsumedRecord]:
-        """As `Consumer.poll`, but takes part in a rebalance first if there is one (that may take longer than `seconds`).
+        """As `Consumer.poll`, but takes part in a rebalance first if there is one (that may take longer than
+        `seconds`).
 
         Raises also what the group says to a heartbeat when it does not want us any more.
         """
@@ -69,7 +73,8 @@ class GroupConsumer:
         return []
 
     async def commit(self) -> bool:
-        """Commit the positions. False when a rebalance came in between: others may read those records again. Raises ApiError, DeadlinePassed."""
+        """Commit the positions. False when a rebalance came in between: others may read those records again. Raises
+        ApiError, DeadlinePassed."""
         member = self.membership
         if not self.consumer.positions or member.generation < 0:
             return member.generation >= 0
@@ -95,12 +100,16 @@ class GroupConsumer:
         committed = await groups.committed_offsets(self._cluster, self.membership.group_id, require_stable=True)
         fresh = [partition for partition in self.membership.assigned if partition not in committed]
         positions = await start_positions(self._cluster, fresh, self._reset, isolation=self._isolation) if fresh else {}
-        positions.update({partition: committed[partition].offset for partition in self.membership.assigned if partition in committed})
+        positions.update(
+            {partition: committed[partition].offset for partition in self.membership.assigned if partition in committed}
+        )
         self.consumer.assign(positions, {partition: each.leader_epoch for partition, each in committed.items()})
 
     async def close(self, *, commit: bool = True) -> None:
         """Commit, unless what was polled last was not done, and leave, as far as the cluster answers in time."""
-        steps: list[Callable[[], Awaitable[object]]] = [self.commit, self.membership.leave] if commit else [self.membership.leave]
+        steps: list[Callable[[], Awaitable[object]]] = (
+            [self.commit, self.membership.leave] if commit else [self.membership.leave]
+        )
         with trio.CancelScope(shield=True), self._cluster.world.clock.move_on_after(LEAVE_SECONDS):
             for step in steps:
                 try:
@@ -122,14 +131,22 @@ async def open_group_consumer(
     instance_id: str | None = None,
     max_poll_seconds: float = MAX_POLL_SECONDS,
 ) -> AsyncIterator[GroupConsumer]:
-    """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have nothing committed.
+    """A member of the group while the block runs. `reset` (EARLIEST or LATEST) is where partitions begin that have
+    nothing committed.
 
-    Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was committed last, and the next `poll` joins again.
-    Positions are committed when the block ends, unless it fails: then what was read since the last commit is read again.
+    Who does not come back to `poll` within `max_poll_seconds` is a member no more: others read from what was
+    committed last, and the next `poll` joins again. Positions are committed when the block ends, unless it fails:
+    then what was read since the last commit is read again.
     """
     assert reset in (EARLIEST, LATEST)
     consumer = GroupConsumer(
-        cluster, group_id, topics, reset=reset, isolation=isolation, instance_id=instance_id, max_poll_seconds=max_poll_seconds
+        cluster,
+        group_id,
+        topics,
+        reset=reset,
+        isolation=isolation,
+        instance_id=instance_id,
+        max_poll_seconds=max_poll_seconds,
     )
     failure: Exception | None = None
     async with trio.open_nursery() as heartbeat_nursery:

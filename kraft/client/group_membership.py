@@ -1,7 +1,9 @@
-"""Membership of a consumer group with the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) and the range assignor.
+"""Membership of a consumer group with the classic protocol (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) and the
+range assignor.
 
-One task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when the group wants everybody to join again. Heartbeats go on until that
-task does, so that it may finish what it has been given; but if it does not come back within the poll interval, the member leaves (KIP-62).
+One task calls `join` and `leave`; `heartbeat` runs beside it and notes in `must_join` when the group wants everybody
+to join again. Heartbeats go on until that task does, so that it may finish what it has been given; but if it does
+not come back within the poll interval, the member leaves (KIP-62).
 """
 
 from __future__ import annotations
@@ -37,10 +39,17 @@ JOIN_AGAIN = frozenset((ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENER
 
 
 class GroupMembership:
-    """`generation` is -1 and `assigned` empty while it is no member. `idle_since` is when its user was last heard of, infinity while one is in `poll`."""
+    """`generation` is -1 and `assigned` empty while it is no member. `idle_since` is when its user was last heard
+    of, infinity while one is in `poll`."""
 
     def __init__(
-        self, cluster: Cluster, group_id: str, topics: Sequence[str], *, instance_id: str | None = None, max_poll_seconds: float = MAX_POLL_SECONDS
+        self,
+        cluster: Cluster,
+        group_id: str,
+        topics: Sequence[str],
+        *,
+        instance_id: str | None = None,
+        max_poll_seconds: float = MAX_POLL_SECONDS,
     ) -> None:
         self.cluster = cluster.apart()  # JoinGroup is answered when everybody has joined.
         self.group_id = group_id
@@ -74,7 +83,9 @@ class GroupMembership:
     async def _attempt(self) -> bool:
         """One JoinGroup and SyncGroup. False when it has to begin anew at once."""
         seconds = self._max_poll_seconds + self.cluster.request_seconds
-        joined: JoinGroupResponse = await self.cluster.call_coordinator(self.group_id, self._join_request(), seconds=seconds)
+        joined: JoinGroupResponse = await self.cluster.call_coordinator(
+            self.group_id, self._join_request(), seconds=seconds
+        )
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = joined.member_id
             return False
@@ -127,7 +138,8 @@ class GroupMembership:
     async def _assignments(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
         """What every member gets, when we lead."""
         subscribers = [
-            Subscriber(member.member_id, member.group_instance_id, _subscribed_topics(member.metadata)) for member in joined.members
+            Subscriber(member.member_id, member.group_instance_id, _subscribed_topics(member.metadata))
+            for member in joined.members
         ]
         names = sorted({topic for subscriber in subscribers for topic in subscriber.topics})
         self._counts = await self._count(names)
@@ -151,7 +163,8 @@ class GroupMembership:
                 self.must_join = True
 
     async def heartbeat(self) -> None:
-        """Tell the coordinator that we live, until cancelled, or until the group does not want us (as FENCED_INSTANCE_ID): then `failure` says why."""
+        """Tell the coordinator that we live, until cancelled, or until the group does not want us (as
+        FENCED_INSTANCE_ID): then `failure` says why."""
         while self.failure is None:
             await self.cluster.world.clock.sleep(HEARTBEAT_SECONDS)
             if self.generation < 0 or self._is_joining:
@@ -170,7 +183,12 @@ class GroupMembership:
                     self.failure = problem
 
     async def _beat(self) -> None:
-        request = HeartbeatRequest(group_id=self.group_id, generation_id=self.generation, member_id=self.member_id, group_instance_id=self.instance_id)
+        request = HeartbeatRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.member_id,
+            group_instance_id=self.instance_id,
+        )
         as_whom = self.member_id, self.generation
         code = (await self.cluster.call_coordinator(self.group_id, request)).error_code
         if self._is_joining or as_whom != (self.member_id, self.generation):
@@ -185,10 +203,13 @@ class GroupMembership:
             check(code, f"group {self.group_id}")
 
     async def leave(self, reason: str = "the consumer is closing") -> None:
-        """Say good-bye, so that others need not wait for the session to end. Static members stay (KIP-345). Raises as `Cluster.call`."""
+        """Say good-bye, so that others need not wait for the session to end. Static members stay (KIP-345). Raises
+        as `Cluster.call`."""
         if self.generation < 0 or self.instance_id is not None:
             return
-        request = LeaveGroupRequest(group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id, reason=reason)])
+        request = LeaveGroupRequest(
+            group_id=self.group_id, members=[MemberIdentity(member_id=self.member_id, reason=reason)]
+        )
         self.forget()
         await self.cluster.call_coordinator(self.group_id, request)
 
@@ -208,4 +229,7 @@ def _assignment(partitions: Sequence[TopicPartition]) -> ConsumerProtocolAssignm
     topics: dict[str, list[int]] = {}
     for topic, index in partitions:
         topics.setdefault(topic, []).append(index)
-    return ConsumerProtocolAssignment(assigned_partitions=[AssignedTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()], user_data=None)
+    return ConsumerProtocolAssignment(
+        assigned_partitions=[AssignedTopic(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
+        user_data=None,
+    )

@@ -1,4 +1,5 @@
-"""A Fetch at each leader, which goes on when nobody waits for it: a leader that answers late has its turn beside those that answer at once."""
+"""A Fetch at each leader, which goes on when nobody waits for it: a leader that answers late has its turn beside
+those that answer at once."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.protocol.messages.fetch_response import FetchResponse
 
 GRACE_SECONDS = 1.0
-"""How long records of other leaders wait for a connection that is being opened, which cannot go on when nobody waits."""
+"""How long records of other leaders wait for a connection that is being opened, which cannot go on when nobody
+waits."""
 GRACE_EVERY_SECONDS = 10.0
 
 
@@ -46,7 +48,8 @@ class LeaderFetches:
             self._under_way.pop(leader)[1].abandon()
 
     async def gather(self, by_leader: Mapping[int, Sequence[TopicPartition]], ask: Ask, take: Take) -> None:
-        """Ask each leader that is not being asked, and give the answers to `take`, or what went wrong; until that returns True, or all have answered."""
+        """Ask each leader that is not being asked, and give the answers to `take`, or what went wrong; until that
+        returns True, or all have answered."""
         self.abandon(but=by_leader)
         waiting = {leader: trio.CancelScope() for leader in by_leader}
         enough = trio.Event()
@@ -59,7 +62,10 @@ class LeaderFetches:
                     if leader not in self._under_way:
                         question = await ask(partitions)
                         seconds = self._cluster.request_seconds + question.request.max_wait_ms / 1000
-                        self._under_way[leader] = question, await self._cluster.begin(question.request, node_id=leader, seconds=seconds)
+                        self._under_way[leader] = (
+                            question,
+                            await self._cluster.begin(question.request, node_id=leader, seconds=seconds),
+                        )
                     if enough.is_set():
                         return
                     question, call = self._under_way[leader]

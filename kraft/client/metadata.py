@@ -42,7 +42,11 @@ class Topic:
     def partition(self, index: int) -> Partition:
         """Raises ApiError UNKNOWN_TOPIC_OR_PARTITION."""
         if not 0 <= index < len(self.partitions):
-            raise api_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{self.name}-{index}", f"the topic has partitions 0 to {len(self.partitions) - 1}")
+            raise api_error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"{self.name}-{index}",
+                f"the topic has partitions 0 to {len(self.partitions) - 1}",
+            )
         return self.partitions[index]
 
     def leader(self, index: int) -> int:
@@ -78,7 +82,9 @@ class ClusterMetadata:
 def read_metadata(response: MetadataResponse) -> ClusterMetadata:
     """Raises ApiError for an error of the whole answer."""
     check(getattr(response, "error_code", ErrorCode.NONE), "metadata")
-    brokers = {broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers}
+    brokers = {
+        broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers
+    }
     topics, errors = {}, {}
     for topic in sorted(response.topics, key=lambda topic: topic.name or ""):
         if topic.name is None:
@@ -92,7 +98,14 @@ def read_metadata(response: MetadataResponse) -> ClusterMetadata:
 
 def _topic(name: str, topic: MetadataResponseTopic) -> Topic:
     partitions = tuple(
-        Partition(each.partition_index, each.leader_id, each.leader_epoch, tuple(each.replica_nodes), tuple(each.isr_nodes), tuple(each.offline_replicas))
+        Partition(
+            each.partition_index,
+            each.leader_id,
+            each.leader_epoch,
+            tuple(each.replica_nodes),
+            tuple(each.isr_nodes),
+            tuple(each.offline_replicas),
+        )
         for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     )
     return Topic(name, bytes(topic.topic_id), topic.is_internal, partitions)

@@ -1,4 +1,5 @@
-"""Which partition a record goes to, where nobody said: as Java clients choose, so that clients of every language agree on keys."""
+"""Which partition a record goes to, where nobody said: as Java clients choose, so that clients of every language
+agree on keys."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def partition_for_key(key: bytes, partitions: int) -> int:
 
 
 class DefaultPartitioner:
-    """By key where there is one; records without one stay with a partition for some KiB, then go to another at random, so that batches fill."""
+    """By key where there is one; records without one stay with a partition for some KiB, then go to another at
+    random, so that batches fill."""
 
     __slots__ = ("_chance", "_current")
 

@@ -9,7 +9,8 @@ from kraft.world.ports import Clock
 
 
 class PendingCall:
-    """Made by `Cluster.begin`. Only time that somebody waits counts against its timeout: nobody else reads from a connection."""
+    """Made by `Cluster.begin`. Only time that somebody waits counts against its timeout: nobody else reads from a
+    connection."""
 
     def __init__(self, connection: ClientConnection, pending: Pending, clock: Clock, seconds: float) -> None:
         self._connection = connection
@@ -18,7 +19,8 @@ class PendingCall:
         self._seconds_left = seconds
 
     async def wait(self) -> Any:
-        """The answer. Whoever is cancelled meanwhile may wait again. Raises Disconnected, TimeoutError, ProtocolError."""
+        """The answer. Whoever is cancelled meanwhile may wait again. Raises Disconnected, TimeoutError,
+        ProtocolError."""
         began = self._clock.now()
         answer = None
         try:

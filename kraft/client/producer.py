@@ -1,9 +1,11 @@
-"""Sending records: batches form for each partition while earlier ones are on their way, and are sent again until they are acknowledged or too old.
+"""Sending records: batches form for each partition while earlier ones are on their way, and are sent again until
+they are acknowledged or too old.
 
-One task, `run`, sends. Of each partition one batch at most is under way, so retries never reorder; of each node one request at most, which carries a batch of
-every partition that is ready; one that nobody leads waits alone. With `idempotent` a batch has a producer id, epoch and sequence (KIP-98), so that one that is
-sent again is stored once. When a batch fails that was sent, a new producer id begins: it may be stored all the same, and the next one, under its sequence,
-would be taken for it and acknowledged unstored. Java's producer begins a new epoch then.
+One task, `run`, sends. Of each partition one batch at most is under way, so retries never reorder; of each node one
+request at most, which carries a batch of every partition that is ready; one that nobody leads waits alone. With
+`idempotent` a batch has a producer id, epoch and sequence (KIP-98), so that one that is sent again is stored once.
+When a batch fails that was sent, a new producer id begins: it may be stored all the same, and the next one, under
+its sequence, would be taken for it and acknowledged unstored. Java's producer begins a new epoch then.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class Producer:
         buffer_bytes: int = BUFFER_BYTES,
         delivery_seconds: float = DELIVERY_SECONDS,
     ) -> None:
-        """`acks` is 0, 1 or ALL (which `idempotent` needs). `delivery_seconds` bound the time from `send` to the outcome."""
+        """`acks` is 0, 1 or ALL (which `idempotent` needs). `delivery_seconds` bound the time from `send` to the
+        outcome."""
         assert acks in (0, 1, ALL)
         assert acks == ALL or not idempotent, "an idempotent producer needs all acks"
         self.cluster = cluster
@@ -73,7 +76,14 @@ class Producer:
         self._sent = 0
 
     async def send(
-        self, topic: str, value: bytes | None, key: bytes | None = None, *, partition: int | None = None, headers: Headers = (), timestamp: int | None = None
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: Headers = (),
+        timestamp: int | None = None,
     ) -> Delivery:
         """Queue a record, waiting for room if need be. `timestamp` is ms since 1970, by default now.
 
@@ -87,11 +97,14 @@ class Producer:
         await self._accumulator.room(size)
         clock = self.cluster.world.clock
         delivery = Delivery(TopicPartition(topic, partition), clock.wall_ms() if timestamp is None else timestamp)
-        begins_batch = self._accumulator.add(delivery.partition, delivery, key, value, headers, size, clock.now() + self._delivery_seconds)
+        begins_batch = self._accumulator.add(
+            delivery.partition, delivery, key, value, headers, size, clock.now() + self._delivery_seconds
+        )
         self._wake.set()
         self._sent += 1
         if begins_batch or self._sent % SENDS_BETWEEN_TURNS == 0:
-            await trio.lowlevel.checkpoint()  # Each time would cost more than all the rest; never, and nothing would be sent meanwhile.
+            # Each time would cost more than all the rest; never, and nothing would be sent meanwhile.
+            await trio.lowlevel.checkpoint()
         return delivery
 
     async def flush(self) -> None:
@@ -104,7 +117,11 @@ class Producer:
         async with trio.open_nursery() as sends:
             while True:
                 self._expire()
-                ready = {queue.partition: queue for queue in self._accumulator.queues.values() if queue.is_waiting and not queue.is_aside}
+                ready = {
+                    queue.partition: queue
+                    for queue in self._accumulator.queues.values()
+                    if queue.is_waiting and not queue.is_aside
+                }
                 if ready and not self._halted:
                     await self._dispatch(sends, ready)
                 await self._wake.wait()
@@ -126,7 +143,9 @@ class Producer:
                 self._producer = await new_producer_id(self.cluster)
             by_leader = await self.cluster.by_leader(ready, unled)
         except (Disconnected, TimeoutError, NoBroker, ApiError, UnsupportedApi, ProtocolError) as problem:
-            if isinstance(problem, UnsupportedApi | ProtocolError) or (isinstance(problem, ApiError) and not is_retriable(problem.code)):
+            if isinstance(problem, UnsupportedApi | ProtocolError) or (
+                isinstance(problem, ApiError) and not is_retriable(problem.code)
+            ):
                 self._fail(self._accumulator.queues.values(), problem)
             else:
                 self._halted = True  # Nobody can be asked.
@@ -163,7 +182,9 @@ class Producer:
         now = self.cluster.world.clock.now()
         for queue in self._accumulator.queues.values():
             while queue.is_waiting and queue.batches[0].deadline <= now:
-                self._finish_with_error(queue, queue.batches.popleft(), not_acknowledged(self._delivery_seconds, problem))
+                self._finish_with_error(
+                    queue, queue.batches.popleft(), not_acknowledged(self._delivery_seconds, problem)
+                )
 
     def _fail(self, queues: Iterable[PartitionQueue], problem: KraftError) -> None:
         for queue in queues:
@@ -173,17 +194,21 @@ class Producer:
     # Sending
 
     async def _send(self, leader: int, queues: list[PartitionQueue]) -> None:
-        """One request with one batch of each queue. A batch that has to be sent again goes back to the head of its queue."""
+        """One request with one batch of each queue. A batch that has to be sent again goes back to the head of its
+        queue."""
         topics: dict[str, TopicProduceData] = {}
         taken: list[PartitionQueue] = []
         try:
             for queue in queues:
                 topic = await self.cluster.topic(queue.partition.topic)
-                producer = self._producer if self._idempotent else None  # It, and the queue, may have changed meanwhile.
+                # It, and the queue, may have changed meanwhile.
+                producer = self._producer if self._idempotent else None
                 if queue.is_ready(producer):
                     taken.append(queue)
                     entry = topics.setdefault(topic.name, TopicProduceData(name=topic.name, topic_id=topic.topic_id))
-                    entry.partition_data.append(PartitionProduceData(index=queue.partition.partition, records=queue.take(producer, self._codec)))
+                    entry.partition_data.append(
+                        PartitionProduceData(index=queue.partition.partition, records=queue.take(producer, self._codec))
+                    )
             if taken:
                 await self._exchange(leader, taken, topics)
         except (Disconnected, TimeoutError, NoBroker, ApiError) as problem:
@@ -196,30 +221,51 @@ class Producer:
             self._busy[leader] = False
             self._wake.set()
 
-    async def _exchange(self, leader: int, queues: list[PartitionQueue], topics: Mapping[str, TopicProduceData]) -> None:
+    async def _exchange(
+        self, leader: int, queues: list[PartitionQueue], topics: Mapping[str, TopicProduceData]
+    ) -> None:
         request = ProduceRequest(acks=self._acks, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=list(topics.values()))
         if self._acks == 0:
             await self.cluster.send_only(request, node_id=leader)
             for queue in queues:
                 self._finish(queue, -1, -1)
             return
-        left = max(queue.in_flight.deadline for queue in queues if queue.in_flight is not None) - self.cluster.world.clock.now()
+        left = (
+            max(queue.in_flight.deadline for queue in queues if queue.in_flight is not None)
+            - self.cluster.world.clock.now()
+        )
         if left <= 0:
             raise TimeoutError("no time was left to send it")
-        response: ProduceResponse = await self.cluster.call(request, node_id=leader, seconds=min(self.cluster.request_seconds, left))
+        response: ProduceResponse = await self.cluster.call(
+            request, node_id=leader, seconds=min(self.cluster.request_seconds, left)
+        )
         names = {entry.topic_id: entry.name for entry in topics.values()}
-        told = [(topic.name or names.get(bytes(topic.topic_id), ""), each) for topic in response.responses for each in topic.partition_responses]
+        told = [
+            (topic.name or names.get(bytes(topic.topic_id), ""), each)
+            for topic in response.responses
+            for each in topic.partition_responses
+        ]
         answers = {TopicPartition(name, each.index): each for name, each in told}
-        problems = {queue.partition: problem for queue in queues if (problem := self._settle(queue, answers.get(queue.partition))) is not None}
+        problems = {
+            queue.partition: problem
+            for queue in queues
+            if (problem := self._settle(queue, answers.get(queue.partition))) is not None
+        }
         if problems:
-            await self._again_later([queue for queue in queues if queue.partition in problems], next(iter(problems.values())))
+            await self._again_later(
+                [queue for queue in queues if queue.partition in problems], next(iter(problems.values()))
+            )
 
     def _settle(self, queue: PartitionQueue, answer: PartitionProduceResponse | None) -> ApiError | None:
         """Take in the answer for one partition; returns the error when the batch has to be sent again."""
         batch = queue.in_flight
         assert batch is not None
         if answer is None:
-            self._finish_with_error(queue, batch, api_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(queue.partition), "the broker's answer leaves it out"))
+            self._finish_with_error(
+                queue,
+                batch,
+                api_error(ErrorCode.UNKNOWN_SERVER_ERROR, str(queue.partition), "the broker's answer leaves it out"),
+            )
             return None
         code = answer.error_code
         if code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
@@ -279,7 +325,14 @@ async def open_producer(
     delivery_seconds: float = DELIVERY_SECONDS,
 ) -> AsyncIterator[Producer]:
     """A producer whose records are all acknowledged or given up when the block ends without an exception."""
-    producer = Producer(cluster, acks=acks, codec=codec, idempotent=idempotent, batch_bytes=batch_bytes, delivery_seconds=delivery_seconds)
+    producer = Producer(
+        cluster,
+        acks=acks,
+        codec=codec,
+        idempotent=idempotent,
+        batch_bytes=batch_bytes,
+        delivery_seconds=delivery_seconds,
+    )
     failure: Exception | None = None
     async with trio.open_nursery() as producer_nursery:
         producer_nursery.start_soon(producer.run)

@@ -11,7 +11,10 @@ TRANSACTION_TIMEOUT_MS = 30_000
 
 
 async def new_producer_id(cluster: Cluster) -> tuple[int, int]:
-    """A producer id that nobody had before, and its first epoch. One attempt: raises ApiError, and as `Cluster.call`."""
-    response = await cluster.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS))
+    """A producer id that nobody had before, and its first epoch. One attempt: raises ApiError, and as
+    `Cluster.call`."""
+    response = await cluster.call(
+        InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS)
+    )
     check(response.error_code, "a producer id")
     return response.producer_id, response.producer_epoch

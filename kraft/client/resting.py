@@ -24,7 +24,8 @@ class _Rest:
 
 
 class RestingPartitions:
-    """Owned by a consumer. A partition that fails is asked for again at once, for its leader may have moved, and then after pauses that grow."""
+    """Owned by a consumer. A partition that fails is asked for again at once, for its leader may have moved, and
+    then after pauses that grow."""
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
@@ -46,7 +47,9 @@ class RestingPartitions:
 
     def ready(self, partitions: Iterable[TopicPartition], now: float) -> list[TopicPartition]:
         """Those that may be asked for now."""
-        return [partition for partition in partitions if partition not in self._rests or self._rests[partition].until <= now]
+        return [
+            partition for partition in partitions if partition not in self._rests or self._rests[partition].until <= now
+        ]
 
     def next_ready(self, now: float) -> float:
         """When the next one may be that may not now; infinity when there is none."""

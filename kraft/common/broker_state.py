@@ -1,4 +1,5 @@
-"""What an operator wants of a broker. It is a dynamic key of that broker, so it is in the metadata log: no fail-over forgets it, and any node can show it."""
+"""What an operator wants of a broker. It is a dynamic key of that broker, so it is in the metadata log: no fail-over
+forgets it, and any node can show it."""
 
 from __future__ import annotations
 
@@ -11,9 +12,11 @@ ACTIVE: Final = "active"
 MAINTENANCE: Final = "maintenance"
 """It keeps its replicas, in sync, and leads only what nobody else can lead."""
 DECOMMISSION: Final = "decommission"
-"""As in maintenance; its replicas are moved to other brokers, and once it holds none and has stopped it is unregistered."""
+"""As in maintenance; its replicas are moved to other brokers, and once it holds none and has stopped it is
+unregistered."""
 
 FENCED: Final = "fenced"
-"""It is kept fenced although its process lives: it leads nothing, is in no in-sync set, and clients are not sent to it. Its replicas stay where they are."""
+"""It is kept fenced although its process lives: it leads nothing, is in no in-sync set, and clients are not sent to
+it. Its replicas stay where they are."""
 
 DESIRED_STATES: Final = (ACTIVE, MAINTENANCE, FENCED, DECOMMISSION)

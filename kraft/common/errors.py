@@ -12,7 +12,8 @@ class ProtocolError(KraftError):
 
 
 class ApiError(KraftError):
-    """A request is refused with one of Kafka's error codes (`kraft.protocol.error_codes`) and a sentence for a person."""
+    """A request is refused with one of Kafka's error codes (`kraft.protocol.error_codes`) and a sentence for a
+    person."""
 
     def __init__(self, code: int, message: str = "") -> None:
         super().__init__(message or f"Kafka error code {code}")
@@ -34,7 +35,8 @@ class StorageError(KraftError):
 
 
 class OutOfResources(StorageError):
-    """No space, descriptors or memory were left. What was wanted did not happen, nothing is in doubt: the directory stays online, and it may be tried again."""
+    """No space, descriptors or memory were left. What was wanted did not happen, nothing is in doubt: the directory
+    stays online, and it may be tried again."""
 
 
 class CorruptData(StorageError):

@@ -24,10 +24,15 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
 
 
 def finalized_at_format(asked: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """What a new cluster finalizes: every feature at its highest level unless another was asked for, metadata.version first, the others by name.
+    """What a new cluster finalizes: every feature at its highest level unless another was asked for,
+    metadata.version first, the others by name.
 
     kraft.version is the Raft layer's own, and level 0 is the same as not finalized.
     """
-    levels = {name: asked.get(name, highest) for name, (_, highest) in SUPPORTED_FEATURES.items() if name not in (METADATA_VERSION, KRAFT_VERSION)}
+    levels = {
+        name: asked.get(name, highest)
+        for name, (_, highest) in SUPPORTED_FEATURES.items()
+        if name not in (METADATA_VERSION, KRAFT_VERSION)
+    }
     others = tuple((name, level) for name, level in sorted(levels.items()) if level > 0)
     return ((METADATA_VERSION, asked.get(METADATA_VERSION, METADATA_VERSION_LEVEL)), *others)

@@ -1,7 +1,8 @@
-"""Identifiers and quantities that must not be mixed up. They are plain ints, strs and bytes at run time, distinct types to mypy.
+"""Identifiers and quantities that must not be mixed up. They are plain ints, strs and bytes at run time, distinct
+types to mypy.
 
-`*_offset` names a record; `end_offset` and `high_watermark` are one past the last. UUIDs are 16 raw bytes everywhere inside; text (22 characters of URL-safe
-base64) only at edges.
+`*_offset` names a record; `end_offset` and `high_watermark` are one past the last. UUIDs are 16 raw bytes everywhere
+inside; text (22 characters of URL-safe base64) only at edges.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
-"""Log events: a name and fields, handed to the node's sink as a mapping. No text is made here unless somebody reads it.
+"""Log events: a name and fields, handed to the node's sink as a mapping. No text is made here unless somebody reads
+it.
 
-A node owns one `Loggers`; parts get a `Logger` from it. A level check is one comparison, so debug events may stand where they are useful. The sink
-(`World.log_sink`) belongs to the world: the simulator keeps the mappings, the command line renders them (`render_console`, `render_json`). Keys of every event:
-`event`; from a Logger also `level`, `logger` and `time_ms`. Whoever writes to a sink directly may leave those out: a renderer takes it for information.
+A node owns one `Loggers`; parts get a `Logger` from it. A level check is one comparison, so debug events may stand
+where they are useful. The sink (`World.log_sink`) belongs to the world: the simulator keeps the mappings, the
+command line renders them (`render_console`, `render_json`). Keys of every event: `event`; from a Logger also
+`level`, `logger` and `time_ms`. Whoever writes to a sink directly may leave those out: a renderer takes it for
+information.
 """
 
 from __future__ import annotations
@@ -43,7 +46,9 @@ class Logger:
 
     __slots__ = ("_clock", "_fields", "_sink", "_threshold", "name")
 
-    def __init__(self, name: str, sink: Sink, clock: WallClock, threshold: _Threshold, fields: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, sink: Sink, clock: WallClock, threshold: _Threshold, fields: Mapping[str, Any]
+    ) -> None:
         self.name = name
         self._sink = sink
         self._clock = clock
@@ -73,12 +78,21 @@ class Logger:
         self._write(ERROR, event, fields)
 
     def _write(self, level: int, event: str, fields: Mapping[str, Any]) -> None:
-        self._sink({"time_ms": self._clock.wall_ms(), "level": _NAMES[level], "logger": self.name, "event": event, **self._fields, **fields})
+        self._sink(
+            {
+                "time_ms": self._clock.wall_ms(),
+                "level": _NAMES[level],
+                "logger": self.name,
+                "event": event,
+                **self._fields,
+                **fields,
+            }
+        )
 
 
 class Loggers:
-    """The loggers of one node and their levels, which the BROKER_LOGGER resource reads and sets. Dotted names inherit: `raft` gives `raft.driver` its level,
-    `root` gives all."""
+    """The loggers of one node and their levels, which the BROKER_LOGGER resource reads and sets. Dotted names
+    inherit: `raft` gives `raft.driver` its level, `root` gives all."""
 
     def __init__(self, sink: Sink, clock: WallClock, level: str = "info", **fields: Any) -> None:
         self._sink = sink
@@ -124,7 +138,9 @@ def render_json(line: LogLine, now_ms: int) -> str:
     import json  # A node that logs for a person never needs it.
 
     head = {"time": format_time_ms(line.get("time_ms", now_ms)), "level": line.get("level", "info")}
-    return json.dumps({**head, **{key: value for key, value in line.items() if key not in ("time_ms", "level")}}, default=str)
+    return json.dumps(
+        {**head, **{key: value for key, value in line.items() if key not in ("time_ms", "level")}}, default=str
+    )
 
 
 _COLOURS: Final = {"debug": "\033[2m", "info": "\033[36m", "warning": "\033[33m", "error": "\033[31m"}
@@ -135,7 +151,11 @@ def render_console(line: LogLine, now_ms: int, *, colour: bool = False) -> str:
     """A line for a person: time, level, event, then fields as key=value."""
     level = str(line.get("level", "info"))
     time = format_time_ms(line.get("time_ms", now_ms))[11:23]
-    shown = [f"{key}={_field_text(value)}" for key, value in line.items() if key not in ("time_ms", "level", "event", "logger")]
+    shown = [
+        f"{key}={_field_text(value)}"
+        for key, value in line.items()
+        if key not in ("time_ms", "level", "event", "logger")
+    ]
     logger = f" [{line['logger']}]" if "logger" in line else ""
     mark = f"{_COLOURS.get(level, '')}{level:<7}{_RESET}" if colour else f"{level:<7}"
     return f"{time} {mark} {line.get('event', '')}{logger}{' ' if shown else ''}{' '.join(shown)}"
@@ -151,7 +171,8 @@ def level_of(line: LogLine) -> int:
 
 
 def format_time_ms(time_ms: int) -> str:
-    """RFC 3339 in UTC with milliseconds. Computed here, since the datetime module costs time at a start (days-from-civil, Howard Hinnant)."""
+    """RFC 3339 in UTC with milliseconds. Computed here, since the datetime module costs time at a start
+    (days-from-civil, Howard Hinnant)."""
     seconds, milliseconds = divmod(time_ms, 1000)
     days, second = divmod(seconds, 86_400)
     shifted = days + 719_468
@@ -162,4 +183,5 @@ def format_time_ms(time_ms: int) -> str:
     day = day_of_year - (153 * shifted_month + 2) // 5 + 1
     month = shifted_month + 3 if shifted_month < 10 else shifted_month - 9
     year = year_of_era + era * 400 + (month <= 2)
-    return f"{year:04d}-{month:02d}-{day:02d}T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.{milliseconds:03d}Z"
+    time = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.{milliseconds:03d}"
+    return f"{year:04d}-{month:02d}-{day:02d}T{time}Z"

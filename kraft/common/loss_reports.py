@@ -1,9 +1,11 @@
-"""Reports of unclean elections as the metadata log keeps them: dynamic keys of the topic, one for each election and one for each replica that came back.
+"""Reports of unclean elections as the metadata log keeps them: dynamic keys of the topic, one for each election and
+one for each replica that came back.
 
-`kraft.unclean.election.<partition>.<leader epoch>` is written by the active controller in the batch that elects: who led, who leads, and the log ends that are
-known. `kraft.unclean.loss.<partition>.<leader epoch>.<replica>` completes it: what that replica had and gave up when it came back, or that it is in sync again
-and told of nothing. So no fail-over forgets a report, any node can show it whole, a topic that is deleted takes its reports along, and deleting the keys
-dismisses one. The values are JSON objects.
+`kraft.unclean.election.<partition>.<leader epoch>` is written by the active controller in the batch that elects: who
+led, who leads, and the log ends that are known. `kraft.unclean.loss.<partition>.<leader epoch>.<replica>` completes
+it: what that replica had and gave up when it came back, or that it is in sync again and told of nothing. So no
+fail-over forgets a report, any node can show it whole, a topic that is deleted takes its reports along, and deleting
+the keys dismisses one. The values are JSON objects.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ PREFIX: Final = "kraft.unclean."
 ELECTIONS_KEPT: Final = 4
 """Of one partition: the latest."""
 
-_KEY: Final = re.compile(r"kraft\.unclean\.(?:election\.(\d{1,10})\.(\d{1,10})|loss\.(\d{1,10})\.(\d{1,10})\.(\d{1,10}))")
+_KEY: Final = re.compile(
+    r"kraft\.unclean\.(?:election\.(\d{1,10})\.(\d{1,10})|loss\.(\d{1,10})\.(\d{1,10})\.(\d{1,10}))"
+)
 
 
 class Loss(NamedTuple):
-    """What one replica gave up: records from `start_offset` to `end_offset` (exclusive), in the leader epoch in which it followed again. Empty: nothing."""
+    """What one replica gave up: records from `start_offset` to `end_offset` (exclusive), in the leader epoch in
+    which it followed again. Empty: nothing."""
 
     start_offset: int
     end_offset: int
@@ -42,7 +47,8 @@ class Loss(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """One replica's log, cut: the first record of what it gave up was written in `first_epoch`, -1 where that is unknown."""
+    """One replica's log, cut: the first record of what it gave up was written in `first_epoch`, -1 where that is
+    unknown."""
 
     topic: str
     topic_id: bytes
@@ -52,7 +58,8 @@ class Cut(NamedTuple):
 
 
 class Report(NamedTuple):
-    """One election. `election` are its facts as the controller noted them, `losses` what replicas told since, by replica."""
+    """One election. `election` are its facts as the controller noted them, `losses` what replicas told since, by
+    replica."""
 
     partition: int
     leader_epoch: int
@@ -62,7 +69,11 @@ class Report(NamedTuple):
     @property
     def outstanding(self) -> tuple[int, ...]:
         """Replicas that may have more than was elected, and have not come back."""
-        return tuple(replica for replica in self.election["replicas"] if replica != self.election["leader"] and replica not in self.losses)
+        return tuple(
+            replica
+            for replica in self.election["replicas"]
+            if replica != self.election["leader"] and replica not in self.losses
+        )
 
 
 def is_report_key(name: str) -> bool:
@@ -93,7 +104,11 @@ def parse_loss(text: str) -> Loss | None:
         values = json.loads(text)
     except ValueError:
         return None
-    if not isinstance(values, dict) or set(values) != set(Loss._fields) or not all(type(value) is int for value in values.values()):
+    if (
+        not isinstance(values, dict)
+        or set(values) != set(Loss._fields)
+        or not all(type(value) is int for value in values.values())
+    ):
         return None
     return Loss(**values) if 0 <= values["start_offset"] <= values["end_offset"] else None
 
@@ -124,8 +139,13 @@ def reports_of(texts: Iterable[tuple[str, str]]) -> list[Report]:
 
 
 def report_of_loss(reports: Iterable[Report], first_epoch: int, leader_epoch: int, replica: int) -> Report | None:
-    """The election that cost `replica` records whose first was written in `first_epoch`, found out under a leader of `leader_epoch`: the first one between."""
+    """The election that cost `replica` records whose first was written in `first_epoch`, found out under a leader of
+    `leader_epoch`: the first one between."""
     for report in reports:
-        if first_epoch < report.leader_epoch <= leader_epoch and replica in report.election["replicas"] and replica != report.election["leader"]:
+        if (
+            first_epoch < report.leader_epoch <= leader_epoch
+            and replica in report.election["replicas"]
+            and replica != report.election["leader"]
+        ):
             return report
     return None

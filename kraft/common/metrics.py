@@ -1,8 +1,9 @@
 """Counters of one node: plain integers in slots, read from outside when somebody scrapes.
 
-A hot path keeps the `Counter` it needs and adds to `.value`; nothing is looked up, locked or timed there. Gauges are functions called at a scrape. Histograms
-count into fixed buckets. A `MetricsRegistry` belongs to a node, never to a module. `render_prometheus` writes the text format in pieces, so that the caller may
-rest between them (a scrape of many series must not hold up the loop).
+A hot path keeps the `Counter` it needs and adds to `.value`; nothing is looked up, locked or timed there. Gauges are
+functions called at a scrape. Histograms count into fixed buckets. A `MetricsRegistry` belongs to a node, never to a
+module. `render_prometheus` writes the text format in pieces, so that the caller may rest between them (a scrape of
+many series must not hold up the loop).
 """
 
 from __future__ import annotations
@@ -52,7 +53,24 @@ class Histogram:
         return self._bounds[-1]
 
 
-SECONDS_BOUNDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SECONDS_BOUNDS: Final = (
+    0.0001,
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+)
 
 
 class Family:
@@ -71,7 +89,8 @@ class Family:
 
 
 class MetricsRegistry:
-    """All metrics of one node, by name. Asking twice for the same name gives the same family; another kind or other labels under it are a mistake of ours."""
+    """All metrics of one node, by name. Asking twice for the same name gives the same family; another kind or other
+    labels under it are a mistake of ours."""
 
     __slots__ = ("_families",)
 
@@ -106,11 +125,23 @@ class MetricsRegistry:
         """A number that is read at a scrape."""
         self.gauges(name, help_text, (), lambda: [((), read())])
 
-    def gauges(self, name: str, help_text: str, labels: tuple[str, ...], read: Callable[[], Iterable[tuple[LabelValues, float]]]) -> None:
+    def gauges(
+        self,
+        name: str,
+        help_text: str,
+        labels: tuple[str, ...],
+        read: Callable[[], Iterable[tuple[LabelValues, float]]],
+    ) -> None:
         """Numbers with labels that are read at a scrape."""
         self._family(name, "gauge", help_text, labels).read = read
 
-    def counters(self, name: str, help_text: str, labels: tuple[str, ...], read: Callable[[], Iterable[tuple[LabelValues, float]]]) -> None:
+    def counters(
+        self,
+        name: str,
+        help_text: str,
+        labels: tuple[str, ...],
+        read: Callable[[], Iterable[tuple[LabelValues, float]]],
+    ) -> None:
         """Numbers with labels that only rise, kept by somebody else and read at a scrape."""
         self._family(name, "counter", help_text, labels).read = read
 

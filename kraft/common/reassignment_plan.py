@@ -1,8 +1,9 @@
 """Where replicas should go: plans for moving partitions between brokers. Pure, and the same for equal input.
 
-A plan keeps what can stay: a replica is moved only if its broker is not among those wanted, or to level the load. A replica that is moved keeps its place in
-the list, so that preferred leaders move no more than they must. Load is counted in replicas. No two replicas of a partition share a broker, and a move never
-makes its replicas share more racks than they did.
+A plan keeps what can stay: a replica is moved only if its broker is not among those wanted, or to level the load. A
+replica that is moved keeps its place in the list, so that preferred leaders move no more than they must. Load is
+counted in replicas. No two replicas of a partition share a broker, and a move never makes its replicas share more
+racks than they did.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Assignment = Mapping[Place, Sequence[int]]
 
 
 class Plan(NamedTuple):
-    """`moves` holds the new replicas of those partitions that change; `impossible` those that not all of whose replicas find a broker."""
+    """`moves` holds the new replicas of those partitions that change; `impossible` those that not all of whose
+    replicas find a broker."""
 
     moves: dict[Place, tuple[int, ...]]
     impossible: tuple[Place, ...]
@@ -38,8 +40,11 @@ def replica_counts(partitions: Iterable[Sequence[int]]) -> dict[int, int]:
     return counts
 
 
-def substitute(replicas: Sequence[int], brokers: Sequence[PlanBroker], racks: Mapping[int, str | None], load: dict[int, int]) -> tuple[int, ...] | None:
-    """`replicas` with those that are not among `brokers` replaced by the least loaded that are, or None when there are too few. `load` is kept in step."""
+def substitute(
+    replicas: Sequence[int], brokers: Sequence[PlanBroker], racks: Mapping[int, str | None], load: dict[int, int]
+) -> tuple[int, ...] | None:
+    """`replicas` with those that are not among `brokers` replaced by the least loaded that are, or None when there
+    are too few. `load` is kept in step."""
     wanted = {broker.id for broker in brokers}
     result = list(replicas)
     for index, replica in enumerate(replicas):
@@ -49,7 +54,10 @@ def substitute(replicas: Sequence[int], brokers: Sequence[PlanBroker], racks: Ma
         candidates = [broker for broker in brokers if broker.id not in result]
         if not candidates:
             return None
-        chosen = min(candidates, key=lambda broker: (broker.rack is not None and broker.rack in used, load.get(broker.id, 0), broker.id)).id
+        chosen = min(
+            candidates,
+            key=lambda broker: (broker.rack is not None and broker.rack in used, load.get(broker.id, 0), broker.id),
+        ).id
         result[index] = chosen
         load[chosen] = load.get(chosen, 0) + 1
         load[replica] = load.get(replica, 0) - 1
@@ -57,7 +65,8 @@ def substitute(replicas: Sequence[int], brokers: Sequence[PlanBroker], racks: Ma
 
 
 def move_off(partitions: Assignment, brokers: Sequence[PlanBroker], load: Mapping[int, int]) -> Plan:
-    """A plan after which `partitions` are on `brokers` alone, moving nothing else. `load` counts replicas of the whole cluster."""
+    """A plan after which `partitions` are on `brokers` alone, moving nothing else. `load` counts replicas of the
+    whole cluster."""
     racks = {broker.id: broker.rack for broker in brokers}
     counts = dict(load)
     moves: dict[Place, tuple[int, ...]] = {}
@@ -72,13 +81,20 @@ def move_off(partitions: Assignment, brokers: Sequence[PlanBroker], load: Mappin
 
 
 def spread(partitions: Assignment, brokers: Sequence[PlanBroker]) -> Plan:
-    """A plan after which `partitions` are on `brokers` alone, which hold as many of their replicas and are preferred leader of as many, give or take one."""
+    """A plan after which `partitions` are on `brokers` alone, which hold as many of their replicas and are preferred
+    leader of as many, give or take one."""
     racks = {broker.id: broker.rack for broker in brokers}
     off = move_off(partitions, brokers, replica_counts(partitions.values()))
-    targets = {place: list(off.moves.get(place, tuple(replicas))) for place, replicas in sorted(partitions.items()) if place not in off.impossible}
+    targets = {
+        place: list(off.moves.get(place, tuple(replicas)))
+        for place, replicas in sorted(partitions.items())
+        if place not in off.impossible
+    }
     _level_replicas(targets, [broker.id for broker in brokers], racks)
     _level_leaders(targets, [broker.id for broker in brokers])
-    moves = {place: tuple(replicas) for place, replicas in targets.items() if tuple(replicas) != tuple(partitions[place])}
+    moves = {
+        place: tuple(replicas) for place, replicas in targets.items() if tuple(replicas) != tuple(partitions[place])
+    }
     return Plan(moves, off.impossible)
 
 
@@ -98,9 +114,13 @@ def _level_replicas(targets: dict[Place, list[int]], brokers: Sequence[int], rac
 
 
 def _next_move(
-    targets: Mapping[Place, Sequence[int]], counts: Mapping[int, int], held: Mapping[int, Sequence[Place]], racks: Mapping[int, str | None]
+    targets: Mapping[Place, Sequence[int]],
+    counts: Mapping[int, int],
+    held: Mapping[int, Sequence[Place]],
+    racks: Mapping[int, str | None],
 ) -> tuple[Place, int, int] | None:
-    """A partition with the brokers that it goes from and to: from the most loaded that can be relieved to the least loaded that it may go to."""
+    """A partition with the brokers that it goes from and to: from the most loaded that can be relieved to the least
+    loaded that it may go to."""
     ascending = sorted(counts, key=lambda broker: (counts[broker], broker))
     for source in reversed(ascending):
         for target in ascending:
@@ -120,7 +140,8 @@ def _may_move(replicas: Sequence[int], source: int, target: int, racks: Mapping[
 
 
 def _level_leaders(targets: dict[Place, list[int]], brokers: Sequence[int]) -> None:
-    """Put another replica first where the first leads more than its share. Ends: each step brings two counts nearer to each other."""
+    """Put another replica first where the first leads more than its share. Ends: each step brings two counts nearer
+    to each other."""
     leads = dict.fromkeys(brokers, 0)
     for replicas in targets.values():
         leads[replicas[0]] += 1

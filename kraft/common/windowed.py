@@ -1,4 +1,5 @@
-"""Averages, maxima and rates over the last half to one minute, as Kafka's own metrics are sampled (two samples of 30 seconds)."""
+"""Averages, maxima and rates over the last half to one minute, as Kafka's own metrics are sampled (two samples of 30
+seconds)."""
 
 from __future__ import annotations
 
@@ -46,12 +47,15 @@ class Windowed:
         return max((sample.maximum for sample in self._recent(now)), default=None)
 
     def rate(self, now: float) -> float:
-        """What was recorded, summed, a second. The time that counts is never less than one whole sample: a first value is no burst."""
+        """What was recorded, summed, a second. The time that counts is never less than one whole sample: a first
+        value is no burst."""
         recent = self._recent(now)
         if not recent:
             return 0.0
         elapsed = now - recent[0].since
-        return sum(sample.total for sample in recent) / (elapsed if elapsed >= SAMPLE_SECONDS else elapsed + SAMPLE_SECONDS)
+        return sum(sample.total for sample in recent) / (
+            elapsed if elapsed >= SAMPLE_SECONDS else elapsed + SAMPLE_SECONDS
+        )
 
     def _recent(self, now: float) -> list[_Sample]:
         return [sample for sample in self._samples if now - sample.since < SAMPLES * SAMPLE_SECONDS]

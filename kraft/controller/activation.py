@@ -20,7 +20,8 @@ from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 
 
 def activation_records(view: ControllerView, *, transaction_is_open: bool, bootstrap: Sequence[Any]) -> list[Any]:
-    """The records, possibly none. `bootstrap` is what formatting left for the first controller: at least the level of metadata.version."""
+    """The records, possibly none. `bootstrap` is what formatting left for the first controller: at least the level
+    of metadata.version."""
     records: list[Any] = [AbortTransactionRecord(reason="Controller failover")] if transaction_is_open else []
     if not view.image.is_empty:
         return records
@@ -28,11 +29,17 @@ def activation_records(view: ControllerView, *, transaction_is_open: bool, boots
     records += bootstrap
     if _elr_level(bootstrap) > 0:
         value = str(view.schema.static_min_in_sync_replicas())
-        records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=MIN_IN_SYNC_REPLICAS, value=value))
+        records.append(
+            ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=MIN_IN_SYNC_REPLICAS, value=value)
+        )
     records.append(EndTransactionRecord())
     return records
 
 
 def _elr_level(bootstrap: Sequence[Any]) -> int:
-    levels = [record.feature_level for record in bootstrap if isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION]
+    levels = [
+        record.feature_level
+        for record in bootstrap
+        if isinstance(record, FeatureLevelRecord) and record.name == ELIGIBLE_LEADER_REPLICAS_VERSION
+    ]
     return levels[-1] if levels else 0

@@ -1,8 +1,9 @@
 """Being the active controller: claiming the role, activation, losing it.
 
-A node becomes the active controller when its whole log, up to its own LEADER_CHANGE, is replayed and committed. It then writes the activation records before
-anything else, starts all heartbeat sessions afresh (`ControllerTerm`), and asks after every unfenced broker. What it writes goes through `ControllerWrites`;
-what it does unasked is `PeriodicWork`.
+A node becomes the active controller when its whole log, up to its own LEADER_CHANGE, is replayed and committed. It
+then writes the activation records before anything else, starts all heartbeat sessions afresh (`ControllerTerm`), and
+asks after every unfenced broker. What it writes goes through `ControllerWrites`; what it does unasked is
+`PeriodicWork`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class ActiveController:
         placer: ReplicaPlacer | None = None,
         logger: Logger | None = None,
     ) -> None:
-        """`bootstrap` are the records that the first controller of a cluster writes; `probe` tells whether an endpoint refuses connections."""
+        """`bootstrap` are the records that the first controller of a cluster writes; `probe` tells whether an
+        endpoint refuses connections."""
         self._settings = settings
         self._loader = loader
         self._quorum = quorum
@@ -81,11 +83,14 @@ class ActiveController:
 
     # The loader's hooks.
 
-    def prepared(self, base: MetadataImage, last_offset: int, epoch: int) -> tuple[MetadataImage, MetadataChanges] | None:
+    def prepared(
+        self, base: MetadataImage, last_offset: int, epoch: int
+    ) -> tuple[MetadataImage, MetadataChanges] | None:
         return self._pending.prepared(base, last_offset, epoch)
 
     def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:
-        """Commits are told before the news of leaders: one of a later epoch says that ours is over, and that what was ours at these offsets may be gone."""
+        """Commits are told before the news of leaders: one of a later epoch says that ours is over, and that what
+        was ours at these offsets may be gone."""
         if self._pending.epoch is not None and update.epoch > self._pending.epoch:
             self._pending.leader_id = NO_LEADER
             self._renounce(LeaderAndEpoch(NO_LEADER, update.epoch))
@@ -93,7 +98,8 @@ class ActiveController:
         self._pending.handle_committed(update.offset, update.image, transaction_is_open)
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
-        """We lead: everything up to our LEADER_CHANGE is replayed, claim the epoch. Somebody else leads: renounce ours."""
+        """We lead: everything up to our LEADER_CHANGE is replayed, claim the epoch. Somebody else leads: renounce
+        ours."""
         self._pending.leader_id = leader.leader_id
         we_lead = leader.is_leader(self._settings.node_id)
         if self._pending.epoch is not None and not (we_lead and self._pending.epoch == leader.epoch):
@@ -123,17 +129,20 @@ class ActiveController:
         return broker is not None and self._term.heartbeats.session_is_valid(broker_id, broker.epoch)
 
     async def run(self) -> None:
-        """Do what an active controller does besides answering, whenever this node is it. Never ends; raises when a record cannot be replayed."""
+        """Do what an active controller does besides answering, whenever this node is it. Never ends; raises when a
+        record cannot be replayed."""
         async with trio.open_nursery() as controller_nursery:
             self._probes = controller_nursery
             self._work.start(controller_nursery)
             try:
                 await self._activate_when_claimed()
             finally:
-                self._probes = None  # Connections may end later than this; and a nursery is closed before who waits in it goes on.
+                # Connections may end later than this; and a nursery is closed before who waits in it goes on.
+                self._probes = None
 
     def broker_connection_lost(self, broker_id: int) -> None:
-        """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for its session."""
+        """A broker's heartbeat connection ended. If its process proves to be gone, it is fenced without waiting for
+        its session."""
         self._term.heartbeats.connection_ended(broker_id)
         broker = self.image.cluster.brokers.get(broker_id)
         if self.is_active and self._probes is not None and broker is not None and not broker.fenced:
@@ -184,7 +193,8 @@ class ActiveController:
                 self._logger.info("controller active", epoch=epoch, offset=self._loader.offset)
 
     async def _activate(self, epoch: int) -> None:
-        """Write the activation records, then ask after the brokers that should be there. Raises ApiError(NOT_CONTROLLER)."""
+        """Write the activation records, then ask after the brokers that should be there. Raises
+        ApiError(NOT_CONTROLLER)."""
         while not await self._writes.write_first(epoch, self._activation_records):
             await self._world.clock.sleep(FULL_DISK_RETRY_SECONDS)
         assert self._probes is not None

@@ -1,13 +1,15 @@
 """BrokerHeartbeat: the life of a broker as the controller sees it.
 
-    FENCED --caught up with its registration, wants to run--> UNFENCED --wants to stop, leads--> CONTROLLED_SHUTDOWN --leads nothing, others know-->
-    SHUTDOWN_NOW
-       ^------------------------- wants to be fenced, or session over -------'------------------------------------------'
+    FENCED --caught up with its registration, wants to run--> UNFENCED --wants to stop, leads--> CONTROLLED_SHUTDOWN
+    --leads nothing, others know--> SHUTDOWN_NOW
+       ^------------------------- wants to be fenced, or session over
+       -------'------------------------------------------'
 
-What a heartbeat tells of lost directories comes first: what the broker is to become is decided of a cluster in which they are gone. (Apache Kafka decides both
-of the same moment, so a broker that is unfenced may come to lead on a disk that it has just reported lost.)
-One that an operator wants fenced (`kraft.common.broker_state`) is fenced with its next heartbeat, if it was not before, and stays so. A broker in controlled
-shutdown may only go when it leads nothing and every active broker's metadata has reached the offset at which its shutdown was decided: else somebody would
+What a heartbeat tells of lost directories comes first: what the broker is to become is decided of a cluster in which
+they are gone. (Apache Kafka decides both of the same moment, so a broker that is unfenced may come to lead on a disk
+that it has just reported lost.) One that an operator wants fenced (`kraft.common.broker_state`) is fenced with its
+next heartbeat, if it was not before, and stays so. A broker in controlled shutdown may only go when it leads nothing
+and every active broker's metadata has reached the offset at which its shutdown was decided: else somebody would
 still send to it, or fetch from it.
 """
 
@@ -41,9 +43,12 @@ class HeartbeatReply(NamedTuple):
 def process_heartbeat(
     view: ControllerView, request: BrokerHeartbeatRequest, heartbeats: BrokerHeartbeatManager, registration_offset: int
 ) -> ControllerResult[HeartbeatReply]:
-    """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the log. Raises ApiError(STALE_BROKER_EPOCH)."""
+    """Records and answer for BrokerHeartbeat. `registration_offset` is where the broker's registration lies in the
+    log. Raises ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
-    records = leader_and_isr.directories_offline(view, request.broker_id, request.broker_epoch, request.offline_log_dirs)
+    records = leader_and_isr.directories_offline(
+        view, request.broker_id, request.broker_epoch, request.offline_log_dirs
+    )
     if records:
         view = view.after(records)
     current = current_state(view, heartbeats, request.broker_id)
@@ -51,7 +56,9 @@ def process_heartbeat(
     if following != current:
         records += _transition(view, request, following)
     fenced = following in (BrokerControlState.FENCED, BrokerControlState.SHUTDOWN_NOW)
-    records += leader_and_isr.directories_cordoned(view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs)
+    records += leader_and_isr.directories_cordoned(
+        view, request.broker_id, request.broker_epoch, request.cordoned_log_dirs
+    )
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registration_offset,
         is_fenced=fenced,
@@ -60,10 +67,14 @@ def process_heartbeat(
     return ControllerResult(records, HeartbeatReply(response, following))
 
 
-def note_heartbeat(heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, reply: HeartbeatReply, offset: int) -> None:
-    """The records of a heartbeat are in the log, the last one at `offset`. What could not be written, for want of room, say, has changed nothing: a broker that
-    is still fenced is held as long as it was."""
-    heartbeats.touch(request.broker_id, fenced=reply.response.is_fenced, metadata_offset=request.current_metadata_offset)
+def note_heartbeat(
+    heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, reply: HeartbeatReply, offset: int
+) -> None:
+    """The records of a heartbeat are in the log, the last one at `offset`. What could not be written, for want of
+    room, say, has changed nothing: a broker that is still fenced is held as long as it was."""
+    heartbeats.touch(
+        request.broker_id, fenced=reply.response.is_fenced, metadata_offset=request.current_metadata_offset
+    )
     if reply.following == BrokerControlState.SHUTDOWN_NOW:
         heartbeats.left(request.broker_id, request.broker_epoch)
     elif reply.following == BrokerControlState.CONTROLLED_SHUTDOWN:
@@ -76,7 +87,13 @@ def current_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, brok
     return BrokerControlState.FENCED if view.image.cluster.brokers[broker_id].fenced else BrokerControlState.UNFENCED
 
 
-def next_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, request: BrokerHeartbeatRequest, current: str, registration_offset: int) -> str:
+def next_state(
+    view: ControllerView,
+    heartbeats: BrokerHeartbeatManager,
+    request: BrokerHeartbeatRequest,
+    current: str,
+    registration_offset: int,
+) -> str:
     broker_id = request.broker_id
     want_fence = request.want_fence or view.image.configs.desired_state(broker_id) == FENCED
     if current == BrokerControlState.FENCED:
@@ -90,16 +107,23 @@ def next_state(view: ControllerView, heartbeats: BrokerHeartbeatManager, request
             return BrokerControlState.SHUTDOWN_NOW if request.want_shut_down else BrokerControlState.FENCED
         if not request.want_shut_down:
             return BrokerControlState.UNFENCED
-        return BrokerControlState.CONTROLLED_SHUTDOWN if leader_and_isr.has_leaderships(view, broker_id) else BrokerControlState.SHUTDOWN_NOW
+        return (
+            BrokerControlState.CONTROLLED_SHUTDOWN
+            if leader_and_isr.has_leaderships(view, broker_id)
+            else BrokerControlState.SHUTDOWN_NOW
+        )
     decided = heartbeats.controlled_shutdown_offset(broker_id)
     assert decided is not None
-    if leader_and_isr.has_leaderships(view, broker_id) or decided > heartbeats.lowest_active_offset(_active_brokers(view)):
+    if leader_and_isr.has_leaderships(view, broker_id) or decided > heartbeats.lowest_active_offset(
+        _active_brokers(view)
+    ):
         return BrokerControlState.CONTROLLED_SHUTDOWN
     return BrokerControlState.SHUTDOWN_NOW
 
 
 def _has_no_disk(view: ControllerView, request: BrokerHeartbeatRequest) -> bool:
-    """Whether all its directories are lost. They stay in its registration, where no directories would mean that it tells of none."""
+    """Whether all its directories are lost. They stay in its registration, where no directories would mean that it
+    tells of none."""
     directories = view.image.cluster.brokers[request.broker_id].directories
     return bool(directories) and set(directories) <= set(request.offline_log_dirs)
 

@@ -1,9 +1,9 @@
 """Noticing that a broker is gone: by silence, as Kafka does, and at once where its death is proven.
 
-A killed process closes its sockets, and its ports refuse. So when a broker's heartbeat connection ends and every one of its endpoints refuses a connection, it
-is dead; if one accepts, or hangs, nothing
-is proven and its session decides. A broker fenced by proof is held until its session would have ended: clean elections go ahead, but nobody is elected who
-might lack its records.
+A killed process closes its sockets, and its ports refuse. So when a broker's heartbeat connection ends and every one
+of its endpoints refuses a connection, it is dead; if one accepts, or hangs, nothing is proven and its session
+decides. A broker fenced by proof is held until its session would have ended: clean elections go ahead, but nobody is
+elected who might lack its records.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ PROBE_PAUSES_SECONDS: Final = (0.0, 0.02, 0.1, 0.5, 1.0)
 """Before each time that a broker is asked after. Heartbeats come every two seconds."""
 
 Probe = Callable[[str, int], Awaitable[bool]]
-"""Tells whether a connection to host and port is refused. May hang: it is given up after a while, and has then proven nothing."""
+"""Tells whether a connection to host and port is refused. May hang: it is given up after a while, and has then
+proven nothing."""
 
 
 class Write(Protocol):
     """Has the controller decide, append, tell `appended` the answer and the last offset, and wait for the commit."""
 
     def __call__(
-        self, operation: Callable[[ControllerView], ControllerResult[Any]], appended: Callable[[Any, int], None] | None = None
+        self,
+        operation: Callable[[ControllerView], ControllerResult[Any]],
+        appended: Callable[[Any, int], None] | None = None,
     ) -> Awaitable[Any]: ...
 
 
@@ -57,7 +60,15 @@ def connect_probe(network: Network) -> Probe:
 class BrokerWatch:
     """The judgements; `QuorumController` runs them while it is active."""
 
-    def __init__(self, settings: ControllerSettings, heartbeats: BrokerHeartbeatManager, clock: Clock, probe: Probe, write: Write, log: Logger | None) -> None:
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        heartbeats: BrokerHeartbeatManager,
+        clock: Clock,
+        probe: Probe,
+        write: Write,
+        log: Logger | None,
+    ) -> None:
         self._settings = settings
         self._heartbeats = heartbeats
         self._clock = clock
@@ -80,7 +91,8 @@ class BrokerWatch:
     async def fence_if_dead(self, broker: BrokerRegistration) -> bool:
         """Probe an unfenced broker and fence it if it is dead. Tells whether it was.
 
-        It is asked after several times: of a process that is being killed the kernel closes connections before listeners, so the first probe may come too soon.
+        It is asked after several times: of a process that is being killed the kernel closes connections before
+        listeners, so the first probe may come too soon.
         """
         contact = self._heartbeats.last_contact(broker.id, broker.epoch)
         for pause in PROBE_PAUSES_SECONDS:
@@ -93,7 +105,8 @@ class BrokerWatch:
         return False
 
     async def fence_silent_brokers(self) -> None:
-        """Fence brokers whose sessions have ended, one after another, so that each sees the one before. What cannot be written waits for next time.
+        """Fence brokers whose sessions have ended, one after another, so that each sees the one before. What cannot
+        be written waits for next time.
 
         Raises ApiError: NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the metadata disk is full.
         """
@@ -102,7 +115,9 @@ class BrokerWatch:
         over = self._heartbeats.holds_over()
         if over:
             await self._write(
-                lambda view: ControllerResult(list(leaderless_after_hold(view.holding(self._heartbeats.held - over))), None),
+                lambda view: ControllerResult(
+                    list(leaderless_after_hold(view.holding(self._heartbeats.held - over))), None
+                ),
                 lambda answer, offset: self._heartbeats.release_holds(over),
             )
 
@@ -126,5 +141,10 @@ class BrokerWatch:
                 return False  # Somebody else watches now, or the disk is full and the session's end fences it.
             raise
         if fenced and self._log is not None:
-            self._log.info("broker fenced", broker=broker_id, epoch=broker_epoch, reason="its process is gone" if early else "its session timed out")
+            self._log.info(
+                "broker fenced",
+                broker=broker_id,
+                epoch=broker_epoch,
+                reason="its process is gone" if early else "its session timed out",
+            )
         return fenced

@@ -1,8 +1,8 @@
 """Registration of brokers and controllers (KIP-631, KIP-866, KIP-919, KIP-1073 epochs of clean shutdowns).
 
-A broker's new epoch is the offset at which its registration will be written: greater than any before, without a counter.
-A new incarnation starts fenced; before its record come the changes that
-take its predecessor out of every ISR, so that a controller that dies in between leaves nothing worse than a broker that registers again.
+A broker's new epoch is the offset at which its registration will be written: greater than any before, without a
+counter. A new incarnation starts fenced; before its record come the changes that take its predecessor out of every
+ISR, so that a controller that dies in between leaves nothing worse than a broker that registers again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.features_image import KRAFT_VERSION, METADATA_VERSION
 from kraft.metadata.image.partition_registration import directory_is_reserved
 from kraft.metadata.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
-from kraft.metadata.records.register_controller_record import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
+from kraft.metadata.records.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_registration_request import BrokerRegistrationRequest
 from kraft.protocol.messages.broker_registration_response import BrokerRegistrationResponse
@@ -37,7 +41,9 @@ def check_broker_epoch(view: ControllerView, broker_id: int, broker_epoch: int) 
     if broker is None:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"No broker registration found for broker id {broker_id}")
     if broker.epoch != broker_epoch:
-        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}")
+        raise ApiError(
+            ErrorCode.STALE_BROKER_EPOCH, f"Expected broker epoch {broker.epoch}, but got broker epoch {broker_epoch}"
+        )
     return broker
 
 
@@ -48,7 +54,8 @@ def is_other_incarnation(view: ControllerView, request: BrokerRegistrationReques
 
 
 def stands_in_place(known: BrokerRegistration, request: BrokerRegistrationRequest) -> bool:
-    """Whether the new incarnation has the very directories and ports of the one before, which a process locks and binds for as long as it lives."""
+    """Whether the new incarnation has the very directories and ports of the one before, which a process locks and
+    binds for as long as it lives."""
     endpoints = {(listener.name, listener.host, listener.port) for listener in request.listeners}
     return (
         bool(known.directories)
@@ -67,15 +74,20 @@ def register_broker(
     kraft_version: int,
     session_is_valid: Callable[[int, int], bool],
 ) -> ControllerResult[BrokerRegistrationResponse]:
-    """Records and answer for BrokerRegistration. `session_is_valid(broker, epoch)` tells whether that incarnation may still be alive."""
+    """Records and answer for BrokerRegistration. `session_is_valid(broker, epoch)` tells whether that incarnation
+    may still be alive."""
     settings = view.settings
     if request.cluster_id != settings.cluster_id:
-        raise ApiError(ErrorCode.INCONSISTENT_CLUSTER_ID, f"Expected cluster ID {settings.cluster_id}, but got cluster ID {request.cluster_id}")
+        raise ApiError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"Expected cluster ID {settings.cluster_id}, but got cluster ID {request.cluster_id}",
+        )
     known = view.broker(request.broker_id)
     same_incarnation = known is not None and known.incarnation_id == request.incarnation_id
     if known is not None and not same_incarnation and session_is_valid(known.id, known.epoch):
         problem = (
-            "Another broker is registered with that broker id. If the broker was recently restarted this should self-resolve "
+            "Another broker is registered with that broker id. If the broker was recently restarted this "
+            "should self-resolve "
             "once the heartbeat manager expires the broker's session."
         )
         raise ApiError(ErrorCode.DUPLICATE_BROKER_REGISTRATION, problem)
@@ -93,21 +105,33 @@ def register_broker(
     return ControllerResult(records, BrokerRegistrationResponse(broker_epoch=record.broker_epoch))
 
 
-def _registration(request: BrokerRegistrationRequest, known: BrokerRegistration | None, next_offset: int) -> RegisterBrokerRecord:
+def _registration(
+    request: BrokerRegistrationRequest, known: BrokerRegistration | None, next_offset: int
+) -> RegisterBrokerRecord:
     """The record; the same incarnation, `known`, keeps its epoch and state."""
     return RegisterBrokerRecord(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=next_offset if known is None else known.epoch,
-        end_points=[BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol) for e in request.listeners],
+        end_points=[
+            BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+            for e in request.listeners
+        ],
         features=[
-            BrokerFeature(name=f.name, min_supported_version=f.min_supported_version, max_supported_version=f.max_supported_version) for f in request.features
+            BrokerFeature(
+                name=f.name,
+                min_supported_version=f.min_supported_version,
+                max_supported_version=f.max_supported_version,
+            )
+            for f in request.features
         ],
         rack=request.rack,
         fenced=True if known is None else known.fenced,
         in_controlled_shutdown=False if known is None else known.in_controlled_shutdown,
         log_dirs=list(request.log_dirs),
-        cordoned_log_dirs=None if known is None or known.cordoned_directories is None else list(known.cordoned_directories),
+        cordoned_log_dirs=None
+        if known is None or known.cordoned_directories is None
+        else list(known.cordoned_directories),
     )
 
 
@@ -121,7 +145,9 @@ def _check_directories(view: ControllerView, request: BrokerRegistrationRequest)
         raise refuse("Reserved directory ID in request")
     if len(set(request.log_dirs)) != len(request.log_dirs):
         raise refuse("Duplicate directory ID in request")
-    owners = {directory: broker.id for broker in view.image.cluster.brokers.values() for directory in broker.directories}
+    owners = {
+        directory: broker.id for broker in view.image.cluster.brokers.values() for directory in broker.directories
+    }
     for directory in request.log_dirs:
         owner = owners.get(directory, request.broker_id)
         if owner != request.broker_id:
@@ -131,7 +157,9 @@ def _check_directories(view: ControllerView, request: BrokerRegistrationRequest)
 def _check_features(view: ControllerView, request: BrokerRegistrationRequest, kraft_version: int) -> None:
     """Every finalized level must lie within the broker's range; a feature that it does not name, it does not have."""
     finalized = {**dict(view.image.features.levels.items()), KRAFT_VERSION: kraft_version}
-    ranges = {feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in request.features}
+    ranges = {
+        feature.name: (feature.min_supported_version, feature.max_supported_version) for feature in request.features
+    }
     if METADATA_VERSION not in ranges:
         _check_ranges(ranges, finalized)
         raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Request features do not contain '{METADATA_VERSION}'")
@@ -142,7 +170,10 @@ def _check_features(view: ControllerView, request: BrokerRegistrationRequest, kr
 def _check_listeners(request: BrokerRegistrationRequest) -> None:
     for listener in request.listeners:
         if listener.security_protocol not in SECURITY_PROTOCOLS:
-            raise ApiError(ErrorCode.INVALID_REGISTRATION, f"Listener {listener.name} has the unknown security protocol {listener.security_protocol}")
+            raise ApiError(
+                ErrorCode.INVALID_REGISTRATION,
+                f"Listener {listener.name} has the unknown security protocol {listener.security_protocol}",
+            )
 
 
 def _check_ranges(ranges: dict[str, tuple[int, int]], finalized: dict[str, int]) -> None:
@@ -156,14 +187,23 @@ def _check_ranges(ranges: dict[str, tuple[int, int]], finalized: dict[str, int])
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, problem)
 
 
-def register_controller(view: ControllerView, request: ControllerRegistrationRequest) -> ControllerResult[ControllerRegistrationResponse]:
+def register_controller(
+    view: ControllerView, request: ControllerRegistrationRequest
+) -> ControllerResult[ControllerRegistrationResponse]:
     """The record and answer for ControllerRegistration."""
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        end_points=[ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol) for e in request.listeners],
+        end_points=[
+            ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+            for e in request.listeners
+        ],
         features=[
-            ControllerFeature(name=f.name, min_supported_version=f.min_supported_version, max_supported_version=f.max_supported_version)
+            ControllerFeature(
+                name=f.name,
+                min_supported_version=f.min_supported_version,
+                max_supported_version=f.max_supported_version,
+            )
             for f in request.features
         ],
     )

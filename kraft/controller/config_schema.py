@@ -1,4 +1,5 @@
-"""What the controller needs to know of configuration keys. `kraft.controller.config_table` answers from the one table of keys; tests may bring their own."""
+"""What the controller needs to know of configuration keys. `kraft.controller.config_table` answers from the one
+table of keys; tests may bring their own."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import NamedTuple, Protocol
 
 
 class EffectiveConfig(NamedTuple):
-    """One key of a topic as it applies. `source` is Kafka's DescribeConfigs source id: 1 topic, 2 broker, 3 cluster, 4 static, 5 default."""
+    """One key of a topic as it applies. `source` is Kafka's DescribeConfigs source id: 1 topic, 2 broker, 3 cluster,
+    4 static, 5 default."""
 
     name: str
     value: str | None
@@ -22,10 +24,15 @@ class ConfigSchema(Protocol):
     def check(self, resource_type: int, resource_name: str, texts: Mapping[str, str]) -> None:
         """Whether a resource may have exactly these texts. Raises ApiError with the code and sentence to answer."""
 
-    def effective_topic_config(self, key: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]) -> str:
-        """What a topic key amounts to: the topic's own value, else this node's, else the cluster's, else the static one, else the default."""
+    def effective_topic_config(
+        self, key: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> str:
+        """What a topic key amounts to: the topic's own value, else this node's, else the cluster's, else the static
+        one, else the default."""
 
-    def effective_topic_configs(self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]) -> Sequence[EffectiveConfig]:
+    def effective_topic_configs(
+        self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Sequence[EffectiveConfig]:
         """All topic keys in order of name, for the CreateTopics answer."""
 
     def static_min_in_sync_replicas(self) -> int:

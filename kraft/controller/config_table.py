@@ -21,13 +21,17 @@ class ConfigTable:
     def __init__(self, static: NodeConfig) -> None:
         self._static = static
         self._layers = BrokerLayers(static, {}, {})
-        self._defaults: list[EffectiveConfig] | None = None  # What a topic without keys of its own gets under `_layers`; most topics are such.
+        # What a topic without keys of its own gets under `_layers`; most topics are such.
+        self._defaults: list[EffectiveConfig] | None = None
 
     def check(self, resource_type: int, resource_name: str, texts: Mapping[str, str]) -> None:
         check_texts(resource_type, resource_name, texts, self._static)
 
-    def effective_topic_config(self, key: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]) -> str:
-        """For keys whose broker key has the same name, as all that the controller asks for have. Texts that do not parse are passed over."""
+    def effective_topic_config(
+        self, key: str, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> str:
+        """For keys whose broker key has the same name, as all that the controller asks for have. Texts that do not
+        parse are passed over."""
         row = TOPIC_KEYS[key]
         for layer in (topic, broker, cluster):
             text = layer.get(key)
@@ -37,7 +41,9 @@ class ConfigTable:
         assert text is not None
         return text
 
-    def effective_topic_configs(self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]) -> Sequence[EffectiveConfig]:
+    def effective_topic_configs(
+        self, topic: Mapping[str, str], broker: Mapping[str, str], cluster: Mapping[str, str]
+    ) -> Sequence[EffectiveConfig]:
         layers = BrokerLayers(self._static, cluster, broker)
         if self._defaults is None or (self._layers.cluster, self._layers.broker) != (cluster, broker):
             self._layers, self._defaults = layers, _described({}, layers)
@@ -52,5 +58,10 @@ class ConfigTable:
         return self._static.integer(MIN_IN_SYNC_REPLICAS)
 
 
-def _described(topic: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[EffectiveConfig]:
-    return [EffectiveConfig(row.name, row.value, row.source, row.read_only, row.sensitive) for row in describe_topic(topic, layers, names)]
+def _described(
+    topic: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None
+) -> list[EffectiveConfig]:
+    return [
+        EffectiveConfig(row.name, row.value, row.source, row.read_only, row.sensitive)
+        for row in describe_topic(topic, layers, names)
+    ]

@@ -1,4 +1,5 @@
-"""AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): what the operations make of a resource's texts, and whether they may stand.
+"""AlterConfigs and IncrementalAlterConfigs (KIP-226, KIP-339): what the operations make of a resource's texts, and
+whether they may stand.
 
 Texts are judged as a whole, after the change. A resource that is refused does not stop the others of its request.
 For brokers a record is written even if the text stays as it is: it makes them
@@ -44,13 +45,21 @@ def incremental_alter_configs(
     """SET, DELETE, APPEND and SUBTRACT single keys."""
 
     def change(resource: ConfigResource, configs: Sequence[Any]) -> list[Any]:
-        alterations = {config.name: Alteration(config.name, config.config_operation, config.value) for config in configs}  # The last one of a key counts.
-        return alter_resource(view, resource, list(alterations.values()), newly_created=False, forwarded=context.forwarded)
+        # The last one of a key counts.
+        alterations = {
+            config.name: Alteration(config.name, config.config_operation, config.value) for config in configs
+        }
+        return alter_resource(
+            view, resource, list(alterations.values()), newly_created=False, forwarded=context.forwarded
+        )
 
     records, outcomes = _each_resource(view, request.resources, change)
     responses = [
         incremental_alter_configs_response.AlterConfigsResourceResponse(
-            error_code=outcome.code, error_message=outcome.message, resource_type=outcome.resource.type, resource_name=outcome.resource.name
+            error_code=outcome.code,
+            error_message=outcome.message,
+            resource_type=outcome.resource.type,
+            resource_name=outcome.resource.name,
         )
         for outcome in outcomes
     ]
@@ -77,14 +86,28 @@ def alter_configs(
     records, outcomes = _each_resource(view, request.resources, change)
     responses = [
         alter_configs_response.AlterConfigsResourceResponse(
-            error_code=outcome.code, error_message=outcome.message, resource_type=outcome.resource.type, resource_name=outcome.resource.name
+            error_code=outcome.code,
+            error_message=outcome.message,
+            resource_type=outcome.resource.type,
+            resource_name=outcome.resource.name,
         )
         for outcome in outcomes
     ]
-    return ControllerResult([] if request.validate_only else records, alter_configs_response.AlterConfigsResponse(responses=responses), atomic=True)
+    return ControllerResult(
+        [] if request.validate_only else records,
+        alter_configs_response.AlterConfigsResponse(responses=responses),
+        atomic=True,
+    )
 
 
-def alter_resource(view: ControllerView, resource: ConfigResource, alterations: Sequence[Alteration], *, newly_created: bool, forwarded: bool) -> list[Any]:
+def alter_resource(
+    view: ControllerView,
+    resource: ConfigResource,
+    alterations: Sequence[Alteration],
+    *,
+    newly_created: bool,
+    forwarded: bool,
+) -> list[Any]:
     """Records of the operations on one resource. Raises ApiError."""
     without_value = [name for name, operation, value in alterations if value is None and operation != 1]
     if without_value:
@@ -105,7 +128,11 @@ def _each_resource(
         resource = ConfigResource(asked.resource_type, asked.resource_name)
         counts[resource] = counts.get(resource, 0) + 1
     records: list[Any] = []
-    outcomes = [ResourceOutcome(resource, ErrorCode.INVALID_REQUEST, "Duplicate resource.") for resource, count in counts.items() if count > 1]
+    outcomes = [
+        ResourceOutcome(resource, ErrorCode.INVALID_REQUEST, "Duplicate resource.")
+        for resource, count in counts.items()
+        if count > 1
+    ]
     for asked in resources:
         resource = ConfigResource(asked.resource_type, asked.resource_name)
         if counts[resource] > 1:
@@ -130,7 +157,13 @@ def _current(view: ControllerView, resource: ConfigResource) -> dict[str, str]:
 
 
 def _records(
-    view: ControllerView, resource: ConfigResource, current: Mapping[str, str], changes: Mapping[str, str | None], *, newly_created: bool, forwarded: bool
+    view: ControllerView,
+    resource: ConfigResource,
+    current: Mapping[str, str],
+    changes: Mapping[str, str | None],
+    *,
+    newly_created: bool,
+    forwarded: bool,
 ) -> list[Any]:
     after = dict(current)
     for name, text in changes.items():
@@ -146,10 +179,20 @@ def _records(
     view.schema.check(resource.type, resource.name, after)
     if not newly_created:
         _check_exists(view, resource)
-    return [ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text) for name, text in changes.items()]
+    return [
+        ConfigRecord(resource_type=resource.type, resource_name=resource.name, name=name, value=text)
+        for name, text in changes.items()
+    ]
 
 
-def _check_change(view: ControllerView, resource: ConfigResource, name: str, text: str | None, current: Mapping[str, str], forwarded: bool) -> None:
+def _check_change(
+    view: ControllerView,
+    resource: ConfigResource,
+    name: str,
+    text: str | None,
+    current: Mapping[str, str],
+    forwarded: bool,
+) -> None:
     """The rules that concern a single key (ELR, cordoned directories, size)."""
     if resource.type == ResourceType.BROKER and name == MIN_IN_SYNC_REPLICAS and view.elr_enabled:
         if resource.name:
@@ -160,13 +203,24 @@ def _check_change(view: ControllerView, resource: ConfigResource, name: str, tex
         if (view.image.features.metadata_version or 0) < CORDONED_METADATA_VERSION:
             problem = f"The {name} configuration value cannot be set because it requires metadata.version >= 4.3-IV0"
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
-        if not forwarded and text is not None and text.strip() and not set(_directories(text)) <= set(_directories(current.get(name, ""))):
-            problem = f"When updating {name} via controllers,  the new value must be a subset of the current configuration value."
+        if (
+            not forwarded
+            and text is not None
+            and text.strip()
+            and not set(_directories(text)) <= set(_directories(current.get(name, "")))
+        ):
+            problem = (
+                f"When updating {name} via controllers,  the new value must be a subset of the current "
+                "configuration value."
+            )
             raise ApiError(ErrorCode.INVALID_CONFIG, problem)
     if resource.type == ResourceType.TOPIC and text is not None and is_report_key(name):
         check_report(name, text, current)
     if text is not None and len(text) > VALUE_SIZE_MAX:
-        problem = f"The configuration value cannot be added because it exceeds the maximum value size of {VALUE_SIZE_MAX} bytes."
+        problem = (
+            "The configuration value cannot be added because it exceeds the maximum value size of "
+            f"{VALUE_SIZE_MAX} bytes."
+        )
         raise ApiError(ErrorCode.INVALID_CONFIG, problem)
 
 
@@ -187,7 +241,8 @@ def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{resource.name}' does not exist.")
     if resource.type == ResourceType.BROKER and resource.name:
         node_id = int(resource.name)  # Checked by the schema.
-        if str(node_id) != resource.name:  # Nobody would look for it there: Kafka takes such a name, and the texts never apply.
+        # Nobody would look for it there: Kafka takes such a name, and the texts never apply.
+        if str(node_id) != resource.name:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"Invalid broker name {resource.name}")
         cluster = view.image.cluster
         if node_id not in cluster.brokers and node_id not in cluster.controllers and node_id != view.settings.node_id:
@@ -195,7 +250,8 @@ def _check_exists(view: ControllerView, resource: ConfigResource) -> None:
 
 
 def _clear_elr_records(view: ControllerView, records: Sequence[Any]) -> list[Any]:
-    """A changed min.insync.replicas makes every ELR computed under the old one void (KIP-966), also one that is left from when the feature was on."""
+    """A changed min.insync.replicas makes every ELR computed under the old one void (KIP-966), also one that is left
+    from when the feature was on."""
     changed = [record for record in records if record.name == MIN_IN_SYNC_REPLICAS]
     names = [record.resource_name if record.resource_type == ResourceType.TOPIC else "" for record in changed]
     return [ClearElrRecord(topic_name=name) for name in names if view.elr_enabled or _has_elr(view, name)]
@@ -209,12 +265,22 @@ def _has_elr(view: ControllerView, topic_name: str) -> bool:
 
 
 def elr_safety_records(view: ControllerView) -> list[Any]:
-    """What must be written before ELR is finalized: min.insync.replicas as one value for the whole cluster, and none for single brokers."""
+    """What must be written before ELR is finalized: min.insync.replicas as one value for the whole cluster, and none
+    for single brokers."""
     records: list[Any] = []
     if MIN_IN_SYNC_REPLICAS not in view.image.configs.cluster:
         value = str(view.schema.static_min_in_sync_replicas())
-        records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=MIN_IN_SYNC_REPLICAS, value=value))
+        records.append(
+            ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=MIN_IN_SYNC_REPLICAS, value=value)
+        )
     for resource, configs in view.image.configs.resources.items():
         if resource.type == ResourceType.BROKER and resource.name and MIN_IN_SYNC_REPLICAS in configs:
-            records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name=resource.name, name=MIN_IN_SYNC_REPLICAS, value=None))
+            records.append(
+                ConfigRecord(
+                    resource_type=ResourceType.BROKER,
+                    resource_name=resource.name,
+                    name=MIN_IN_SYNC_REPLICAS,
+                    value=None,
+                )
+            )
     return records

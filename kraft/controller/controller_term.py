@@ -1,6 +1,8 @@
-"""What a controller knows of one epoch in which it is active, and of no other: who spoke to it, who has to be asked after, who waits for a recovery.
+"""What a controller knows of one epoch in which it is active, and of no other: who spoke to it, who has to be asked
+after, who waits for a recovery.
 
-None of it is in the log. A new active controller starts all of it afresh: sessions begin anew, since silence towards its predecessor proves nothing to it.
+None of it is in the log. A new active controller starts all of it afresh: sessions begin anew, since silence towards
+its predecessor proves nothing to it.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class ControllerTerm:
         self._clock = world.clock
         self._session_seconds = settings.broker_session_timeout_ms / 1000
         self.activated = trio.Event()
-        """Set when the activation records are written, and when the epoch is lost: whoever waits for them finds out which."""
+        """Set when the activation records are written, and when the epoch is lost: whoever waits for them finds out
+        which."""
         self.heartbeats = BrokerHeartbeatManager(world.clock.now, settings.broker_session_timeout_ms)
         self.watch = BrokerWatch(settings, self.heartbeats, world.clock, probe, write, logger)
         questions = ReplicaQuestions(world, settings.inter_broker_listener_name, logger)
@@ -53,7 +56,8 @@ class ControllerTerm:
         self.leaderless = LeaderlessWatch(write, view, world.clock, questions, self.watch, tell, recoveries)
 
     def begin_with(self, brokers: Iterable[BrokerRegistration]) -> None:
-        """Each broker has a session's time: an unfenced one to speak to us, a fenced one before somebody is elected in its place who may lack its records."""
+        """Each broker has a session's time: an unfenced one to speak to us, a fenced one before somebody is elected
+        in its place who may lack its records."""
         for broker in brokers:
             if broker.fenced:  # By whom and when is not known: perhaps a moment ago, by proof.
                 self.heartbeats.hold_until(broker.id, self._clock.now() + self._session_seconds)

@@ -34,19 +34,38 @@ class ControllerSettings:
     delete_topic_enable: bool = True  # delete.topic.enable
     broker_session_timeout_ms: int = 9_000  # broker.session.timeout.ms
     metadata_max_idle_interval_ms: int = 500  # metadata.max.idle.interval.ms; 0 writes no no-op records
-    leader_imbalance_check_interval_ms: int = 300_000  # leader.imbalance.check.interval.seconds; 0: auto.leader.rebalance.enable is false
+    # leader.imbalance.check.interval.seconds; 0: auto.leader.rebalance.enable is false
+    leader_imbalance_check_interval_ms: int = 300_000
     unclean_leader_election_interval_ms: int = 300_000  # unclean.leader.election.interval.ms
     unclean_recovery_timeout_ms: int = 300_000  # kraft.unclean.recovery.timeout.ms
-    inter_broker_listener_name: str = ""  # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
+    # inter.broker.listener.name: where brokers are asked; their first listener where they have none of that name
+    inter_broker_listener_name: str = ""
     probe_timeout_ms: int = 1_000  # How long a connect to a broker that seems dead may take before it proves nothing.
 
 
 class ControllerView:
     """One moment of the cluster as a decision sees it. Nothing here changes; made anew for every decision."""
 
-    __slots__ = ("_avoided", "_early", "_held", "_min_isr", "_report_keys", "_strategies", "_unclean", "image", "schema", "settings")
+    __slots__ = (
+        "_avoided",
+        "_early",
+        "_held",
+        "_min_isr",
+        "_report_keys",
+        "_strategies",
+        "_unclean",
+        "image",
+        "schema",
+        "settings",
+    )
 
-    def __init__(self, image: MetadataImage, settings: ControllerSettings, schema: ConfigSchema, held_brokers: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self,
+        image: MetadataImage,
+        settings: ControllerSettings,
+        schema: ConfigSchema,
+        held_brokers: frozenset[int] = frozenset(),
+    ) -> None:
         """`held_brokers` were fenced before their session timed out: see the property of that name."""
         self.image = image
         self.settings = settings
@@ -69,17 +88,25 @@ class ControllerView:
 
     @property
     def held_brokers(self) -> frozenset[int]:
-        """Fenced brokers whose records count as there: their session lasts still, or an operator keeps them fenced. No partition of theirs is given by policy
-        to a replica that may lack records."""
+        """Fenced brokers whose records count as there: their session lasts still, or an operator keeps them fenced.
+        No partition of theirs is given by policy to a replica that may lack records."""
         if self._held is None:
             configs = self.image.configs
-            self._held = self._early | {broker_id for broker_id in self.avoided if configs.desired_state(broker_id) == FENCED}
+            self._held = self._early | {
+                broker_id for broker_id in self.avoided if configs.desired_state(broker_id) == FENCED
+            }
         return self._held
 
     def is_same_as(self, other: ControllerView) -> bool:
-        """Whether a decision would see the same of both. By identity, which costs nothing and errs on the side of looking once more."""
+        """Whether a decision would see the same of both. By identity, which costs nothing and errs on the side of
+        looking once more."""
         old, new = other.image, self.image
-        return old.topics is new.topics and old.cluster is new.cluster and old.configs is new.configs and other.held_brokers == self.held_brokers
+        return (
+            old.topics is new.topics
+            and old.cluster is new.cluster
+            and old.configs is new.configs
+            and other.held_brokers == self.held_brokers
+        )
 
     @property
     def elr_enabled(self) -> bool:
@@ -103,7 +130,11 @@ class ControllerView:
     def avoided(self) -> frozenset[int]:
         """Brokers that an operator has taken out of duty: they lead only what nobody else can."""
         if self._avoided is None:
-            self._avoided = frozenset(broker_id for broker_id in self.image.cluster.brokers if self.image.configs.desired_state(broker_id) != ACTIVE)
+            self._avoided = frozenset(
+                broker_id
+                for broker_id in self.image.cluster.brokers
+                if self.image.configs.desired_state(broker_id) != ACTIVE
+            )
         return self._avoided
 
     def default_directory(self, broker_id: int) -> bytes:
@@ -118,7 +149,11 @@ class ControllerView:
     def replica_is_usable(self, partition: PartitionRegistration, broker_id: int) -> bool:
         """Whether that replica sits on a working directory of a registered broker."""
         broker = self.broker(broker_id)
-        return broker is not None and broker_id in partition.replicas and broker.has_online_directory(partition.directory(broker_id))
+        return (
+            broker is not None
+            and broker_id in partition.replicas
+            and broker.has_online_directory(partition.directory(broker_id))
+        )
 
     def min_in_sync_replicas(self, topic_id: bytes) -> int:
         """The topic's min.insync.replicas, but never more than its replication factor."""
@@ -133,14 +168,19 @@ class ControllerView:
         known = self._unclean.get(topic_id)
         if known is None:
             name = self.image.topics.by_id[topic_id].name
-            known = self._unclean[topic_id] = self._topic_config(name, UNCLEAN_LEADER_ELECTION_ENABLE).strip().lower() == "true"
+            known = self._unclean[topic_id] = (
+                self._topic_config(name, UNCLEAN_LEADER_ELECTION_ENABLE).strip().lower() == "true"
+            )
         return known
 
     def recovery_strategy(self, topic_id: bytes) -> str:
-        """The topic's kraft.unclean.recovery.strategy, one of RECOVERY_STRATEGIES. Unless it is none, unclean.leader.election.enable does not count."""
+        """The topic's kraft.unclean.recovery.strategy, one of RECOVERY_STRATEGIES. Unless it is none,
+        unclean.leader.election.enable does not count."""
         known = self._strategies.get(topic_id)
         if known is None:
-            known = self._strategies[topic_id] = self._topic_config(self.image.topics.by_id[topic_id].name, RECOVERY_STRATEGY)
+            known = self._strategies[topic_id] = self._topic_config(
+                self.image.topics.by_id[topic_id].name, RECOVERY_STRATEGY
+            )
         return known
 
     def report_keys(self, topic: str) -> Mapping[int, list[tuple[str, str]]]:
@@ -151,4 +191,6 @@ class ControllerView:
         return known
 
     def _topic_config(self, topic: str, key: str) -> str:
-        return self.schema.effective_topic_config(key, dict(self.image.configs.topic(topic).items()), self.own_broker_configs, self.cluster_configs)
+        return self.schema.effective_topic_config(
+            key, dict(self.image.configs.topic(topic).items()), self.own_broker_configs, self.cluster_configs
+        )

@@ -1,7 +1,8 @@
 """Everything that a controller writes: decided, appended, and answered once it is committed.
 
-Decisions are serialised by one lock, so every one sees all earlier ones, committed or not. An answer that wrote nothing still waits for what was written before
-it: it may rest on it. The first thing that is written in an epoch are its activation records; decisions wait for them.
+Decisions are serialised by one lock, so every one sees all earlier ones, committed or not. An answer that wrote
+nothing still waits for what was written before it: it may rest on it. The first thing that is written in an epoch
+are its activation records; decisions wait for them.
 """
 
 from __future__ import annotations
@@ -36,7 +37,13 @@ class ControllerWrites:
     """One for a controller. `term` tells what it knows in the epoch that it is in."""
 
     def __init__(
-        self, settings: ControllerSettings, schema: ConfigSchema, pending: PendingLog, term: Callable[[], ControllerTerm], clock: Clock, logger: Logger | None
+        self,
+        settings: ControllerSettings,
+        schema: ConfigSchema,
+        pending: PendingLog,
+        term: Callable[[], ControllerTerm],
+        clock: Clock,
+        logger: Logger | None,
     ) -> None:
         self._settings = settings
         self._schema = schema
@@ -53,12 +60,16 @@ class ControllerWrites:
         return ControllerView(self._pending.image, self._settings, self._schema, self._term().heartbeats.held)
 
     async def write(
-        self, operation: Operation[T], appended: Callable[[T, int], None] | None = None, beforehand: Preparation[T] | None = None
+        self,
+        operation: Operation[T],
+        appended: Callable[[T, int], None] | None = None,
+        beforehand: Preparation[T] | None = None,
     ) -> T:
         """Decide, append, and return the answer once it is committed. Raises ApiError.
 
-        `appended` is told the answer and the offset of the last record as soon as they are in the log, committed or not. `beforehand` does what has to be done
-        before anything is appended, and says what that makes of the result; no other decision is made meanwhile.
+        `appended` is told the answer and the offset of the last record as soon as they are in the log, committed or
+        not. `beforehand` does what has to be done before anything is appended, and says what that makes of the
+        result; no other decision is made meanwhile.
         """
         epoch = self._pending.require_active()
         await self._term().activated.wait()

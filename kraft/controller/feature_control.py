@@ -1,8 +1,9 @@
 """UpdateFeatures (KIP-584, KIP-1022): every node must be able to run the level asked for.
 
-metadata.version never goes down: a lower level would have to drop what records of a higher one say. kraft.version is not a record of ours: the Raft layer
-raises it, once everything that a request asks for besides is found good, and before that is written. (Apache Kafka raises it when its turn comes, and it stays
-raised where a feature after it is refused.)
+metadata.version never goes down: a lower level would have to drop what records of a higher one say. kraft.version is
+not a record of ours: the Raft layer raises it, once everything that a request asks for besides is found good, and
+before that is written. (Apache Kafka raises it when its turn comes, and it stays raised where a feature after it is
+refused.)
 """
 
 from __future__ import annotations
@@ -36,15 +37,21 @@ class Quorum:
     __slots__ = ("kraft_version", "raise_kraft_version", "voter_ids")
 
     def __init__(
-        self, voter_ids: Callable[[], Sequence[int]], kraft_version: Callable[[], int], raise_kraft_version: Callable[[int, bool], Awaitable[None]]
+        self,
+        voter_ids: Callable[[], Sequence[int]],
+        kraft_version: Callable[[], int],
+        raise_kraft_version: Callable[[int, bool], Awaitable[None]],
     ) -> None:
-        """`raise_kraft_version(level, validate_only)` returns when the new kraft.version is committed, or would be accepted; raises ApiError."""
+        """`raise_kraft_version(level, validate_only)` returns when the new kraft.version is committed, or would be
+        accepted; raises ApiError."""
         self.voter_ids = voter_ids
         self.kraft_version = kraft_version
         self.raise_kraft_version = raise_kraft_version
 
 
-def update_features(view: ControllerView, request: UpdateFeaturesRequest, api_version: int, quorum: Quorum) -> ControllerResult[UpdateFeaturesResponse]:
+def update_features(
+    view: ControllerView, request: UpdateFeaturesRequest, api_version: int, quorum: Quorum
+) -> ControllerResult[UpdateFeaturesResponse]:
     """Records and answer for UpdateFeatures: all updates, or none."""
     records: list[Any] = []
     try:
@@ -54,10 +61,15 @@ def update_features(view: ControllerView, request: UpdateFeaturesRequest, api_ve
         return refused(error)
     response = UpdateFeaturesResponse(error_message=None)
     if api_version <= 1:
-        response.results = [UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in request.feature_updates]
+        response.results = [
+            UpdatableFeatureResult(feature=update.feature, error_message="NONE") for update in request.feature_updates
+        ]
     if request.validate_only:
         return ControllerResult([], response)
-    if any(update.feature == ELIGIBLE_LEADER_REPLICAS_VERSION and update.max_version_level > 0 for update in request.feature_updates):
+    if any(
+        update.feature == ELIGIBLE_LEADER_REPLICAS_VERSION and update.max_version_level > 0
+        for update in request.feature_updates
+    ):
         records = elr_safety_records(view) + records
     check_operation_size(records)
     return ControllerResult(records, response, atomic=True)
@@ -83,7 +95,10 @@ def _upgrade_type(update: FeatureUpdateKey, api_version: int) -> int:
 
 
 def _refused(update: FeatureUpdateKey, reason: str) -> ApiError:
-    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}")
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION,
+        f"Invalid update version {update.max_version_level} for feature {update.feature}. {reason}",
+    )
 
 
 def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, quorum: Quorum) -> list[Any]:
@@ -97,7 +112,13 @@ def _update(view: ControllerView, update: FeatureUpdateKey, upgrade_type: int, q
     if reason is not None:
         raise _refused(update, reason)
     if level < current and upgrade_type == UPGRADE:
-        raise _refused(update, "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe downgrade.")
+        raise _refused(
+            update,
+            (
+                "Can't downgrade the version of this feature without setting the upgrade type to either safe or "
+                "unsafe downgrade."
+            ),
+        )
     if level > current and upgrade_type != UPGRADE:
         raise _refused(update, "Can't downgrade to a newer version.")
     if name == KRAFT_VERSION:
@@ -112,7 +133,9 @@ def _metadata_downgrade(current: int, level: int, upgrade_type: int) -> ApiError
         reason = "Unsafe metadata downgrade is not supported in this version."
     else:
         reason = "Refusing to perform the requested downgrade because it might delete metadata information."
-    return ApiError(ErrorCode.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {reason}")
+    return ApiError(
+        ErrorCode.INVALID_UPDATE_VERSION, f"Unsupported metadata.version downgrade from {current} to {level}. {reason}"
+    )
 
 
 def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: int) -> list[Any]:
@@ -126,13 +149,21 @@ def _update_kraft_version(update: FeatureUpdateKey, current: int, upgrade_type: 
 def _reason_not_supported(view: ControllerView, name: str, level: int, voters: Sequence[int]) -> str | None:
     """Which node cannot run `level` of a feature, and why; None when all can."""
     own = view.settings.node_id
-    nodes: list[tuple[str, OrderedMap[str, FeatureRange]]] = [(f"Local controller {own}", view.settings.supported_features)]
+    nodes: list[tuple[str, OrderedMap[str, FeatureRange]]] = [
+        (f"Local controller {own}", view.settings.supported_features)
+    ]
     nodes += [(f"Broker {broker.id}", broker.features) for broker in view.image.cluster.brokers.values()]
-    nodes += [(f"Controller {node.id}", node.features) for node in view.image.cluster.controllers.values() if node.id != own]
+    nodes += [
+        (f"Controller {node.id}", node.features) for node in view.image.cluster.controllers.values() if node.id != own
+    ]
     for who, features in nodes:
         supported = features.get(name, _NOT_SUPPORTED)
         if not supported.min_level <= level <= supported.max_level:
-            return f"{who} does not support this feature." if supported.max_level == 0 else f"{who} only supports versions {supported}"
+            return (
+                f"{who} does not support this feature."
+                if supported.max_level == 0
+                else f"{who} only supports versions {supported}"
+            )
     for voter in voters:
         if voter != own and voter not in view.image.cluster.controllers:
             return f"controller {voter} has not registered, and may not support this feature"

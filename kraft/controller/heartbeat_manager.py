@@ -1,11 +1,12 @@
-"""What the active controller remembers of its brokers' heartbeats. None of it is in the log: a new active controller starts afresh.
+"""What the active controller remembers of its brokers' heartbeats. None of it is in the log: a new active controller
+starts afresh.
 
-A session belongs to an incarnation, named by broker id and epoch. A broker that was fenced before its session ran out, because its death was proven, is held
-until it would have: so long,
-nobody may be elected in its place who might lack its records.
+A session belongs to an incarnation, named by broker id and epoch. A broker that was fenced before its session ran
+out, because its death was proven, is held until it would have: so long, nobody may be elected in its place who might
+lack its records.
 
-Whatever is proven of a broker, its last contact stays known until its fence, or its successor, is in the log: a fence that could not be written is written
-when the session ends, or as soon after that as can be.
+Whatever is proven of a broker, its last contact stays known until its fence, or its successor, is in the log: a
+fence that could not be written is written when the session ends, or as soon after that as can be.
 """
 
 from __future__ import annotations
@@ -23,7 +24,16 @@ class BrokerIdAndEpoch(NamedTuple):
 class BrokerHeartbeatManager:
     """Owned by the active controller. Times are seconds of `now`."""
 
-    __slots__ = ("_contacts", "_controlled_shutdown_offsets", "_gone", "_held", "_metadata_offsets", "_now", "_session_seconds", "_speaking")
+    __slots__ = (
+        "_contacts",
+        "_controlled_shutdown_offsets",
+        "_gone",
+        "_held",
+        "_metadata_offsets",
+        "_now",
+        "_session_seconds",
+        "_speaking",
+    )
 
     def __init__(self, now: Callable[[], float], session_timeout_ms: int) -> None:
         self._now = now
@@ -71,7 +81,8 @@ class BrokerHeartbeatManager:
         return min(late)[1]
 
     def fenced(self, key: BrokerIdAndEpoch) -> None:
-        """The fence of an incarnation is in the log, or it needs none. Its session is forgotten if it is over: the broker may have spoken since."""
+        """The fence of an incarnation is in the log, or it needs none. Its session is forgotten if it is over: the
+        broker may have spoken since."""
         contact = self._contacts.get(key)
         if contact is not None and contact < self._now() - self._session_seconds:
             self._drop(key)
@@ -86,7 +97,8 @@ class BrokerHeartbeatManager:
         return min([*times, *self._held.values()], default=math.inf)
 
     def replaced(self, broker_id: int) -> None:
-        """A new incarnation is in the log. A hold stays until it is unfenced: until then nobody knows better than its predecessor's session."""
+        """A new incarnation is in the log. A hold stays until it is unfenced: until then nobody knows better than
+        its predecessor's session."""
         for key in [key for key in self._contacts if key.id == broker_id]:
             self._drop(key)
         self._metadata_offsets.pop(broker_id, None)
@@ -105,7 +117,8 @@ class BrokerHeartbeatManager:
         self._held.pop(broker_id, None)
 
     def touch(self, broker_id: int, *, fenced: bool, metadata_offset: int) -> None:
-        """What a heartbeat told. A fenced broker is no longer in controlled shutdown; an unfenced one is held no longer."""
+        """What a heartbeat told. A fenced broker is no longer in controlled shutdown; an unfenced one is held no
+        longer."""
         self._metadata_offsets[broker_id] = metadata_offset
         if fenced:
             self._controlled_shutdown_offsets.pop(broker_id, None)
@@ -116,7 +129,8 @@ class BrokerHeartbeatManager:
         return self._metadata_offsets.get(broker_id, -1)
 
     def controlled_shutdown_offset(self, broker_id: int) -> int | None:
-        """Offset at which the broker's controlled shutdown was last decided upon for the first time; None when it is not in one."""
+        """Offset at which the broker's controlled shutdown was last decided upon for the first time; None when it is
+        not in one."""
         return self._controlled_shutdown_offsets.get(broker_id)
 
     def enter_controlled_shutdown(self, broker_id: int, offset: int) -> None:
@@ -124,11 +138,16 @@ class BrokerHeartbeatManager:
 
     def lowest_active_offset(self, active: list[int]) -> float:
         """The metadata offset of the active broker that is furthest behind; infinity when no other broker is active."""
-        offsets = [self.metadata_offset(broker_id) for broker_id in active if broker_id not in self._controlled_shutdown_offsets]
+        offsets = [
+            self.metadata_offset(broker_id)
+            for broker_id in active
+            if broker_id not in self._controlled_shutdown_offsets
+        ]
         return min(offsets, default=math.inf)
 
     def hold(self, broker_id: int, broker_epoch: int) -> None:
-        """The broker is fenced although its session lasts. Its death is proven, so the session no longer keeps a successor out."""
+        """The broker is fenced although its session lasts. Its death is proven, so the session no longer keeps a
+        successor out."""
         key = BrokerIdAndEpoch(broker_id, broker_epoch)
         contact = self._contacts.setdefault(key, self._now())
         self._gone.add(key)

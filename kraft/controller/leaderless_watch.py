@@ -1,6 +1,8 @@
-"""What an active controller does for partitions that nobody leads: it acts at once when a configuration allows an election, and carries out recoveries.
+"""What an active controller does for partitions that nobody leads: it acts at once when a configuration allows an
+election, and carries out recoveries.
 
-Looks at the image a few times a second, and does nothing unless there is a leaderless partition and something has changed, or a recovery is under way.
+Looks at the image a few times a second, and does nothing unless there is a leaderless partition and something has
+changed, or a recovery is under way.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class LeaderlessWatch:
         self._seen: ControllerView | None = None
 
     async def look(self) -> None:
-        """One look, and a round of questions if there is something to find out. Raises ApiError when this node is not the active controller any more."""
+        """One look, and a round of questions if there is something to find out. Raises ApiError when this node is
+        not the active controller any more."""
         view, seen = self._view(), self._seen
         if view.image.topics.leaderless and (seen is None or not view.is_same_as(seen) or len(self._recoveries)):
             if seen is not None and view.image.configs is not seen.image.configs:
@@ -70,8 +73,16 @@ class LeaderlessWatch:
 
     async def _recover(self, questions: Questions) -> None:
         brokers = self._view().image.cluster.brokers
-        asked = [broker for broker_id in sorted({ask.broker_id for ask in questions.asks}) if (broker := brokers.get(broker_id)) is not None]
-        suspects = [broker for broker_id, epoch in questions.deaths if (broker := brokers.get(broker_id)) is not None and broker.epoch == epoch]
+        asked = [
+            broker
+            for broker_id in sorted({ask.broker_id for ask in questions.asks})
+            if (broker := brokers.get(broker_id)) is not None
+        ]
+        suspects = [
+            broker
+            for broker_id, epoch in questions.deaths
+            if (broker := brokers.get(broker_id)) is not None and broker.epoch == epoch
+        ]
         dead: list[tuple[int, int]] = []
         async with trio.open_nursery() as round_nursery:
             for broker in suspects:

@@ -1,4 +1,5 @@
-"""What the controller writes of unclean elections beside the elections themselves (`kraft.common.loss_reports`). Pure."""
+"""What the controller writes of unclean elections beside the elections themselves (`kraft.common.loss_reports`).
+Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ T = TypeVar("T")
 
 
 def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int) -> ControllerResult[T]:
-    """The result, with a report for each unclean election among its records that has none yet, and a note for each replica that is back in sync.
+    """The result, with a report for each unclean election among its records that has none yet, and a note for each
+    replica that is back in sync.
 
     Of more elections than one batch has room for, the rest are told of by events alone.
     """
@@ -25,7 +27,9 @@ def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int
     changed: dict[tuple[bytes, int], PartitionRegistration] = {}
     notes: list[Any] = []
     for record in result.records:
-        if not isinstance(record, PartitionChangeRecord) or (record.isr is None and record.leader_recovery_state != RECOVERING):
+        if not isinstance(record, PartitionChangeRecord) or (
+            record.isr is None and record.leader_recovery_state != RECOVERING
+        ):
             continue
         key = (record.topic_id, record.partition_id)
         topic = view.image.topics.by_id.get(record.topic_id)
@@ -38,13 +42,21 @@ def with_reports(view: ControllerView, result: ControllerResult[T], wall_ms: int
         if is_unclean and (topic.name, election_key(key[1], after.leader_epoch)) not in told:
             notes += election_records(view, topic.name, key[1], before, after, {"time_ms": wall_ms})
     room = max(0, MAX_RECORDS_PER_BATCH - len(result.records))
-    return ControllerResult([*result.records, *notes[:room]], result.response, atomic=result.atomic) if notes else result
+    return (
+        ControllerResult([*result.records, *notes[:room]], result.response, atomic=result.atomic) if notes else result
+    )
 
 
 def election_records(
-    view: ControllerView, topic: str, partition: int, before: PartitionRegistration, after: PartitionRegistration, known: Mapping[str, Any]
+    view: ControllerView,
+    topic: str,
+    partition: int,
+    before: PartitionRegistration,
+    after: PartitionRegistration,
+    known: Mapping[str, Any],
 ) -> list[Any]:
-    """The report of one election, `known` included; the oldest of its partition goes where there would be more than are kept."""
+    """The report of one election, `known` included; the oldest of its partition goes where there would be more than
+    are kept."""
     facts = {
         "leader": after.leader,
         "former_leader": before.leader,
@@ -58,7 +70,9 @@ def election_records(
     records = [_config(topic, election_key(partition, after.leader_epoch), text_of(facts))]
     for report in _too_old(reports_of(view.report_keys(topic).get(partition, ()))):
         records.append(_config(topic, election_key(partition, report.leader_epoch), None))
-        records += [_config(topic, loss_key(partition, report.leader_epoch, replica), None) for replica in sorted(report.losses)]
+        records += [
+            _config(topic, loss_key(partition, report.leader_epoch, replica), None) for replica in sorted(report.losses)
+        ]
     return records
 
 
@@ -68,10 +82,17 @@ def _too_old(reports: Sequence[Report]) -> Sequence[Report]:
 
 
 def _returned(
-    view: ControllerView, topic: str, partition: int, before: PartitionRegistration, after: PartitionRegistration, wall_ms: int, *, another_comes: bool
+    view: ControllerView,
+    topic: str,
+    partition: int,
+    before: PartitionRegistration,
+    after: PartitionRegistration,
+    wall_ms: int,
+    *,
+    another_comes: bool,
 ) -> list[Any]:
-    """Who comes back in sync and told of nothing that it gave up had nothing more, or lost its log, or leads now with what it had. What it may yet tell takes
-    the place of this note."""
+    """Who comes back in sync and told of nothing that it gave up had nothing more, or lost its log, or leads now
+    with what it had. What it may yet tell takes the place of this note."""
     back = [replica for replica in after.isr if replica not in before.isr]
     keys = view.report_keys(topic).get(partition) if back else None
     if keys is None:

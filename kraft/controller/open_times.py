@@ -1,9 +1,10 @@
 """Since when partitions wait for a recovery, as every controller sees it by its own clock, active or not.
 
-*balanced* waits for a limited time for replicas that may have more. Were it counted from when a node became the active controller, each fail-over would begin
-it anew, and controllers that change every few minutes would never end it. So each controller notes when a partition is first without a leader, under a
-strategy, in the metadata that it follows; whoever becomes active goes on from what it noted itself. Only a controller that started meanwhile begins the wait
-anew.
+*balanced* waits for a limited time for replicas that may have more. Were it counted from when a node became the
+active controller, each fail-over would begin it anew, and controllers that change every few minutes would never end
+it. So each controller notes when a partition is first without a leader, under a strategy, in the metadata that it
+follows; whoever becomes active goes on from what it noted itself. Only a controller that started meanwhile begins
+the wait anew.
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
 """The one place that chooses leaders and writes PartitionChangeRecords.
 
-Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others a leader is chosen in this order: the
-current one while it may lead; the first replica in assignment order that may lead and is in the ISR, or in the ELR when the ISR is to be empty; the last known
-leader (KIP-966: ELR on, ISR and ELR empty; the first in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else nobody. Under a
-recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of these two. They lose records that were acknowledged if the
-old replicas had more: the ISR becomes the new leader alone, and the partition is marked RECOVERING.
+Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others
+a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may
+lead and is in the ISR, or in the ELR when the ISR is to be empty; the last known leader (KIP-966: ELR on, ISR and
+ELR empty; the first in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
+nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of
+these two. They lose records that were acknowledged if the old replicas had more: the ISR becomes the new leader
+alone, and the partition is marked RECOVERING.
 
-With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again, unless it has lost its records.
-With ELR on, replicas that leave an ISR below min.insync.replicas become eligible. lastKnownElr begins with the last leader; who is eligible no longer while
-nobody leads, because it ended uncleanly, comes after it: it may well have everything, and leads if the disks of those before it prove to be lost. (Apache
+With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again,
+unless it has lost its records. With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
+lastKnownElr begins with the last leader; who is eligible no longer while nobody leads, because it ended uncleanly,
+comes after it: it may well have everything, and leads if the disks of those before it prove to be lost. (Apache
 Kafka knows the last leader alone, and elects it on an empty disk.)
 """
 
@@ -20,7 +23,13 @@ from typing import Final
 from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_reassignment import Reassignment
-from kraft.metadata.image.partition_registration import NO_LEADER, NO_LEADER_CHANGE, NO_RECOVERY_CHANGE, RECOVERING, PartitionRegistration
+from kraft.metadata.image.partition_registration import (
+    NO_LEADER,
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_CHANGE,
+    RECOVERING,
+    PartitionRegistration,
+)
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 
 
@@ -70,7 +79,8 @@ class PartitionChangeBuilder:
         elr_enabled: bool,
         default_directory: Callable[[int], bytes],
     ) -> None:
-        """`acceptable` tells whether a broker may lead this partition now; `min_isr` is the effective min.insync.replicas."""
+        """`acceptable` tells whether a broker may lead this partition now; `min_isr` is the effective
+        min.insync.replicas."""
         self._partition = partition
         self._topic_id = topic_id
         self._partition_id = partition_id
@@ -123,9 +133,11 @@ class PartitionChangeBuilder:
             self.target_removing = self.target_adding = ()
 
     def _populate_elr(self) -> None:
-        """Below min ISR, whoever was in ISR or ELR and did not shut down uncleanly stays eligible; at or above it, nobody needs to be.
+        """Below min ISR, whoever was in ISR or ELR and did not shut down uncleanly stays eligible; at or above it,
+        nobody needs to be.
 
-        Who is no replica any more deletes its log: were it assigned again it would be empty, and must not lead because of what it once had.
+        Who is no replica any more deletes its log: were it assigned again it would be empty, and must not lead
+        because of what it once had.
         """
         if not self._elr_enabled:
             return
@@ -133,7 +145,11 @@ class PartitionChangeBuilder:
             self.target_elr = ()
             return
         candidates = sorted({*self.target_elr, *self._partition.isr}.intersection(self.target_replicas))
-        self.target_elr = tuple(replica for replica in candidates if replica not in self.target_isr and replica != self.unclean_shutdown_replica)
+        self.target_elr = tuple(
+            replica
+            for replica in candidates
+            if replica not in self.target_isr and replica != self.unclean_shutdown_replica
+        )
 
     def _elect(self, record: PartitionChangeRecord) -> None:
         leader, unclean = self._choose()
@@ -187,11 +203,14 @@ class PartitionChangeBuilder:
 
     def _bump_leader_epoch_if_a_replica_leaves(self, record: PartitionChangeRecord) -> None:
         """A removed replica must be fenced off: the leader epoch rises even if the leader stays."""
-        if record.leader == NO_LEADER_CHANGE and any(replica not in self.target_replicas for replica in self._partition.replicas):
+        if record.leader == NO_LEADER_CHANGE and any(
+            replica not in self.target_replicas for replica in self._partition.replicas
+        ):
             record.leader = self._partition.leader
 
     def _record_elr(self, record: PartitionChangeRecord) -> None:
-        if record.isr is not None or not self._elr_enabled:  # An unclean election, or no ELR at all: nobody else is eligible.
+        # An unclean election, or no ELR at all: nobody else is eligible.
+        if record.isr is not None or not self._elr_enabled:
             self.target_elr = ()
         if self.target_elr != self._partition.elr:
             record.eligible_leader_replicas = list(self.target_elr)
@@ -223,7 +242,10 @@ class PartitionChangeBuilder:
     def _record_assignment(self, record: PartitionChangeRecord) -> None:
         if self.target_replicas:
             known = self._directories
-            directories = [known[replica] if replica in known else self._default_directory(replica) for replica in self.target_replicas]
+            directories = [
+                known[replica] if replica in known else self._default_directory(replica)
+                for replica in self.target_replicas
+            ]
             if tuple(directories) != self._partition.directories:
                 record.directories = directories
             if self.target_replicas != self._partition.replicas:
@@ -249,9 +271,14 @@ def _changes_nothing(record: PartitionChangeRecord) -> bool:
 
 
 def change_of(
-    view: ControllerView, topic_id: bytes, partition_id: int, partition: PartitionRegistration, acceptable: Callable[[int], bool] | None = None
+    view: ControllerView,
+    topic_id: bytes,
+    partition_id: int,
+    partition: PartitionRegistration,
+    acceptable: Callable[[int], bool] | None = None,
 ) -> PartitionChangeBuilder:
-    """A builder for one partition of `view`. `acceptable` replaces "is active" where the brokers' states are about to change."""
+    """A builder for one partition of `view`. `acceptable` replaces "is active" where the brokers' states are about
+    to change."""
     may_lead = view.is_active if acceptable is None else acceptable
     builder = PartitionChangeBuilder(
         partition,
@@ -271,9 +298,11 @@ def change_of(
     return builder
 
 
-def allow_unclean_by_policy(view: ControllerView, topic_id: bytes, builder: PartitionChangeBuilder, partition: PartitionRegistration) -> None:
-    """Let the topic's unclean.leader.election.enable decide, unless it has a recovery strategy, or a broker that holds its records may still return within its
-    session."""
+def allow_unclean_by_policy(
+    view: ControllerView, topic_id: bytes, builder: PartitionChangeBuilder, partition: PartitionRegistration
+) -> None:
+    """Let the topic's unclean.leader.election.enable decide, unless it has a recovery strategy, or a broker that
+    holds its records may still return within its session."""
     if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
         return
     if not is_held(partition, view.held_brokers) and view.unclean_election_enabled(topic_id):
@@ -281,7 +310,8 @@ def allow_unclean_by_policy(view: ControllerView, topic_id: bytes, builder: Part
 
 
 def is_held(partition: PartitionRegistration, held: frozenset[int]) -> bool:
-    """Whether a broker that may have all records of the partition was fenced before its session ended, which it has until then to return in."""
+    """Whether a broker that may have all records of the partition was fenced before its session ended, which it has
+    until then to return in."""
     if not held:
         return False
     members: Sequence[int] = (*partition.isr, *partition.elr, *partition.last_known_elr)

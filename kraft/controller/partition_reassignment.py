@@ -1,8 +1,8 @@
 """The arithmetic of moving a partition to other replicas (KIP-455).
 
-While a move runs, the partition's replicas are its targets followed by those to be removed; `adding` and `removing` name the difference.
-It is complete once every added replica is in sync (and,
-when the replication factor shrinks, every target is), and then the removed ones are dropped from replicas and ISR in one record.
+While a move runs, the partition's replicas are its targets followed by those to be removed; `adding` and `removing`
+name the difference. It is complete once every added replica is in sync (and, when the replication factor shrinks,
+every target is), and then the removed ones are dropped from replicas and ISR in one record.
 """
 
 from __future__ import annotations
@@ -68,5 +68,7 @@ def revert_of(partition: PartitionRegistration) -> Revert:
     if isr:
         return Revert(replicas, isr, False)
     if not replicas:
-        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas.")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Invalid replica assignment: addingReplicas contains all replicas."
+        )
     return Revert(replicas, replicas[:1], True)

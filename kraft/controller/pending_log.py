@@ -1,9 +1,10 @@
-"""The active controller's view ahead of the commit: what it has appended, what that makes of the image, and who waits for it.
+"""The active controller's view ahead of the commit: what it has appended, what that makes of the image, and who
+waits for it.
 
-Records are replayed onto the pending image before they are appended; since images are values, an append that fails leaves nothing to undo.
-When the batch commits, the node's loader takes over the
-very image that was made here, so no record is replayed twice. Losing the leadership drops the pending images and fails whoever waits: their records may yet
-commit, or not.
+Records are replayed onto the pending image before they are appended; since images are values, an append that fails
+leaves nothing to undo. When the batch commits, the node's loader takes over the very image that was made here, so no
+record is replayed twice. Losing the leadership drops the pending images and fails whoever waits: their records may
+yet commit, or not.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ class MetadataLog(Protocol):
 
     def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
         """Append as leader of `epoch`; returns the offset of the last record. Raises NotLeader."""
-
 
     def require_room(self) -> None:
         """Raises ApiError(KAFKA_STORAGE_ERROR) while the disk is too full to append."""
@@ -92,7 +92,11 @@ class PendingLog:
         return self.epoch
 
     def not_controller(self) -> ApiError:
-        where = f"The active controller appears to be node {self.leader_id}." if self.leader_id >= 0 else "No controller appears to be active."
+        where = (
+            f"The active controller appears to be node {self.leader_id}."
+            if self.leader_id >= 0
+            else "No controller appears to be active."
+        )
         return ApiError(ErrorCode.NOT_CONTROLLER, where)
 
     @property
@@ -104,10 +108,11 @@ class PendingLog:
         return self._last_appended
 
     async def append(self, result: ControllerResult[Any]) -> tuple[int, MetadataChanges]:
-        """Replay and append the records of `result`; returns the offset to wait for and what changed. One at a time: the caller holds the write lock.
+        """Replay and append the records of `result`; returns the offset to wait for and what changed. One at a time:
+        the caller holds the write lock.
 
-        Replaying pauses every 500 records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the disk is full: nothing is appended then),
-        ValueError for records that contradict the image.
+        Replaying pauses every 500 records. Raises ApiError(NOT_CONTROLLER, or KAFKA_STORAGE_ERROR while the disk is
+        full: nothing is appended then), ValueError for records that contradict the image.
         """
         epoch = self.require_active()
         records = result.records
@@ -146,7 +151,8 @@ class PendingLog:
         return changes
 
     async def committed(self, offset: int) -> None:
-        """Return once everything up to `offset` is committed. Raises ApiError(NOT_CONTROLLER) when the leadership is lost before."""
+        """Return once everything up to `offset` is committed. Raises ApiError(NOT_CONTROLLER) when the leadership is
+        lost before."""
         if offset <= self._committed_offset:
             return
         waiter = _Waiter(offset)
@@ -155,7 +161,9 @@ class PendingLog:
         if waiter.failed:
             raise self.not_controller()
 
-    def prepared(self, base: MetadataImage, last_offset: int, epoch: int) -> tuple[MetadataImage, MetadataChanges] | None:
+    def prepared(
+        self, base: MetadataImage, last_offset: int, epoch: int
+    ) -> tuple[MetadataImage, MetadataChanges] | None:
         """The image after our own batch that ends at `last_offset`, if it was made on top of exactly `base`."""
         if epoch != self.epoch or not self._pending:
             return None

@@ -1,7 +1,7 @@
 """What an active controller does unasked, each thing at its own interval.
 
-Every node with the role runs these loops; they do nothing while another node is the active controller. A piece of work that fails because the role was lost, or
-because the metadata disk is full, is done in its next period.
+Every node with the role runs these loops; they do nothing while another node is the active controller. A piece of
+work that fails because the role was lost, or because the metadata disk is full, is done in its next period.
 """
 
 from __future__ import annotations
@@ -28,10 +28,16 @@ Work = Callable[[], Awaitable[object]]
 
 
 class PeriodicWork:
-    """One for a controller. `is_active` tells whether there is anything to do, `term` what the controller knows in its epoch."""
+    """One for a controller. `is_active` tells whether there is anything to do, `term` what the controller knows in
+    its epoch."""
 
     def __init__(
-        self, settings: ControllerSettings, writes: ControllerWrites, is_active: Callable[[], bool], term: Callable[[], ControllerTerm], clock: Clock
+        self,
+        settings: ControllerSettings,
+        writes: ControllerWrites,
+        is_active: Callable[[], bool],
+        term: Callable[[], ControllerTerm],
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._writes = writes
@@ -44,12 +50,24 @@ class PeriodicWork:
         """Begin the loops, which never end. They raise when a record cannot be replayed."""
         settings = self._settings
         schedule: tuple[tuple[float, Work], ...] = (
-            (settings.broker_session_timeout_ms / 1000 / SESSION_CHECKS_PER_TIMEOUT, lambda: self._term().watch.fence_silent_brokers()),
-            (settings.metadata_max_idle_interval_ms / 1000, lambda: self._writes.write_no_op(settings.metadata_max_idle_interval_ms / 1000)),
-            (settings.leader_imbalance_check_interval_ms / 1000, lambda: self._pass_until_done(elect_leaders.balance_leaders)),
+            (
+                settings.broker_session_timeout_ms / 1000 / SESSION_CHECKS_PER_TIMEOUT,
+                lambda: self._term().watch.fence_silent_brokers(),
+            ),
+            (
+                settings.metadata_max_idle_interval_ms / 1000,
+                lambda: self._writes.write_no_op(settings.metadata_max_idle_interval_ms / 1000),
+            ),
+            (
+                settings.leader_imbalance_check_interval_ms / 1000,
+                lambda: self._pass_until_done(elect_leaders.balance_leaders),
+            ),
             (broker_duties.STEP_SECONDS, self._take_out_of_duty),
             (LOOK_SECONDS, lambda: self._term().leaderless.look()),
-            (settings.unclean_leader_election_interval_ms / 1000, lambda: self._pass_until_done(elect_leaders.elect_unclean_leaders)),
+            (
+                settings.unclean_leader_election_interval_ms / 1000,
+                lambda: self._pass_until_done(elect_leaders.elect_unclean_leaders),
+            ),
         )
         for interval, work in schedule:
             if interval > 0:

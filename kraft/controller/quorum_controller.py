@@ -1,12 +1,19 @@
 """The quorum controller: one method for each request that only the active controller can carry out.
 
-Every method may raise ApiError for a request that fails as a whole; NOT_CONTROLLER means that nothing is known about whether it took effect.
+Every method may raise ApiError for a request that fails as a whole; NOT_CONTROLLER means that nothing is known about
+whether it took effect.
 """
 
 from __future__ import annotations
 
 from kraft.common.errors import ApiError
-from kraft.controller import broker_heartbeat, cluster_control, configuration_control, feature_control, producer_ids_control
+from kraft.controller import (
+    broker_heartbeat,
+    cluster_control,
+    configuration_control,
+    feature_control,
+    producer_ids_control,
+)
 from kraft.controller.active_controller import ActiveController
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
@@ -56,30 +63,51 @@ from kraft.protocol.messages.update_features_response import UpdateFeaturesRespo
 
 
 class QuorumController(ActiveController):
-    """One per node with the controller role. Start `run` in the node's nursery; register nothing else: the loader's hooks do the rest."""
+    """One per node with the controller role. Start `run` in the node's nursery; register nothing else: the loader's
+    hooks do the rest."""
 
-    async def create_topics(self, request: CreateTopicsRequest, context: ControllerRequestContext) -> CreateTopicsResponse:
+    async def create_topics(
+        self, request: CreateTopicsRequest, context: ControllerRequestContext
+    ) -> CreateTopicsResponse:
         def new_topic_id() -> bytes:
             return self._world.random.uuid("topic id")
 
-        return await self._writes.write(lambda view: create_topics.create_topics(view, request, context, self._placer, new_topic_id))
+        return await self._writes.write(
+            lambda view: create_topics.create_topics(view, request, context, self._placer, new_topic_id)
+        )
 
-    async def delete_topics(self, request: DeleteTopicsRequest, context: ControllerRequestContext) -> DeleteTopicsResponse:
+    async def delete_topics(
+        self, request: DeleteTopicsRequest, context: ControllerRequestContext
+    ) -> DeleteTopicsResponse:
         return await self._writes.write(lambda view: delete_topics.delete_topics(view, request, context))
 
-    async def create_partitions(self, request: CreatePartitionsRequest, context: ControllerRequestContext) -> CreatePartitionsResponse:
-        return await self._writes.write(lambda view: create_partitions.create_partitions(view, request, context, self._placer))
+    async def create_partitions(
+        self, request: CreatePartitionsRequest, context: ControllerRequestContext
+    ) -> CreatePartitionsResponse:
+        return await self._writes.write(
+            lambda view: create_partitions.create_partitions(view, request, context, self._placer)
+        )
 
-    async def alter_configs(self, request: AlterConfigsRequest, context: ControllerRequestContext) -> AlterConfigsResponse:
+    async def alter_configs(
+        self, request: AlterConfigsRequest, context: ControllerRequestContext
+    ) -> AlterConfigsResponse:
         return await self._writes.write(lambda view: configuration_control.alter_configs(view, request, context))
 
-    async def incremental_alter_configs(self, request: IncrementalAlterConfigsRequest, context: ControllerRequestContext) -> IncrementalAlterConfigsResponse:
-        return await self._writes.write(lambda view: configuration_control.incremental_alter_configs(view, request, context))
+    async def incremental_alter_configs(
+        self, request: IncrementalAlterConfigsRequest, context: ControllerRequestContext
+    ) -> IncrementalAlterConfigsResponse:
+        return await self._writes.write(
+            lambda view: configuration_control.incremental_alter_configs(view, request, context)
+        )
 
-    async def update_features(self, request: UpdateFeaturesRequest, context: ControllerRequestContext) -> UpdateFeaturesResponse:
+    async def update_features(
+        self, request: UpdateFeaturesRequest, context: ControllerRequestContext
+    ) -> UpdateFeaturesResponse:
         """All of the features that a request names, or none, kraft.version among them."""
 
-        async def raise_kraft_version(result: ControllerResult[UpdateFeaturesResponse]) -> ControllerResult[UpdateFeaturesResponse]:
+        async def raise_kraft_version(
+            result: ControllerResult[UpdateFeaturesResponse],
+        ) -> ControllerResult[UpdateFeaturesResponse]:
             level = feature_control.kraft_version_to_raise(request, self._quorum)
             if result.response.error_code or level is None:
                 return result
@@ -94,14 +122,22 @@ class QuorumController(ActiveController):
 
         return await self._writes.write(update, beforehand=raise_kraft_version)
 
-    async def register_broker(self, request: BrokerRegistrationRequest, context: ControllerRequestContext) -> BrokerRegistrationResponse:
-        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can only be our own past, or has fallen silent
-        while its successor stands in its place."""
+    async def register_broker(
+        self, request: BrokerRegistrationRequest, context: ControllerRequestContext
+    ) -> BrokerRegistrationResponse:
+        """An incarnation whose predecessor's session lasts is refused, unless the predecessor proves to be dead, can
+        only be our own past, or has fallen silent while its successor stands in its place."""
         self._pending.require_active()
         known = self.image.cluster.brokers.get(request.broker_id)
-        if known is not None and known.incarnation_id != request.incarnation_id and self._term.heartbeats.session_is_valid(known.id, known.epoch):
+        if (
+            known is not None
+            and known.incarnation_id != request.incarnation_id
+            and self._term.heartbeats.session_is_valid(known.id, known.epoch)
+        ):
             own_past = known.id == self._settings.node_id
-            in_place = cluster_control.stands_in_place(known, request) and not self._term.heartbeats.is_speaking(known.id, known.epoch)
+            in_place = cluster_control.stands_in_place(known, request) and not self._term.heartbeats.is_speaking(
+                known.id, known.epoch
+            )
             if own_past or in_place or await self._term.watch.is_proven_dead(known):
                 self._term.heartbeats.hold(known.id, known.epoch)
         replaces = False
@@ -129,7 +165,9 @@ class QuorumController(ActiveController):
             session_is_valid=self._term.heartbeats.session_is_valid,
         )
 
-    async def broker_heartbeat(self, request: BrokerHeartbeatRequest, context: ControllerRequestContext) -> BrokerHeartbeatResponse:
+    async def broker_heartbeat(
+        self, request: BrokerHeartbeatRequest, context: ControllerRequestContext
+    ) -> BrokerHeartbeatResponse:
         """The session is refreshed at once, whatever the answer will have to wait for."""
         self._pending.require_active()
         self._term.heartbeats.contact(request.broker_id, request.broker_epoch)
@@ -137,7 +175,10 @@ class QuorumController(ActiveController):
         def beat(view: ControllerView) -> ControllerResult[broker_heartbeat.HeartbeatReply]:
             offset = self._writes.registrations.of(request.broker_id)
             if offset is None:
-                raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"Receive a heartbeat from broker {request.broker_id} before registration")
+                raise ApiError(
+                    ErrorCode.STALE_BROKER_EPOCH,
+                    f"Receive a heartbeat from broker {request.broker_id} before registration",
+                )
             return broker_heartbeat.process_heartbeat(view, request, self._term.heartbeats, offset)
 
         def beaten(reply: broker_heartbeat.HeartbeatReply, offset: int) -> None:
@@ -146,22 +187,34 @@ class QuorumController(ActiveController):
         reply = await self._writes.write(beat, beaten)
         return reply.response
 
-    async def unregister_broker(self, request: UnregisterBrokerRequest, context: ControllerRequestContext) -> UnregisterBrokerResponse:
+    async def unregister_broker(
+        self, request: UnregisterBrokerRequest, context: ControllerRequestContext
+    ) -> UnregisterBrokerResponse:
         def unregister(view: ControllerView) -> ControllerResult[UnregisterBrokerResponse]:
             return cluster_control.unregister_broker(view, request.broker_id)
 
-        return await self._writes.write(unregister, lambda answer, offset: self._term.heartbeats.forget(request.broker_id))
+        return await self._writes.write(
+            unregister, lambda answer, offset: self._term.heartbeats.forget(request.broker_id)
+        )
 
-    async def register_controller(self, request: ControllerRegistrationRequest, context: ControllerRequestContext) -> ControllerRegistrationResponse:
+    async def register_controller(
+        self, request: ControllerRegistrationRequest, context: ControllerRequestContext
+    ) -> ControllerRegistrationResponse:
         return await self._writes.write(lambda view: cluster_control.register_controller(view, request))
 
-    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest, context: ControllerRequestContext) -> AllocateProducerIdsResponse:
+    async def allocate_producer_ids(
+        self, request: AllocateProducerIdsRequest, context: ControllerRequestContext
+    ) -> AllocateProducerIdsResponse:
         return await self._writes.write(lambda view: producer_ids_control.allocate_producer_ids(view, request))
 
-    async def alter_partition(self, request: AlterPartitionRequest, context: ControllerRequestContext) -> AlterPartitionResponse:
+    async def alter_partition(
+        self, request: AlterPartitionRequest, context: ControllerRequestContext
+    ) -> AlterPartitionResponse:
         return await self._writes.write(lambda view: alter_partition.alter_partition(view, request, context))
 
-    async def elect_leaders(self, request: ElectLeadersRequest, context: ControllerRequestContext) -> ElectLeadersResponse:
+    async def elect_leaders(
+        self, request: ElectLeadersRequest, context: ControllerRequestContext
+    ) -> ElectLeadersResponse:
         return await self._writes.write(lambda view: elect_leaders.elect_leaders(view, request))
 
     async def alter_partition_reassignments(
@@ -176,5 +229,7 @@ class QuorumController(ActiveController):
         self._pending.require_active()
         return reassignments.list_partition_reassignments(self._loader.image, request)
 
-    async def assign_replicas_to_dirs(self, request: AssignReplicasToDirsRequest, context: ControllerRequestContext) -> AssignReplicasToDirsResponse:
+    async def assign_replicas_to_dirs(
+        self, request: AssignReplicasToDirsRequest, context: ControllerRequestContext
+    ) -> AssignReplicasToDirsResponse:
         return await self._writes.write(lambda view: assign_directories.assign_replicas_to_dirs(view, request))

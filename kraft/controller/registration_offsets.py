@@ -7,10 +7,11 @@ from kraft.metadata.image.metadata_image import MetadataImage
 
 
 class RegistrationOffsets:
-    """Of the brokers that are registered; known only as far as this node saw it happen, which is at the latest when it loads a snapshot.
+    """Of the brokers that are registered; known only as far as this node saw it happen, which is at the latest when
+    it loads a snapshot.
 
-    An active controller decides by what it has appended. That is dropped with the role: it begins the next time with what is committed, which is all there is
-    then.
+    An active controller decides by what it has appended. That is dropped with the role: it begins the next time with
+    what is committed, which is all there is then.
     """
 
     __slots__ = ("_appended", "_committed")

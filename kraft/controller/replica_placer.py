@@ -1,10 +1,10 @@
 """Where the replicas of new partitions go: Kafka's striped, rack-aware placement.
 
-Partitions walk round the racks, and within a rack round its brokers, each partition starting one further than the one before; the starting points are random.
-Unfenced brokers come before fenced
-ones, the first replica (the preferred leader) is always unfenced, and no partition puts two replicas on one broker.
-Brokers without a rack form one rack of their own. Once every broker has
-been first as often as there are brokers, the order is shuffled, so that the same pairs do not always follow each other.
+Partitions walk round the racks, and within a rack round its brokers, each partition starting one further than the
+one before; the starting points are random. Unfenced brokers come before fenced ones, the first replica (the
+preferred leader) is always unfenced, and no partition puts two replicas on one broker. Brokers without a rack form
+one rack of their own. Once every broker has been first as often as there are brokers, the order is shuffled, so that
+the same pairs do not always follow each other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class StripedReplicaPlacer:
             raise _refused("All brokers are currently fenced, or have all their log directories cordoned.")
         if replicas > len(brokers):
             raise _refused(
-                f"The target replication factor of {replicas} cannot be reached because only {len(brokers)} broker(s) are registered "
+                f"The target replication factor of {replicas} cannot be reached because only {len(brokers)} "
+                "broker(s) are registered "
                 "or some brokers have all their log directories cordoned."
             )
         racks = _Racks(self._random, brokers)

@@ -1,8 +1,9 @@
-"""Asking brokers how long their replicas are, over Kafka's protocol: the deeds of `kraft.controller.unclean_recovery`.
+"""Asking brokers how long their replicas are, over Kafka's protocol: the deeds of
+`kraft.controller.unclean_recovery`.
 
-Where a log ends is asked as a debugging tool asks it, of a replica whether it leads or not (ListOffsets of the latest offset with replica id -2); the last
-leader epoch in it by OffsetForLeaderEpoch of the partition's own, with the same replica id. Both have to agree, or the log moved meanwhile and the answer does
-not count.
+Where a log ends is asked as a debugging tool asks it, of a replica whether it leads or not (ListOffsets of the
+latest offset with replica id -2); the last leader epoch in it by OffsetForLeaderEpoch of the partition's own, with
+the same replica id. Both have to agree, or the log moved meanwhile and the answer does not count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.controller.unclean_recovery import LogEnd, Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kraft.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic
+from kraft.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from kraft.world.ports import World
 
 if TYPE_CHECKING:
@@ -55,7 +60,9 @@ class ReplicaQuestions:
         if endpoint is None:
             return
         try:
-            async with connect(self._world, endpoint.host, endpoint.port, client_id=CLIENT_ID, timeout=ASK_SECONDS_MAX) as connection:
+            async with connect(
+                self._world, endpoint.host, endpoint.port, client_id=CLIENT_ID, timeout=ASK_SECONDS_MAX
+            ) as connection:
                 for start in range(0, len(questions), PARTITIONS_PER_REQUEST):
                     answers += await _ask_some(connection, questions[start : start + PARTITIONS_PER_REQUEST])
         except (KraftError, TimeoutError) as problem:
@@ -79,16 +86,23 @@ async def _ask_some(connection: ClientConnection, questions: Sequence[Question])
 def _end_request(questions: Sequence[Question]) -> ListOffsetsRequest:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for question in questions:
-        wanted = ListOffsetsPartition(partition_index=question.key[1], current_leader_epoch=question.leader_epoch, timestamp=LATEST)
+        wanted = ListOffsetsPartition(
+            partition_index=question.key[1], current_leader_epoch=question.leader_epoch, timestamp=LATEST
+        )
         topics.setdefault(question.topic, []).append(wanted)
-    return ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, topics=[ListOffsetsTopic(name=name, partitions=wanted) for name, wanted in topics.items()])
+    return ListOffsetsRequest(
+        replica_id=DEBUGGING_REPLICA,
+        topics=[ListOffsetsTopic(name=name, partitions=wanted) for name, wanted in topics.items()],
+    )
 
 
 def _epoch_request(questions: Sequence[Question]) -> OffsetForLeaderEpochRequest:
     topics: dict[str, list[OffsetForLeaderPartition]] = {}
     for question in questions:
         epoch = question.leader_epoch
-        topics.setdefault(question.topic, []).append(OffsetForLeaderPartition(partition=question.key[1], current_leader_epoch=epoch, leader_epoch=epoch))
+        topics.setdefault(question.topic, []).append(
+            OffsetForLeaderPartition(partition=question.key[1], current_leader_epoch=epoch, leader_epoch=epoch)
+        )
     listed = [OffsetForLeaderTopic(topic=name, partitions=wanted) for name, wanted in topics.items()]
     return OffsetForLeaderEpochRequest(replica_id=DEBUGGING_REPLICA, topics=listed)
 

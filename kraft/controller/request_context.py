@@ -1,4 +1,5 @@
-"""Who asks, in which version of the API, and what they may see: the part of a request's surroundings that the controller needs."""
+"""Who asks, in which version of the API, and what they may see: the part of a request's surroundings that the
+controller needs."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def _no_quota(mutations: int) -> None:
 
 
 class ControllerRequestContext:
-    """Made per request by the handlers, which also did the authorization. `api_version` is the version the request came in."""
+    """Made per request by the handlers, which also did the authorization. `api_version` is the version the request
+    came in."""
 
     __slots__ = ("api_version", "charge_mutations", "forwarded", "may_describe_configs", "principal")
 
@@ -27,8 +29,9 @@ class ControllerRequestContext:
         may_describe_configs: Callable[[str], bool] = _everything,
         charge_mutations: Callable[[int], None] = _no_quota,
     ) -> None:
-        """`may_describe_configs` tells whether the caller may see a new topic's configs; `charge_mutations` takes a number of partitions made or deleted and
-        raises ApiError(THROTTLING_QUOTA_EXCEEDED) when a quota forbids them (KIP-599)."""
+        """`may_describe_configs` tells whether the caller may see a new topic's configs; `charge_mutations` takes a
+        number of partitions made or deleted and raises ApiError(THROTTLING_QUOTA_EXCEEDED) when a quota forbids them
+        (KIP-599)."""
         self.api_version = api_version
         self.principal = principal
         self.forwarded = forwarded

@@ -27,7 +27,8 @@ def reason_invalid(name: str) -> str | None:
 
 
 def collision(name: str, topics: TopicsImage) -> str | None:
-    """An existing topic whose name a metrics system could not tell from `name`; names without '.' and '_' collide with nothing."""
+    """An existing topic whose name a metrics system could not tell from `name`; names without '.' and '_' collide
+    with nothing."""
     if "." not in name and "_" not in name:
         return None
     others = topics.colliding.get(name.replace(".", "_"))

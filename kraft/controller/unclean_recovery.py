@@ -1,16 +1,21 @@
-"""Which replica leads when nobody who may lead is left: the policy of `kraft.unclean.recovery.strategy`, after KIP-966. Pure.
+"""Which replica leads when nobody who may lead is left: the policy of `kraft.unclean.recovery.strategy`, after
+KIP-966. Pure.
 
-A partition is open for recovery while it has no leader, its topic has a strategy other than none, and nobody of whom its records may be had is held (a broker
-whose death was proven before its session ended may be back within it). Whoever was in ISR, ELR or lastKnownElr is a last known replica. Then, in rounds:
+A partition is open for recovery while it has no leader, its topic has a strategy other than none, and nobody of whom
+its records may be had is held (a broker whose death was proven before its session ended may be back within it).
+Whoever was in ISR, ELR or lastKnownElr is a last known replica. Then, in rounds:
 
-1. `questions`: every live replica is asked how long its log is and in which leader epoch it ends, unless it has told and nothing has changed since; and of
-   every last known replica whose broker is fenced it has to be found out whether its process is there at all.
-2. `decide`: answers count if the broker still is the incarnation that was asked, and the partition has not changed. Of the live replicas that answered, the
-   one with the greatest (last epoch, log end) leads; among equals the first in the assignment. But another replica leads before the last known ones only if
-   it ends in the epoch of the best of them (`best_of`). *aggressive* takes the best of those there are. *balanced*
-   takes it once each last known replica has answered, is dead or is unregistered, or once the partition has been open for the time allowed.
+1. `questions`: every live replica is asked how long its log is and in which leader epoch it ends, unless it has told
+   and nothing has changed since; and of every last known replica whose broker is fenced it has to be found out
+   whether its process is there at all.
+2. `decide`: answers count if the broker still is the incarnation that was asked, and the partition has not changed.
+   Of the live replicas that answered, the one with the greatest (last epoch, log end) leads; among equals the first
+   in the assignment. But another replica leads before the last known ones only if it ends in the epoch of the best
+   of them (`best_of`). *aggressive* takes the best of those there are. *balanced* takes it once each last known
+   replica has answered, is dead or is unregistered, or once the partition has been open for the time allowed.
 
-The new leader is alone in the ISR, and the partition RECOVERING. What other replicas have beyond its end is lost, and the report tells their ends.
+The new leader is alone in the ISR, and the partition RECOVERING. What other replicas have beyond its end is lost,
+and the report tells their ends.
 """
 
 from __future__ import annotations
@@ -38,7 +43,8 @@ class LogEnd(NamedTuple):
 
 
 class Question(NamedTuple):
-    """Ask `broker_id`, in its incarnation `broker_epoch`, for its end of a partition that is as `partition_epoch` says."""
+    """Ask `broker_id`, in its incarnation `broker_epoch`, for its end of a partition that is as `partition_epoch`
+    says."""
 
     key: TopicIdPartition
     topic: str
@@ -49,14 +55,16 @@ class Question(NamedTuple):
 
 
 class Questions(NamedTuple):
-    """`asks` go to live replicas. `deaths` are fenced brokers, with their epochs, of which it matters whether they are dead."""
+    """`asks` go to live replicas. `deaths` are fenced brokers, with their epochs, of which it matters whether they
+    are dead."""
 
     asks: tuple[Question, ...]
     deaths: tuple[tuple[int, int], ...]
 
 
 class Recovered(NamedTuple):
-    """A leader that was chosen, for the report: `ends` is what each replica told, `silent` are the replicas that told nothing."""
+    """A leader that was chosen, for the report: `ends` is what each replica told, `silent` are the replicas that
+    told nothing."""
 
     topic: str
     partition: int
@@ -88,10 +96,16 @@ class _Open:
 
 
 class UncleanRecoveries:
-    """What is known of the partitions that are open. Owned by the active controller: its successor asks again, and waits for what is left of the time."""
+    """What is known of the partitions that are open. Owned by the active controller: its successor asks again, and
+    waits for what is left of the time."""
 
-    def __init__(self, wait_seconds: float, since: Callable[[TopicIdPartition, int], float | None] = lambda key, leader_epoch: None) -> None:
-        """`since` tells when a partition began to wait in a leader epoch, if it was before this controller became active."""
+    def __init__(
+        self,
+        wait_seconds: float,
+        since: Callable[[TopicIdPartition, int], float | None] = lambda key, leader_epoch: None,
+    ) -> None:
+        """`since` tells when a partition began to wait in a leader epoch, if it was before this controller became
+        active."""
         self._wait_seconds = wait_seconds
         self._since = since
         self._open: dict[TopicIdPartition, _Open] = {}
@@ -117,7 +131,11 @@ class UncleanRecoveries:
                     continue
                 if _is_live(view, partition, replica):
                     if _valid(recovery.answers.get(replica), broker.epoch, partition) is None:
-                        asks.append(Question(key, topic, replica, broker.epoch, partition.leader_epoch, partition.partition_epoch))
+                        asks.append(
+                            Question(
+                                key, topic, replica, broker.epoch, partition.leader_epoch, partition.partition_epoch
+                            )
+                        )
                 elif broker.fenced and replica in last_known(partition):
                     deaths[replica] = broker.epoch
         return Questions(tuple(asks), tuple(sorted(deaths.items())))
@@ -133,7 +151,8 @@ class UncleanRecoveries:
         self._dead = dict(brokers)
 
     def decide(self, view: ControllerView, now: float, wall_ms: int = 0) -> ControllerResult[tuple[Recovered, ...]]:
-        """Records and reports for the partitions that can be decided in this `view`, at most 1,000. `wall_ms` goes into the reports."""
+        """Records and reports for the partitions that can be decided in this `view`, at most 1,000. `wall_ms` goes
+        into the reports."""
         records: list[Any] = []
         reports: list[Recovered] = []
         for key, topic, partition in open_partitions(view):
@@ -142,7 +161,10 @@ class UncleanRecoveries:
                 continue
             strategy = view.recovery_strategy(key[0])
             ends = self._ends(view, partition, recovery)
-            if not ends or (strategy == RecoveryStrategy.BALANCED and not self._may_stop_waiting(view, partition, recovery, ends, now)):
+            if not ends or (
+                strategy == RecoveryStrategy.BALANCED
+                and not self._may_stop_waiting(view, partition, recovery, ends, now)
+            ):
                 continue
             leader = best_of(partition, ends)
             builder = change_of(view, key[0], key[1], partition)
@@ -151,7 +173,17 @@ class UncleanRecoveries:
             if record is not None and record.leader == leader:
                 report = _report(topic, key[1], strategy, partition, leader, ends)
                 reports.append(report)
-                records += [record, *election_records(view, topic, key[1], partition, partition.merge(record), {"time_ms": wall_ms, **fields_of(report)})]
+                records += [
+                    record,
+                    *election_records(
+                        view,
+                        topic,
+                        key[1],
+                        partition,
+                        partition.merge(record),
+                        {"time_ms": wall_ms, **fields_of(report)},
+                    ),
+                ]
         return ControllerResult(records, tuple(reports))
 
     def _ends(self, view: ControllerView, partition: PartitionRegistration, recovery: _Open) -> dict[int, LogEnd]:
@@ -165,7 +197,14 @@ class UncleanRecoveries:
                     ends[replica] = answer.end
         return ends
 
-    def _may_stop_waiting(self, view: ControllerView, partition: PartitionRegistration, recovery: _Open, ends: dict[int, LogEnd], now: float) -> bool:
+    def _may_stop_waiting(
+        self,
+        view: ControllerView,
+        partition: PartitionRegistration,
+        recovery: _Open,
+        ends: dict[int, LogEnd],
+        now: float,
+    ) -> bool:
         if now - recovery.since >= self._wait_seconds:
             return True
         for replica in last_known(partition):
@@ -197,9 +236,9 @@ def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
 def best_of(partition: PartitionRegistration, ends: dict[int, LogEnd]) -> int:
     """The replica to lead, of those that told their ends.
 
-    A last known replica has everything that was acknowledged. A later epoch at the end of another does not prove that it has more: it may have led alone,
-    acknowledged nothing, and missed what a later leader acknowledged of earlier epochs (the Raft paper's figure 8). In the same epoch the longer log has all of
-    the shorter one.
+    A last known replica has everything that was acknowledged. A later epoch at the end of another does not prove
+    that it has more: it may have led alone, acknowledged nothing, and missed what a later leader acknowledged of
+    earlier epochs (the Raft paper's figure 8). In the same epoch the longer log has all of the shorter one.
     """
     known = [ends[replica] for replica in last_known(partition) if replica in ends]
     epochs = {max(known).last_epoch} if known else {end.last_epoch for end in ends.values()}
@@ -218,7 +257,9 @@ def _valid(answer: _Answer | None, broker_epoch: int, partition: PartitionRegist
     return answer
 
 
-def _report(topic: str, index: int, strategy: str, partition: PartitionRegistration, leader: int, ends: dict[int, LogEnd]) -> Recovered:
+def _report(
+    topic: str, index: int, strategy: str, partition: PartitionRegistration, leader: int, ends: dict[int, LogEnd]
+) -> Recovered:
     return Recovered(
         topic=topic,
         partition=index,

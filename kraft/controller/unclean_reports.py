@@ -1,4 +1,5 @@
-"""Telling of elections that may lose acknowledged records, in the node's log and to whoever listens. `loss_records` keeps what is told."""
+"""Telling of elections that may lose acknowledged records, in the node's log and to whoever listens. `loss_records`
+keeps what is told."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ RecoveryListener = Callable[[Mapping[str, Any]], object]
 
 
 def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> None:
-    """A warning for each partition that went to a replica which may lack acknowledged records; of many at once the first few are told, and how many more."""
+    """A warning for each partition that went to a replica which may lack acknowledged records; of many at once the
+    first few are told, and how many more."""
     further = 0
     for told, (topic, index, before, after) in enumerate(_unclean_elections(changes, image)):
         if told >= TOLD_AT_ONCE_MAX:
@@ -35,10 +37,14 @@ def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: Metad
             former_isr=list(before.isr),
         )
     if further:
-        logger.warning("unclean leader election of further partitions", partitions=further, note="GET /v1/events tells each")
+        logger.warning(
+            "unclean leader election of further partitions", partitions=further, note="GET /v1/events tells each"
+        )
 
 
-def _unclean_elections(changes: MetadataChanges, image: MetadataImage) -> Iterator[tuple[str, int, PartitionRegistration, PartitionRegistration]]:
+def _unclean_elections(
+    changes: MetadataChanges, image: MetadataImage
+) -> Iterator[tuple[str, int, PartitionRegistration, PartitionRegistration]]:
     """(topic, index, before, after) of every partition that went to a leader which was neither in sync nor eligible."""
     for topic_id, partitions in changes.topics.partitions.items():
         topic = image.topics.by_id.get(topic_id)

@@ -27,20 +27,26 @@ class LoadedBatch(Protocol):
 
 
 class CoordinatorLog(Protocol):
-    """Partitions of the coordinator's internal topic, on the node that leads them. Refusals are ApiError with the code a Produce would get."""
+    """Partitions of the coordinator's internal topic, on the node that leads them. Refusals are ApiError with the
+    code a Produce would get."""
 
-    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
-        """Append the records as one batch, whole or not at all; returns the offset of the last one. Raises ReloadNeeded where they are in the log, and could
-        not be made durable.
+    async def append(
+        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+    ) -> int:
+        """Append the records as one batch, whole or not at all; returns the offset of the last one. Raises
+        ReloadNeeded where they are in the log, and could not be made durable.
 
-        Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a coordinator of an older epoch must not write.
-        It returns once the local log has the batch; replication is told by the high watermark. May be cancelled; the batch is then appended or not."""
+        Refuses with NOT_LEADER_OR_FOLLOWER unless this node leads the partition at exactly `leader_epoch`: a
+        coordinator of an older epoch must not write. It returns once the local log has the batch; replication is
+        told by the high watermark. May be cancelled; the batch is then appended or not."""
 
     async def read(self, partition: TopicPartition, from_offset: int) -> Sequence[LoadedBatch]:
-        """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at the end."""
+        """Some batches from `from_offset` (the first may begin below it) up to the end of the local log; empty at
+        the end."""
 
     def max_batch_bytes(self, partition: TopicPartition) -> int:
-        """How large a batch the log takes now: max.message.bytes. Raises KraftError where this node does not lead the partition."""
+        """How large a batch the log takes now: max.message.bytes. Raises KraftError where this node does not lead
+        the partition."""
 
     def log_start_offset(self, partition: TopicPartition) -> int: ...
     def high_watermark(self, partition: TopicPartition) -> int:

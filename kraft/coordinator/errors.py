@@ -21,7 +21,8 @@ class ReloadNeeded(Exception):
 
 
 def append_error(problem: KraftError) -> ApiError:
-    """The error for those whose records the log did not take. Codes that clients of a coordinator do not know become ones they do."""
+    """The error for those whose records the log did not take. Codes that clients of a coordinator do not know become
+    ones they do."""
     if isinstance(problem, ApiError):
         code = problem.code
     elif isinstance(problem, NotLeader):

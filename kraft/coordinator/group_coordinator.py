@@ -1,7 +1,8 @@
-"""The group coordinator: one method for each group API, over the shards of `__consumer_offsets` that this node leads.
+"""The group coordinator: one method for each group API, over the shards of `__consumer_offsets` that this node
+leads.
 
-It finds the shard, checks what needs no group (ids, timeouts, which topics exist), and puts errors where each version of a response has room for them. What a
-group decides is in `group/`. Callers are authorized already.
+It finds the shard, checks what needs no group (ids, timeouts, which topics exist), and puts errors where each
+version of a response has room for them. What a group decides is in `group/`. Callers are authorized already.
 """
 
 from __future__ import annotations
@@ -65,7 +66,13 @@ class GroupCoordinator:
     """See the module. `partition_count` tells how many partitions `__consumer_offsets` has or would be made with."""
 
     def __init__(
-        self, *, config: GroupCoordinatorConfig, log: CoordinatorLog, topics: TopicDirectory, partition_count: Callable[[], int], world: World
+        self,
+        *,
+        config: GroupCoordinatorConfig,
+        log: CoordinatorLog,
+        topics: TopicDirectory,
+        partition_count: Callable[[], int],
+        world: World,
     ) -> None:
         self._config = config
         self._topics = topics
@@ -114,17 +121,25 @@ class GroupCoordinator:
     async def _join_group(self, request: JoinGroupRequest, caller: Caller) -> JoinGroupResponse:
         if not request.group_id:
             return join_error(ErrorCode.INVALID_GROUP_ID, request.member_id)
-        if not self._config.group_min_session_timeout_ms <= request.session_timeout_ms <= self._config.group_max_session_timeout_ms:
+        if (
+            not self._config.group_min_session_timeout_ms
+            <= request.session_timeout_ms
+            <= self._config.group_max_session_timeout_ms
+        ):
             return join_error(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id)
         suffix = "" if request.member_id else _uuid_text(self._world.random.uuid("group-member"))
         try:
-            response: JoinGroupResponse = await self._write(request.group_id, lambda draft: join(draft, request, caller, suffix))
+            response: JoinGroupResponse = await self._write(
+                request.group_id, lambda draft: join(draft, request, caller, suffix)
+            )
         except ApiError as refused:
             return join_error(refused.code)
         return response
 
     async def sync_group(self, request: SyncGroupRequest, caller: Caller) -> SyncGroupResponse:
-        if caller.api_version >= MANDATORY_PROTOCOL_VERSION and (request.protocol_type is None or request.protocol_name is None):
+        if caller.api_version >= MANDATORY_PROTOCOL_VERSION and (
+            request.protocol_type is None or request.protocol_name is None
+        ):
             return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         if not request.group_id:
             return SyncGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -134,7 +149,9 @@ class GroupCoordinator:
             code = refused.code
             # Where the shard is here no more, whoever waited has been told so.
             with suppress(ApiError):
-                self.runtime.submit(self.partition_for(request.group_id), lambda draft: abandon_assignment(draft, request, code))
+                self.runtime.submit(
+                    self.partition_for(request.group_id), lambda draft: abandon_assignment(draft, request, code)
+                )
             return SyncGroupResponse(error_code=code)
         return response
 
@@ -145,7 +162,9 @@ class GroupCoordinator:
             response: HeartbeatResponse = await self._write(request.group_id, lambda draft: heartbeat(draft, request))
         except ApiError as refused:
             # While the group is being read nobody's session runs, so nothing is wrong with it.
-            return HeartbeatResponse(error_code=ErrorCode.NONE if refused.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else refused.code)
+            return HeartbeatResponse(
+                error_code=ErrorCode.NONE if refused.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else refused.code
+            )
         return response
 
     async def leave_group(self, request: LeaveGroupRequest, caller: Caller) -> LeaveGroupResponse:
@@ -153,7 +172,9 @@ class GroupCoordinator:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         leaving = leaving_members(request, caller.api_version)
         try:
-            response: LeaveGroupResponse = await self._write(request.group_id, lambda draft: leave(draft, request.group_id, leaving))
+            response: LeaveGroupResponse = await self._write(
+                request.group_id, lambda draft: leave(draft, request.group_id, leaving)
+            )
         except ApiError as refused:
             return LeaveGroupResponse(error_code=refused.code)
         if caller.api_version < LEAVE_BATCH_VERSION:
@@ -166,28 +187,42 @@ class GroupCoordinator:
         valid, response = offset_requests.split_commit(request, self._topics, caller.api_version)
         if valid.topics:
             try:
-                answer = await self._write(request.group_id, lambda draft: commit_offsets(draft, valid, caller.api_version))
+                answer = await self._write(
+                    request.group_id, lambda draft: commit_offsets(draft, valid, caller.api_version)
+                )
             except ApiError as refused:
                 answer = offset_requests.commit_error(valid, refused.code)
             offset_requests.merge_commit(response, answer)
         return response
 
     async def offset_fetch(self, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
-        groups = [await self._fetch_group(group, request.require_stable, caller) for group in requested_groups(request, caller.api_version)]
+        groups = [
+            await self._fetch_group(group, request.require_stable, caller)
+            for group in requested_groups(request, caller.api_version)
+        ]
         return response_of(groups, caller.api_version)
 
-    async def _fetch_group(self, group: OffsetFetchRequestGroup, require_stable: bool, caller: Caller) -> OffsetFetchResponseGroup:
+    async def _fetch_group(
+        self, group: OffsetFetchRequestGroup, require_stable: bool, caller: Caller
+    ) -> OffsetFetchResponseGroup:
         known, errors = offset_requests.resolve_fetch(group, self._topics, caller.api_version)
         partition = self.partition_for(group.group_id)
         try:
             if require_stable:
                 # Not only what is committed: what is on its way counts, and the answer waits until it has arrived.
-                answer: OffsetFetchResponseGroup = await self.runtime.write(partition, lambda draft: fetch_offsets(_view(draft), known, self._topics.topic_id))
+                answer: OffsetFetchResponseGroup = await self.runtime.write(
+                    partition, lambda draft: fetch_offsets(_view(draft), known, self._topics.topic_id)
+                )
             else:
                 answer = self.runtime.read(partition, lambda state: fetch_offsets(state, known, self._topics.topic_id))
         except ApiError as refused:
-            # Consumers older than 3.9 do not try again on COORDINATOR_NOT_AVAILABLE here, but all look for the coordinator anew on NOT_COORDINATOR.
-            code = ErrorCode.NOT_COORDINATOR if refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE and require_stable else refused.code
+            # Consumers older than 3.9 do not try again on COORDINATOR_NOT_AVAILABLE here, but all look for the
+            # coordinator anew on NOT_COORDINATOR.
+            code = (
+                ErrorCode.NOT_COORDINATOR
+                if refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE and require_stable
+                else refused.code
+            )
             return group_error(group, code, caller.api_version)
         offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
         return answer
@@ -197,7 +232,9 @@ class GroupCoordinator:
             return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         valid, response = offset_requests.split_delete(request, self._topics)
         try:
-            answer: OffsetDeleteResponse = await self._write(request.group_id, lambda draft: delete_offsets(draft, valid))
+            answer: OffsetDeleteResponse = await self._write(
+                request.group_id, lambda draft: delete_offsets(draft, valid)
+            )
         except ApiError as refused:
             return OffsetDeleteResponse(error_code=refused.code)
         offset_requests.merge_delete(response, answer)
@@ -206,17 +243,23 @@ class GroupCoordinator:
     # Administration.
 
     async def describe_groups(self, request: DescribeGroupsRequest, caller: Caller) -> DescribeGroupsResponse:
-        return DescribeGroupsResponse(groups=[self._describe(group_id, caller.api_version) for group_id in request.groups])
+        return DescribeGroupsResponse(
+            groups=[self._describe(group_id, caller.api_version) for group_id in request.groups]
+        )
 
     def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
         try:
-            return self.runtime.read(self.partition_for(group_id), lambda state: describe_group(state, group_id, api_version))
+            return self.runtime.read(
+                self.partition_for(group_id), lambda state: describe_group(state, group_id, api_version)
+            )
         except ApiError as refused:
             return DescribedGroup(group_id=group_id, error_code=refused.code)
 
     async def list_groups(self, request: ListGroupsRequest, caller: Caller) -> ListGroupsResponse:
         try:
-            shards = self.runtime.read_all(lambda state: list_groups(state, request.states_filter, request.types_filter))
+            shards = self.runtime.read_all(
+                lambda state: list_groups(state, request.states_filter, request.types_filter)
+            )
         except ApiError as refused:
             return ListGroupsResponse(error_code=refused.code)
         return ListGroupsResponse(groups=[group for shard in shards for group in shard])
@@ -232,7 +275,9 @@ class GroupCoordinator:
 
     async def _delete_groups(self, partition: int, group_ids: list[str]) -> list[DeletableGroupResult]:
         try:
-            results: list[DeletableGroupResult] = await self.runtime.write(partition, lambda draft: delete_groups(draft, group_ids))
+            results: list[DeletableGroupResult] = await self.runtime.write(
+                partition, lambda draft: delete_groups(draft, group_ids)
+            )
         except ApiError as refused:
             return [DeletableGroupResult(group_id=group_id, error_code=refused.code) for group_id in group_ids]
         return results
@@ -247,7 +292,8 @@ class GroupCoordinator:
         return dict(sorted(groups.items()))
 
     def offsets_of(self, group_id: str) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Committed offsets of one group, in order; empty for a group that has none. Raises ApiError where another node coordinates it."""
+        """Committed offsets of one group, in order; empty for a group that has none. Raises ApiError where another
+        node coordinates it."""
 
         def query(state: GroupShardState) -> dict[TopicPartition, OffsetAndMetadata]:
             offsets = state.offsets_of(group_id)
@@ -256,12 +302,15 @@ class GroupCoordinator:
         return self.runtime.read(self.partition_for(group_id), query)
 
     def snapshots(self) -> list[GroupShardState]:
-        """The committed state of every shard loaded here, as values: cheap to take, and to walk at leisure beside changes."""
+        """The committed state of every shard loaded here, as values: cheap to take, and to walk at leisure beside
+        changes."""
         return self.runtime.read_loaded(lambda state: state)
 
     def group_states(self) -> dict[str, str]:
         """State name of every group coordinated and loaded here, by group id, in order."""
-        shards = self.runtime.read_loaded(lambda state: {group_id: state.groups[group_id].state.value for group_id in sorted(state.groups)})
+        shards = self.runtime.read_loaded(
+            lambda state: {group_id: state.groups[group_id].state.value for group_id in sorted(state.groups)}
+        )
         return dict(sorted((group_id, name) for shard in shards for group_id, name in shard.items()))
 
     async def _write(self, group_id: str, operation: Callable[[GroupDraft], object]):  # type: ignore[no-untyped-def]
@@ -273,7 +322,10 @@ def _view(draft: GroupDraft) -> GroupShardState:
 
 
 def _all_offsets(state: GroupShardState) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:
-    return {group_id: {key: state.offsets[group_id][key] for key in sorted(state.offsets[group_id])} for group_id in sorted(state.offsets)}
+    return {
+        group_id: {key: state.offsets[group_id][key] for key in sorted(state.offsets[group_id])}
+        for group_id in sorted(state.offsets)
+    }
 
 
 def _uuid_text(raw: bytes) -> str:

@@ -1,6 +1,8 @@
-"""Which partitions of an offset request exist: the part of OffsetCommit, OffsetFetch and OffsetDelete that looks at topics instead of groups.
+"""Which partitions of an offset request exist: the part of OffsetCommit, OffsetFetch and OffsetDelete that looks at
+topics instead of groups.
 
-From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it, which a fetch by name compares as well.
+From version 10 on commits and fetches name topics by id; inside, offsets are kept by name with the id beside it,
+which a fetch by name compares as well.
 """
 
 from __future__ import annotations
@@ -12,10 +14,22 @@ from kraft.coordinator.group.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC
 from kraft.coordinator.group.offset_fetch import topic_error
 from kraft.coordinator.topic_directory import TopicDirectory
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
-from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse, OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
+from kraft.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup, OffsetFetchResponseTopics
 
@@ -24,7 +38,9 @@ COMMIT_TOPIC_ID_VERSION = 10
 ResponseTopic = TypeVar("ResponseTopic", OffsetCommitResponseTopic, OffsetDeleteResponseTopic)
 
 
-def split_commit(request: OffsetCommitRequest, topics: TopicDirectory, api_version: int) -> tuple[OffsetCommitRequest, OffsetCommitResponse]:
+def split_commit(
+    request: OffsetCommitRequest, topics: TopicDirectory, api_version: int
+) -> tuple[OffsetCommitRequest, OffsetCommitResponse]:
     """The request with only partitions that exist, names and ids filled in; and a response that refuses the others."""
     response = OffsetCommitResponse()
     valid: list[OffsetCommitRequestTopic] = []
@@ -54,15 +70,24 @@ def split_commit(request: OffsetCommitRequest, topics: TopicDirectory, api_versi
 
 
 def _refused(
-    topic: OffsetCommitRequestTopic, name: str, topic_id: bytes, partitions: list[OffsetCommitRequestPartition], error_code: int
+    topic: OffsetCommitRequestTopic,
+    name: str,
+    topic_id: bytes,
+    partitions: list[OffsetCommitRequestPartition],
+    error_code: int,
 ) -> OffsetCommitResponseTopic:
-    answers = [OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code) for partition in partitions]
+    answers = [
+        OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
+        for partition in partitions
+    ]
     return OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=answers)
 
 
 def commit_error(request: OffsetCommitRequest, error_code: int) -> OffsetCommitResponse:
     """There is no room for an error of the whole request, so every partition carries it."""
-    return OffsetCommitResponse(topics=[_refused(topic, topic.name, topic.topic_id, topic.partitions, error_code) for topic in request.topics])
+    return OffsetCommitResponse(
+        topics=[_refused(topic, topic.name, topic.topic_id, topic.partitions, error_code) for topic in request.topics]
+    )
 
 
 def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -> None:
@@ -70,7 +95,9 @@ def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -
     _merge(response.topics, answer.topics)
 
 
-def resolve_fetch(group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+def resolve_fetch(
+    group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int
+) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
     """The group's request by name, and answers for ids that no topic has."""
     if api_version < FETCH_TOPIC_ID_VERSION or group.topics is None:
         return group, []
@@ -81,12 +108,18 @@ def resolve_fetch(group: OffsetFetchRequestGroup, topics: TopicDirectory, api_ve
         if name is None:
             errors.append(topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID))
         else:
-            known.append(OffsetFetchRequestTopics(name=name, topic_id=topic.topic_id, partition_indexes=topic.partition_indexes))
-    resolved = OffsetFetchRequestGroup(group_id=group.group_id, member_id=group.member_id, member_epoch=group.member_epoch, topics=known)
+            known.append(
+                OffsetFetchRequestTopics(name=name, topic_id=topic.topic_id, partition_indexes=topic.partition_indexes)
+            )
+    resolved = OffsetFetchRequestGroup(
+        group_id=group.group_id, member_id=group.member_id, member_epoch=group.member_epoch, topics=known
+    )
     return resolved, errors
 
 
-def complete_fetch(answer: OffsetFetchResponseGroup, errors: list[OffsetFetchResponseTopics], topics: TopicDirectory, api_version: int) -> None:
+def complete_fetch(
+    answer: OffsetFetchResponseGroup, errors: list[OffsetFetchResponseTopics], topics: TopicDirectory, api_version: int
+) -> None:
     """Add the refusals, and ids where the version wants them; a topic without one cannot be told."""
     if api_version >= FETCH_TOPIC_ID_VERSION:
         for topic in answer.topics:
@@ -96,16 +129,23 @@ def complete_fetch(answer: OffsetFetchResponseGroup, errors: list[OffsetFetchRes
     answer.topics += errors
 
 
-def split_delete(request: OffsetDeleteRequest, topics: TopicDirectory) -> tuple[OffsetDeleteRequest, OffsetDeleteResponse]:
+def split_delete(
+    request: OffsetDeleteRequest, topics: TopicDirectory
+) -> tuple[OffsetDeleteRequest, OffsetDeleteResponse]:
     """The request with only partitions that exist, and a response that refuses the others."""
     response = OffsetDeleteResponse()
     valid: list[OffsetDeleteRequestTopic] = []
     for topic in request.topics:
         count = topics.partition_count(topic.name)
         known = [partition for partition in topic.partitions if 0 <= partition.partition_index < count]
-        unknown = [partition.partition_index for partition in topic.partitions if not 0 <= partition.partition_index < count]
+        unknown = [
+            partition.partition_index for partition in topic.partitions if not 0 <= partition.partition_index < count
+        ]
         if unknown:
-            refused = [OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for index in unknown]
+            refused = [
+                OffsetDeleteResponsePartition(partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                for index in unknown
+            ]
             response.topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=refused))
         if known:
             valid.append(OffsetDeleteRequestTopic(name=topic.name, partitions=known))

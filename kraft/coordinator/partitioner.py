@@ -1,4 +1,5 @@
-"""Which partition of an internal topic coordinates a key: Java's String.hashCode over UTF-16, so that every Kafka tool agrees."""
+"""Which partition of an internal topic coordinates a key: Java's String.hashCode over UTF-16, so that every Kafka
+tool agrees."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ def java_string_hash(text: str) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The coordinating partition of a group or transactional id. The one hash without a positive counterpart counts as 0 (Kafka's Utils.abs)."""
+    """The coordinating partition of a group or transactional id. The one hash without a positive counterpart counts
+    as 0 (Kafka's Utils.abs)."""
     value = java_string_hash(key)
     return (0 if value == -(1 << 31) else abs(value)) % partition_count

@@ -50,9 +50,11 @@ class Waiter:
 
 
 class Batch(Generic[S]):
-    """Records that go into the log together, the answers that rest on them, and the state to go back to if they cannot.
+    """Records that go into the log together, the answers that rest on them, and the state to go back to if they
+    cannot.
 
-    `deadline_ms` is when whoever waits for an answer has waited long enough; it means something only while there are answers.
+    `deadline_ms` is when whoever waits for an answer has waited long enough; it means something only while there are
+    answers.
     """
 
     __slots__ = ("answers", "before", "deadline_ms", "first_token", "last_offset", "operations")
@@ -73,7 +75,8 @@ class Batch(Generic[S]):
 
 
 class PendingBatches(Generic[S]):
-    """Every batch that is not committed, oldest first: appended and above the high watermark; being appended (at most one); collecting (at most one)."""
+    """Every batch that is not committed, oldest first: appended and above the high watermark; being appended (at
+    most one); collecting (at most one)."""
 
     __slots__ = ("appended", "appending", "collecting")
 
@@ -119,18 +122,24 @@ class PendingBatches(Generic[S]):
 
 
 def require_room(records: Sequence[LogRecord], log: CoordinatorLog, partition: TopicPartition) -> None:
-    """Refuse an operation with a record that no batch of the log has room for, before it shares one with others. Raises the ApiError for its client."""
+    """Refuse an operation with a record that no batch of the log has room for, before it shares one with others.
+    Raises the ApiError for its client."""
     try:
         room = log.max_batch_bytes(partition) - HEADER_SIZE
     except KraftError as problem:
         raise append_error(problem) from problem
     largest = max(map(_size, records))
     if largest > room:
-        raise append_error(ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a record of {largest} bytes is too large for a batch of {partition}"))
+        raise append_error(
+            ApiError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"a record of {largest} bytes is too large for a batch of {partition}"
+            )
+        )
 
 
 def chunks(operations: list[list[LogRecord]], batch_bytes_max: int) -> Iterator[list[LogRecord]]:
-    """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too large is split."""
+    """Records in groups that make a batch each: whole operations together as far as they fit; one that alone is too
+    large is split."""
     room = min(APPEND_BYTES_MAX, batch_bytes_max - HEADER_SIZE)
     chunk: list[LogRecord] = []
     size = 0

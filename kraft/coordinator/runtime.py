@@ -1,7 +1,8 @@
-"""The coordinator runtime: one driver for each partition of an internal topic that this node leads. Generic: groups use it, transactions will.
+"""The coordinator runtime: one driver for each partition of an internal topic that this node leads. Generic: groups
+use it, transactions will.
 
-Leadership decides what is hosted: `on_election` loads a partition in its leader epoch, `on_resignation` drops it. A driver of an older epoch is cancelled
-first and awaited by its successor, so no two ever append.
+Leadership decides what is hosted: `on_election` loads a partition in its leader epoch, `on_resignation` drops it. A
+driver of an older epoch is cancelled first and awaited by its successor, so no two ever append.
 """
 
 from __future__ import annotations
@@ -26,13 +27,16 @@ R = TypeVar("R")
 
 
 class CoordinatorRuntime(Generic[S]):
-    """Hosts the shards of `topic`. Every method but `run` may be called from any task of the loop; refusals are ApiError:
+    """Hosts the shards of `topic`. Every method but `run` may be called from any task of the loop; refusals are
+    ApiError:
 
-    COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here, COORDINATOR_LOAD_IN_PROGRESS while it
-    is read, and until all that was read is known to be committed.
+    COORDINATOR_NOT_AVAILABLE while `run` does not run, NOT_COORDINATOR for a partition that is not here,
+    COORDINATOR_LOAD_IN_PROGRESS while it is read, and until all that was read is known to be committed.
     """
 
-    def __init__(self, topic: str, shard: CoordinatorShard[S], *, log: CoordinatorLog, world: World, write_timeout_ms: int) -> None:
+    def __init__(
+        self, topic: str, shard: CoordinatorShard[S], *, log: CoordinatorLog, world: World, write_timeout_ms: int
+    ) -> None:
         self.topic = topic
         self._shard = shard
         self._log = log
@@ -58,7 +62,8 @@ class CoordinatorRuntime(Generic[S]):
             self._departed = {}
 
     def on_election(self, partition: int, leader_epoch: int) -> None:
-        """This node leads the partition in `leader_epoch`. An epoch that is not newer than what is hosted is old news."""
+        """This node leads the partition in `leader_epoch`. An epoch that is not newer than what is hosted is old
+        news."""
         hosted = self._drivers.get(partition)
         if hosted is not None and hosted.leader_epoch >= leader_epoch:
             return
@@ -78,7 +83,8 @@ class CoordinatorRuntime(Generic[S]):
             self._nursery.start_soon(driver.run, hosted or self._departed.pop(partition, None))
 
     def on_resignation(self, partition: int, leader_epoch: int | None = None) -> None:
-        """This node leads the partition no more, as of `leader_epoch` (None: whatever the epoch, the replica is gone)."""
+        """This node leads the partition no more, as of `leader_epoch` (None: whatever the epoch, the replica is
+        gone)."""
         hosted = self._drivers.get(partition)
         if hosted is None or (leader_epoch is not None and leader_epoch <= hosted.leader_epoch):
             return
@@ -108,13 +114,18 @@ class CoordinatorRuntime(Generic[S]):
         return query(self._active(partition).committed_state)
 
     def read_all(self, query: Callable[[S], R]) -> list[R]:
-        """Ask the committed state of every shard here. Raises ApiError if one is still being read: the answer would not be whole."""
+        """Ask the committed state of every shard here. Raises ApiError if one is still being read: the answer would
+        not be whole."""
         self._require_running()
         return [self.read(partition, query) for partition in self.partitions()]
 
     def read_loaded(self, query: Callable[[S], R]) -> list[R]:
         """Ask the committed state of those shards that are loaded; for metrics."""
-        return [query(self._drivers[partition].committed_state) for partition in self.partitions() if self._drivers[partition].active]
+        return [
+            query(self._drivers[partition].committed_state)
+            for partition in self.partitions()
+            if self._drivers[partition].active
+        ]
 
     def walk_all(self, walk: Walk[S]) -> None:
         """Walk every shard here, now or when it is loaded; nobody waits for it."""

@@ -1,8 +1,8 @@
 """The contract between a coordinator's state machine and the runtime that hosts it.
 
-A state machine implements `CoordinatorShard`; its operations are functions over a `Draft`. The state value is immutable: a draft starts from it and yields
-the next one, so putting an old value back undoes everything, deadlines included, because deadlines are part of the value. The host only keeps an index of
-them.
+A state machine implements `CoordinatorShard`; its operations are functions over a `Draft`. The state value is
+immutable: a draft starts from it and yields the next one, so putting an old value back undoes everything, deadlines
+included, because deadlines are part of the value. The host only keeps an index of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Moment:
-    """When an operation runs: `now_ms` on the node's monotonic clock (deadlines), `wall_ms` since the Unix epoch (timestamps in records)."""
+    """When an operation runs: `now_ms` on the node's monotonic clock (deadlines), `wall_ms` since the Unix epoch
+    (timestamps in records)."""
 
     __slots__ = ("now_ms", "wall_ms")
 
@@ -72,7 +73,8 @@ class CoordinatorShard(Protocol[S]):
 
     def empty(self) -> S: ...
     def replay(self, state: S, key: bytes, value: bytes | None) -> S:
-        """The state after one record of the log; used while loading. Unknown record types change nothing. Raises ProtocolError on bytes that cannot be read."""
+        """The state after one record of the log; used while loading. Unknown record types change nothing. Raises
+        ProtocolError on bytes that cannot be read."""
 
     def draft(self, state: S, token: Token, moment: Moment) -> Any:
         """A draft (this shard's own kind of `Draft`) that starts from `state`."""
@@ -87,4 +89,5 @@ class CoordinatorShard(Protocol[S]):
 
     def deadline_of(self, state: S, key: TimerKey) -> int | None: ...
     def expire(self, draft: Any, key: TimerKey) -> None:
-        """The deadline of `key` has passed. The draft's state must no longer hold a deadline for `key` that has passed already."""
+        """The deadline of `key` has passed. The draft's state must no longer hold a deadline for `key` that has
+        passed already."""

@@ -1,10 +1,13 @@
-"""Hosts one coordinator shard: loads it from its partition, runs operations on it, appends their records, and lets answers go.
+"""Hosts one coordinator shard: loads it from its partition, runs operations on it, appends their records, and lets
+answers go.
 
-Operations run on the newest state at once; an answer is let go when the high watermark has passed everything written before it was given. Records of
-operations that come while an append is under way go into the next batch together. When an append fails, the state from before it is put back, with whatever
-was built on top: no answer that rests on it has left.
+Operations run on the newest state at once; an answer is let go when the high watermark has passed everything written
+before it was given. Records of operations that come while an append is under way go into the next batch together.
+When an append fails, the state from before it is put back, with whatever was built on top: no answer that rests on
+it has left.
 
-One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its steps, of which `walks` is one.
+One task, `run`, owns loading, appending and deadlines; `submit` is called by other tasks of the loop between its
+steps, of which `walks` is one.
 """
 
 from __future__ import annotations
@@ -31,11 +34,13 @@ S = TypeVar("S")
 
 RETRY_BACKOFF_S = 0.5
 TIMERS_PER_TURN = 64
-"""How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session after loading."""
+"""How many deadlines that passed are seen to before others get their turn: many sessions may end together, a session
+after loading."""
 
 
 class ShardDriver(Generic[S]):
-    """See the module. `leader_epoch` is the epoch in which this node leads the partition; a later one gets a driver of its own."""
+    """See the module. `leader_epoch` is the epoch in which this node leads the partition; a later one gets a driver
+    of its own."""
 
     def __init__(
         self,
@@ -54,7 +59,9 @@ class ShardDriver(Generic[S]):
         self.finished = trio.Event()
         self.cancel_scope = trio.CancelScope()
         self.state: S = shard.empty()
-        self.walks: Walks[S] = Walks(lambda fields: note({"partition": str(partition), "epoch": leader_epoch, **fields}))
+        self.walks: Walks[S] = Walks(
+            lambda fields: note({"partition": str(partition), "epoch": leader_epoch, **fields})
+        )
         self._shard = shard
         self._log = log
         self._clock = clock
@@ -77,7 +84,8 @@ class ShardDriver(Generic[S]):
         return self.state if oldest is None else oldest.before
 
     def submit(self, operation: Operation) -> Waiter:
-        """Run an operation now; its answer is let go when it may be. Raises the ApiError of an operation that refuses: nothing has changed then."""
+        """Run an operation now; its answer is let go when it may be. Raises the ApiError of an operation that
+        refuses: nothing has changed then."""
         waiter = Waiter()
         token = self._next_token
         self._next_token += 1
@@ -103,7 +111,8 @@ class ShardDriver(Generic[S]):
     async def run(self, predecessor: ShardDriver[S] | None = None) -> None:
         """Serve until cancelled through `cancel_scope`. Whoever still waits then is told NOT_COORDINATOR."""
         if predecessor is not None:
-            # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us waits for it too.
+            # What an older epoch was appending has either landed or not by then. Shielded, so that whoever waits for us
+            # waits for it too.
             with trio.CancelScope(shield=True):
                 await predecessor.finished.wait()
         try:
@@ -124,7 +133,8 @@ class ShardDriver(Generic[S]):
         """Append, fire, sleep. Returns only to load again."""
         try:
             while True:
-                # First in every turn: where an append waits for a disk, the next batch is always there, and deadlines must not wait for a pause.
+                # First in every turn: where an append waits for a disk, the next batch is always there, and deadlines
+                # must not wait for a pause.
                 self._fire_timers()
                 if self._pending.collecting is not None:
                     await self._append(self._pending.collecting)
@@ -135,7 +145,9 @@ class ShardDriver(Generic[S]):
         except ReloadNeeded:
             self.active = False
             # Not COORDINATOR_LOAD_IN_PROGRESS: to clients that says that nothing was written.
-            self._fail_everybody(ApiError(ErrorCode.NOT_COORDINATOR, "an append failed half way; reading the log again"))
+            self._fail_everybody(
+                ApiError(ErrorCode.NOT_COORDINATOR, "an append failed half way; reading the log again")
+            )
 
     # Loading.
 
@@ -146,7 +158,14 @@ class ShardDriver(Generic[S]):
                 count = await self._replay_log()
                 break
             except (KraftError, OSError) as problem:
-                self._note({"event": "coordinator_load_failed", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
+                self._note(
+                    {
+                        "event": "coordinator_load_failed",
+                        "partition": str(self.partition),
+                        "epoch": self.leader_epoch,
+                        "error": str(problem),
+                    }
+                )
                 await self._clock.sleep(RETRY_BACKOFF_S)
         await self._until_known_to_be_committed()
         draft = self._shard.draft(self.state, 0, self._moment())
@@ -154,13 +173,19 @@ class ShardDriver(Generic[S]):
         self._adopt(draft, 0)
         self._timers.reset(self._shard.deadlines(self.state))
         self.active = True
-        fields = {"partition": str(self.partition), "epoch": self.leader_epoch, "records": count, "ms": round((self._clock.now() - started) * 1000)}
+        fields = {
+            "partition": str(self.partition),
+            "epoch": self.leader_epoch,
+            "records": count,
+            "ms": round((self._clock.now() - started) * 1000),
+        }
         if count:
             self._note({"event": "coordinator_loaded", **fields})
 
     async def _until_known_to_be_committed(self) -> None:
-        """Wait, however long, until the high watermark has passed all that was read: where a new leader first knows it to be, it may lie below what was
-        acknowledged, and less than that tells older offsets. Only reads are lost by waiting: no write is answered before it moves either."""
+        """Wait, however long, until the high watermark has passed all that was read: where a new leader first knows
+        it to be, it may lie below what was acknowledged, and less than that tells older offsets. Only reads are lost
+        by waiting: no write is answered before it moves either."""
         newest = self._pending.newest
         if newest is None:
             return
@@ -174,7 +199,8 @@ class ShardDriver(Generic[S]):
             await known.wait()
 
     async def _replay_log(self) -> int:
-        """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it too."""
+        """Take the state from the log; what lies above the high watermark counts as pending: answers wait for it
+        too."""
         self._unsubscribe()
         self._unsubscribe = _nothing
         self._unsubscribe = self._log.on_high_watermark(self.partition, self._pending.advance)
@@ -191,7 +217,8 @@ class ShardDriver(Generic[S]):
     # Running operations.
 
     def _now_ms(self) -> int:
-        """Monotonic milliseconds. A deadline slept for has come, also where its seconds as a float fall short of it by a rounding error."""
+        """Monotonic milliseconds. A deadline slept for has come, also where its seconds as a float fall short of it
+        by a rounding error."""
         return int(self._clock.now() * 1000 + 0.001)
 
     def _moment(self) -> Moment:
@@ -235,10 +262,19 @@ class ShardDriver(Generic[S]):
         appended = False
         try:
             for chunk in chunks(batch.operations, self._log.max_batch_bytes(self.partition)):
-                batch.last_offset = await self._log.append(self.partition, self.leader_epoch, chunk, self._clock.wall_ms())
+                batch.last_offset = await self._log.append(
+                    self.partition, self.leader_epoch, chunk, self._clock.wall_ms()
+                )
                 appended = True
         except (KraftError, OSError) as problem:
-            self._note({"event": "coordinator_append_failed", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
+            self._note(
+                {
+                    "event": "coordinator_append_failed",
+                    "partition": str(self.partition),
+                    "epoch": self.leader_epoch,
+                    "error": str(problem),
+                }
+            )
             if appended:
                 raise ReloadNeeded from problem
             self._revert(batch, append_error(problem if isinstance(problem, KraftError) else KraftError(str(problem))))
@@ -249,17 +285,27 @@ class ShardDriver(Generic[S]):
         try:
             self._pending.advance(self._log.high_watermark(self.partition))
         except KraftError as problem:
-            # The partition was lost since the append. Whether the batch is committed is for its next leader to say; our resignation answers those who wait.
-            self._note({"event": "coordinator_leadership_lost", "partition": str(self.partition), "epoch": self.leader_epoch, "error": str(problem)})
+            # The partition was lost since the append. Whether the batch is committed is for its next leader to say; our
+            # resignation answers those who wait.
+            self._note(
+                {
+                    "event": "coordinator_leadership_lost",
+                    "partition": str(self.partition),
+                    "epoch": self.leader_epoch,
+                    "error": str(problem),
+                }
+            )
 
     def _revert(self, batch: Batch[S], error: ApiError) -> None:
-        """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was built on it."""
+        """Put back the state from before `batch`, which is the oldest that is not in the log, and fail all that was
+        built on it."""
         self.state = batch.before
         self._pending.fail_unappended(error)
         for token in [token for token in self._parked if token >= batch.first_token]:
             self._parked.pop(token).answer(None, error)
         self._timers.reset(self._shard.deadlines(self.state))
-        # Deadlines that passed are due again at once; without a pause a log that refuses would be asked in a tight loop.
+        # Deadlines that passed are due again at once; without a pause a log that refuses would be asked in a tight
+        # loop.
         self._timers_held_until_ms = self._now_ms() + int(RETRY_BACKOFF_S * 1000)
 
     def _fail_everybody(self, error: ApiError) -> None:

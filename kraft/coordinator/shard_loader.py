@@ -21,7 +21,8 @@ RECORDS_PER_SLICE = 16
 
 @dataclass(frozen=True, slots=True)
 class Loaded(Generic[S]):
-    """`state` is that of the whole local log up to `end_offset`; `committed_state` that of the high watermark, as far as whole batches go."""
+    """`state` is that of the whole local log up to `end_offset`; `committed_state` that of the high watermark, as
+    far as whole batches go."""
 
     state: S
     committed_state: S
@@ -31,7 +32,8 @@ class Loaded(Generic[S]):
 
 
 async def load(shard: CoordinatorShard[S], log: CoordinatorLog, partition: TopicPartition) -> Loaded[S]:
-    """Replay the partition from its start to the end of the local log. Raises what the log raises, and ProtocolError for records that cannot be read."""
+    """Replay the partition from its start to the end of the local log. Raises what the log raises, and ProtocolError
+    for records that cannot be read."""
     state = shard.empty()
     high_watermark = log.high_watermark(partition)
     offset = log.log_start_offset(partition)

@@ -1,7 +1,7 @@
 """An index over the deadlines of a shard's state. The state is the truth; an entry here only says when to look.
 
-A heartbeat moves its deadline later, which costs nothing here: the entry that is already in the heap looks too early, finds the later deadline, and moves. So
-there is one entry a key, not one a heartbeat.
+A heartbeat moves its deadline later, which costs nothing here: the entry that is already in the heap looks too
+early, finds the later deadline, and moves. So there is one entry a key, not one a heartbeat.
 """
 
 from __future__ import annotations

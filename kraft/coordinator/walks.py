@@ -1,10 +1,11 @@
 """Work on everything that a shard holds, in turns: however much that is, the node serves others in between.
 
-A walk takes the newest state, once, and yields an operation for each bounded part of it. Each operation runs on the state that is newest then, and decides
-anew: whatever changed since the walk began counts. The next one waits until what the last wrote is committed, so a walk never has more than one turn's
-records on their way.
+A walk takes the newest state, once, and yields an operation for each bounded part of it. Each operation runs on the
+state that is newest then, and decides anew: whatever changed since the walk began counts. The next one waits until
+what the last wrote is committed, so a walk never has more than one turn's records on their way.
 
-A walk that is refused ends, as it does when leadership goes: what it walks for must be sought again at times, here or by the next leader.
+A walk that is refused ends, as it does when leadership goes: what it walks for must be sought again at times, here
+or by the next leader.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ WALKS_MAX = 100
 
 
 class Walks(Generic[S]):
-    """The walks of one shard, one at a time in the order in which they came. Those that come before the shard is loaded wait for it."""
+    """The walks of one shard, one at a time in the order in which they came. Those that come before the shard is
+    loaded wait for it."""
 
     def __init__(self, note: Callable[[dict[str, Any]], None]) -> None:
         self._note = note

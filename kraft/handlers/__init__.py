@@ -1,5 +1,6 @@
-"""What each API means. One module per API: its key, versions and listeners beside the function that serves it; `registry` is the table that ApiVersions, docs
-and tests derive from.
+"""What each API means. One module per API: its key, versions and listeners beside the function that serves it;
+`registry` is the table that ApiVersions, docs and tests derive from.
 
-Enters: request frames from kraft/network. Leaves: replies. Deliberately absent: state (replicas, coordinators, controller and image own it) and sockets.
+Enters: request frames from kraft/network. Leaves: replies. Deliberately absent: state (replicas, coordinators,
+controller and image own it) and sockets.
 """

@@ -1,7 +1,8 @@
-"""AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339, KIP-412): the broker's gate, then the controller's decision.
+"""AlterConfigs and IncrementalAlterConfigs (KIP-133, KIP-339, KIP-412): the broker's gate, then the controller's
+decision.
 
-Each resource answers for itself: what the gate refuses, and what concerns this node's log levels alone, is answered here; the rest goes to the active
-controller.
+Each resource answers for itself: what the gate refuses, and what concerns this node's log levels alone, is answered
+here; the rest goes to the active controller.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1))
 
 
 @ALTER.serve
-async def alter_configs(request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices) -> AlterConfigsResponse:
+async def alter_configs(
+    request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices
+) -> AlterConfigsResponse:
     """Full replacement of a resource's dynamic configs."""
     answered: dict[tuple[int, str], ApiError | None] = {}
     for resource in request.resources:
@@ -38,7 +41,10 @@ async def alter_configs(request: AlterConfigsRequest, context: RequestContext, b
     results = await _decide(request, answered, context, broker)
     respond = alter_configs_response.AlterConfigsResourceResponse
     return AlterConfigsResponse(
-        responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for (kind, name), (code, message) in results.items()]
+        responses=[
+            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
+            for (kind, name), (code, message) in results.items()
+        ]
     )
 
 
@@ -54,11 +60,21 @@ async def incremental_alter_configs(
     results = await _decide(request, answered, context, broker)
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
     return IncrementalAlterConfigsResponse(
-        responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for (kind, name), (code, message) in results.items()]
+        responses=[
+            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
+            for (kind, name), (code, message) in results.items()
+        ]
     )
 
 
-def _gate(kind: int, name: str, alterations: list[Alteration], answered: dict[tuple[int, str], ApiError | None], request: Any, broker: BrokerServices) -> None:
+def _gate(
+    kind: int,
+    name: str,
+    alterations: list[Alteration],
+    answered: dict[tuple[int, str], ApiError | None],
+    request: Any,
+    broker: BrokerServices,
+) -> None:
     """Put the resource into `answered` if it goes no further: with its error, or None when it is done."""
     try:
         check_request(kind, name, alterations, broker.config)
@@ -71,13 +87,19 @@ def _gate(kind: int, name: str, alterations: list[Alteration], answered: dict[tu
 
 def _alter_loggers(name: str, alterations: list[Alteration], request: Any, broker: BrokerServices) -> None:
     if name != str(broker.config.node_id):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.config.node_id}, but received {name}")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.config.node_id}, but received {name}"
+        )
     if isinstance(request, AlterConfigsRequest):
-        raise ApiError(ErrorCode.INVALID_REQUEST, "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "AlterConfigs is deprecated and does not support the resource type BROKER_LOGGER"
+        )
     check_logger_alterations(alterations, list(broker.loggers.kafka_levels()))
     if not request.validate_only:
         for alteration in alterations:
-            broker.loggers.set_level(alteration.name, alteration.value if alteration.operation == Operation.SET else None)
+            broker.loggers.set_level(
+                alteration.name, alteration.value if alteration.operation == Operation.SET else None
+            )
 
 
 async def _decide(
@@ -87,7 +109,9 @@ async def _decide(
     results: dict[tuple[int, str], tuple[int, str | None]] = {
         key: (0, None) if problem is None else (problem.code, problem.message) for key, problem in answered.items()
     }
-    rest = [resource for resource in request.resources if (resource.resource_type, resource.resource_name) not in answered]
+    rest = [
+        resource for resource in request.resources if (resource.resource_type, resource.resource_name) not in answered
+    ]
     if rest:
         onward = type(request)(resources=rest, validate_only=request.validate_only)
         response = await broker.controller.forward(onward, context)
@@ -100,13 +124,23 @@ async def _decide(
 def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> AlterConfigsResponse:
     respond = alter_configs_response.AlterConfigsResourceResponse
     failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    return AlterConfigsResponse(responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed])
+    return AlterConfigsResponse(
+        responses=[
+            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
+            for kind, name in failed
+        ]
+    )
 
 
 @INCREMENTAL.error
-def _incremental_failed(request: IncrementalAlterConfigsRequest, code: int, message: str | None) -> IncrementalAlterConfigsResponse:
+def _incremental_failed(
+    request: IncrementalAlterConfigsRequest, code: int, message: str | None
+) -> IncrementalAlterConfigsResponse:
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
     failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
     return IncrementalAlterConfigsResponse(
-        responses=[respond(resource_type=kind, resource_name=name, error_code=code, error_message=message) for kind, name in failed]
+        responses=[
+            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
+            for kind, name in failed
+        ]
     )

@@ -1,4 +1,5 @@
-"""AlterReplicaLogDirs (KIP-113): replicas of this broker move to the log directories named; the answer says that they are on their way."""
+"""AlterReplicaLogDirs (KIP-113): replicas of this broker move to the log directories named; the answer says that
+they are on their way."""
 
 from __future__ import annotations
 
@@ -25,22 +26,31 @@ _ABSENT = frozenset((ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_O
 
 
 @API.serve
-async def alter_replica_log_dirs(request: AlterReplicaLogDirsRequest, context: RequestContext, broker: BrokerServices) -> AlterReplicaLogDirsResponse:
+async def alter_replica_log_dirs(
+    request: AlterReplicaLogDirsRequest, context: RequestContext, broker: BrokerServices
+) -> AlterReplicaLogDirsResponse:
     """Each replica answers for itself."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
                 code = _alter(topic.name, index, directory.path, broker)
-                results.setdefault(topic.name, []).append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
-    return AlterReplicaLogDirsResponse(results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items()])
+                results.setdefault(topic.name, []).append(
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
+                )
+    return AlterReplicaLogDirsResponse(
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=each) for name, each in results.items()]
+    )
 
 
 @API.error
 def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None) -> AlterReplicaLogDirsResponse:
     results = [
         AlterReplicaLogDirTopicResult(
-            topic_name=topic.name, partitions=[AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code) for index in topic.partitions]
+            topic_name=topic.name,
+            partitions=[
+                AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code) for index in topic.partitions
+            ],
         )
         for directory in request.dirs
         for topic in directory.topics

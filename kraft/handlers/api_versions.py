@@ -1,4 +1,5 @@
-"""ApiVersions (KIP-35, KIP-511, KIP-584): the first request on a connection. The answer always has response header version 0."""
+"""ApiVersions (KIP-35, KIP-511, KIP-584): the first request on a connection. The answer always has response header
+version 0."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from kraft.network.reply import Reply
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
-from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
+from kraft.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 API = Handler(ApiKey.API_VERSIONS, between(0, 4), listeners=(BROKER, CONTROLLER))
 
@@ -23,7 +29,9 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 async def api_versions(request: ApiVersionsRequest, context: RequestContext, node: Any) -> ApiVersionsResponse:
     """What this listener serves, and which features are finalized."""
     if context.api_version >= 3:
-        if not (_SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)):
+        if not (
+            _SOFTWARE.fullmatch(request.client_software_name) and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.peer.client_software = (request.client_software_name, request.client_software_version)
     response = ApiVersionsResponse(api_keys=_served(node.registry))
@@ -33,14 +41,16 @@ async def api_versions(request: ApiVersionsRequest, context: RequestContext, nod
         if low > 0 or context.api_version >= 4
     ]
     response.finalized_features = [
-        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level) for name, level in sorted(node.finalized_features().items())
+        FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+        for name, level in sorted(node.finalized_features().items())
     ]
     response.finalized_features_epoch = node.metadata.offset
     return response
 
 
 def unsupported_version_reply(correlation_id: int, node: Any) -> Reply:
-    """To an ApiVersions version that we don't know: a version 0 body with error 35 and the range that we do (KIP-511)."""
+    """To an ApiVersions version that we don't know: a version 0 body with error 35 and the range that we do
+    (KIP-511)."""
     response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     response.api_keys = [ApiVersion(api_key=API.key, min_version=API.min_version, max_version=API.max_version)]
     out = bytearray(8)
@@ -50,4 +60,7 @@ def unsupported_version_reply(correlation_id: int, node: Any) -> Reply:
 
 
 def _served(registry: Registry) -> list[ApiVersion]:
-    return [ApiVersion(api_key=handler.key, min_version=handler.advertised_min, max_version=handler.max_version) for handler in registry.handlers()]
+    return [
+        ApiVersion(api_key=handler.key, min_version=handler.advertised_min, max_version=handler.max_version)
+        for handler in registry.handlers()
+    ]

@@ -1,4 +1,5 @@
-"""Bit fields of the operations a principal may carry out (KIP-430). Without an authorizer everybody may do everything that the resource knows."""
+"""Bit fields of the operations a principal may carry out (KIP-430). Without an authorizer everybody may do
+everything that the resource knows."""
 
 from __future__ import annotations
 
@@ -6,7 +7,18 @@ from typing import Final
 
 NOT_ASKED: Final = -(2**31)
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = range(3, 13)
+(
+    _READ,
+    _WRITE,
+    _CREATE,
+    _DELETE,
+    _ALTER,
+    _DESCRIBE,
+    _CLUSTER_ACTION,
+    _DESCRIBE_CONFIGS,
+    _ALTER_CONFIGS,
+    _IDEMPOTENT_WRITE,
+) = range(3, 13)
 
 
 def _bits(*operations: int) -> int:
@@ -14,5 +26,7 @@ def _bits(*operations: int) -> int:
 
 
 TOPIC_OPERATIONS: Final = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
-CLUSTER_OPERATIONS: Final = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
+CLUSTER_OPERATIONS: Final = _bits(
+    _CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE
+)
 GROUP_OPERATIONS: Final = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)

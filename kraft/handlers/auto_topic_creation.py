@@ -1,6 +1,8 @@
-"""Topics that come into being because somebody asked for them: by Metadata (auto.create.topics.enable) or because a coordinator needs its internal topic.
+"""Topics that come into being because somebody asked for them: by Metadata (auto.create.topics.enable) or because a
+coordinator needs its internal topic.
 
-The caller gets to see what was created: the answer waits until this node's image has the topic (read-your-writes), where Kafka has clients come again.
+The caller gets to see what was created: the answer waits until this node's image has the topic (read-your-writes),
+where Kafka has clients come again.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ def _internal_topic(name: str, broker: BrokerServices) -> CreatableTopic | None:
 
 
 async def create_missing(names: list[str], context: RequestContext, broker: BrokerServices) -> dict[str, int]:
-    """Create what is missing of `names`, where configuration allows. Returns the error code for each topic that is still not there."""
+    """Create what is missing of `names`, where configuration allows. Returns the error code for each topic that is
+    still not there."""
     wanted: list[CreatableTopic] = []
     refusals: dict[str, int] = {}
     for name in names:
@@ -51,7 +54,14 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
     if not wanted:
         return refusals
     request = CreateTopicsRequest(topics=wanted, timeout_ms=int(VISIBLE_SECONDS_MAX * 1000))
-    forwarded = RequestContext(context.peer, CreateTopicsRequest.API_KEY, CreateTopicsRequest.VALID_VERSIONS[1], 0, context.client_id, context.principal)
+    forwarded = RequestContext(
+        context.peer,
+        CreateTopicsRequest.API_KEY,
+        CreateTopicsRequest.VALID_VERSIONS[1],
+        0,
+        context.client_id,
+        context.principal,
+    )
     try:
         response: CreateTopicsResponse = await broker.controller.forward(request, forwarded)
     except ApiError:
@@ -62,7 +72,11 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
             created.append(result.name)
         else:
             # As Kafka: a client that meets a passing reason comes again; a bad name is told at once.
-            refusals[result.name] = result.error_code if result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refusals[result.name] = (
+                result.error_code
+                if result.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+                else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
     if not await topics_visible(created, broker):
         refusals.update((name, ErrorCode.LEADER_NOT_AVAILABLE) for name in created)
     return refusals
@@ -70,4 +84,6 @@ async def create_missing(names: list[str], context: RequestContext, broker: Brok
 
 async def topics_visible(names: list[str], broker: BrokerServices) -> bool:
     """Wait until this node's image has all of `names`; False when it takes too long."""
-    return await broker.metadata.wait_until(lambda image: all(image.topics.by_name(name) is not None for name in names), VISIBLE_SECONDS_MAX)
+    return await broker.metadata.wait_until(
+        lambda image: all(image.topics.by_name(name) is not None for name in names), VISIBLE_SECONDS_MAX
+    )

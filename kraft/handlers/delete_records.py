@@ -1,6 +1,8 @@
-"""DeleteRecords (KIP-107): raise a partition's log start offset, and answer once every replica that is alive has followed, or the client's time is up.
+"""DeleteRecords (KIP-107): raise a partition's log start offset, and answer once every replica that is alive has
+followed, or the client's time is up.
 
-The low watermark is the lowest log start of the leader and of the replicas whose brokers are unfenced: one that is down learns of it when it returns.
+The low watermark is the lowest log start of the leader and of the replicas whose brokers are unfenced: one that is
+down learns of it when it returns.
 """
 
 from __future__ import annotations
@@ -14,7 +16,11 @@ from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest
-from kraft.protocol.messages.delete_records_response import DeleteRecordsPartitionResult, DeleteRecordsResponse, DeleteRecordsTopicResult
+from kraft.protocol.messages.delete_records_response import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -29,7 +35,9 @@ API = Handler(ApiKey.DELETE_RECORDS, between(0, 2))
 
 
 @API.serve
-async def delete_records(request: DeleteRecordsRequest, context: RequestContext, broker: BrokerServices) -> DeleteRecordsResponse:
+async def delete_records(
+    request: DeleteRecordsRequest, context: RequestContext, broker: BrokerServices
+) -> DeleteRecordsResponse:
     """Each partition answers for itself with its new low watermark."""
     response = DeleteRecordsResponse()
     waiting: list[_Waiting] = []
@@ -51,7 +59,10 @@ async def delete_records(request: DeleteRecordsRequest, context: RequestContext,
 def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> DeleteRecordsResponse:
     response = DeleteRecordsResponse()
     for topic in request.topics:
-        results = [DeleteRecordsPartitionResult(partition_index=each.partition_index, low_watermark=-1, error_code=code) for each in topic.partitions]
+        results = [
+            DeleteRecordsPartitionResult(partition_index=each.partition_index, low_watermark=-1, error_code=code)
+            for each in topic.partitions
+        ]
         response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
     return response
 
@@ -79,15 +90,22 @@ class _Waiting:
         return result.low_watermark >= self._offset
 
 
-def _delete(topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices, waiting: list[_Waiting]) -> DeleteRecordsPartitionResult:
+def _delete(
+    topic: str, wanted: DeleteRecordsPartition, broker: BrokerServices, waiting: list[_Waiting]
+) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=wanted.partition_index, low_watermark=-1)
     try:
         if topic in INTERNAL_TOPICS:
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal: its records are not deleted on request")
+            raise ApiError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is internal: its records are not deleted on request"
+            )
         partition = broker.replicas.partition(topic, wanted.partition_index)
         partition.check_leader()
         if "delete" not in partition.log.config.cleanup_policy:
-            raise ApiError(ErrorCode.POLICY_VIOLATION, f"{partition}: only topics whose cleanup.policy has delete give up records on request")
+            raise ApiError(
+                ErrorCode.POLICY_VIOLATION,
+                f"{partition}: only topics whose cleanup.policy has delete give up records on request",
+            )
         offset = partition.log.high_watermark if wanted.offset == TO_HIGH_WATERMARK else wanted.offset
         result.low_watermark = partition.delete_records_before(offset)
         waiting.append(_Waiting(partition, offset, result))

@@ -22,7 +22,9 @@ CONTROLLER_ENDPOINTS = 2
 
 
 @API.serve
-async def describe_cluster(request: DescribeClusterRequest, context: RequestContext, broker: Any) -> DescribeClusterResponse:
+async def describe_cluster(
+    request: DescribeClusterRequest, context: RequestContext, broker: Any
+) -> DescribeClusterResponse:
     """Live brokers (and fenced ones from version 2, if asked for) on the listener that the client came by."""
     if request.endpoint_type == CONTROLLER_ENDPOINTS:
         raise ApiError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "The request was sent to an endpoint of the wrong type.")
@@ -35,22 +37,38 @@ async def describe_cluster(request: DescribeClusterRequest, context: RequestCont
             continue
         node = node_of(registration, context.peer.listener)
         if node is not None:
-            response.brokers.append(DescribeClusterBroker(broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=registration.fenced))
-    response.controller_id = some_live_broker([node.id for node in metadata.live_brokers(context.peer.listener)], broker)
+            response.brokers.append(
+                DescribeClusterBroker(
+                    broker_id=node.id, host=node.host, port=node.port, rack=node.rack, is_fenced=registration.fenced
+                )
+            )
+    response.controller_id = some_live_broker(
+        [node.id for node in metadata.live_brokers(context.peer.listener)], broker
+    )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
 
 
 @CONTROLLER_API.serve
-async def describe_controllers(request: DescribeClusterRequest, context: RequestContext, node: Any) -> DescribeClusterResponse:
+async def describe_controllers(
+    request: DescribeClusterRequest, context: RequestContext, node: Any
+) -> DescribeClusterResponse:
     """Controllers and the active one among them (KIP-919)."""
     if request.endpoint_type != CONTROLLER_ENDPOINTS:
-        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE if request.endpoint_type == BROKER_ENDPOINTS else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        code = (
+            ErrorCode.MISMATCHED_ENDPOINT_TYPE
+            if request.endpoint_type == BROKER_ENDPOINTS
+            else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
+        )
         if context.api_version == 0:  # Which knows neither code.
             code = ErrorCode.INVALID_REQUEST
         raise ApiError(code, "The request was sent to an endpoint of the wrong type.")
-    response = DescribeClusterResponse(cluster_id=node.cluster_id, endpoint_type=CONTROLLER_ENDPOINTS, controller_id=node.raft.leader_and_epoch.leader_id)
+    response = DescribeClusterResponse(
+        cluster_id=node.cluster_id,
+        endpoint_type=CONTROLLER_ENDPOINTS,
+        controller_id=node.raft.leader_and_epoch.leader_id,
+    )
     for voter_id, host, port in node.raft.voter_endpoints():
         response.brokers.append(DescribeClusterBroker(broker_id=voter_id, host=host, port=port))
     if request.include_cluster_authorized_operations:

@@ -39,7 +39,9 @@ API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(BROKER,))
 CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(CONTROLLER,))
 
 
-async def describe_configs(request: DescribeConfigsRequest, context: RequestContext, node: NodeServices) -> DescribeConfigsResponse:
+async def describe_configs(
+    request: DescribeConfigsRequest, context: RequestContext, node: NodeServices
+) -> DescribeConfigsResponse:
     """Each resource answers for itself."""
     return DescribeConfigsResponse(results=[_describe(resource, request, node) for resource in request.resources])
 
@@ -47,7 +49,12 @@ async def describe_configs(request: DescribeConfigsRequest, context: RequestCont
 def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> DescribeConfigsResponse:
     return DescribeConfigsResponse(
         results=[
-            DescribeConfigsResult(resource_type=each.resource_type, resource_name=each.resource_name, error_code=code, error_message=message)
+            DescribeConfigsResult(
+                resource_type=each.resource_type,
+                resource_name=each.resource_name,
+                error_code=code,
+                error_message=message,
+            )
             for each in request.resources
         ]
     )
@@ -58,8 +65,12 @@ for _api in (API, CONTROLLER_API):
     _api.error(_failed)
 
 
-def _describe(resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: NodeServices) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name, error_message="")
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: NodeServices
+) -> DescribeConfigsResult:
+    result = DescribeConfigsResult(
+        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
+    )
     try:
         names = resource.configuration_keys or None
         configs = _configs(resource.resource_type, resource.resource_name, names, node)
@@ -108,7 +119,9 @@ def _check_own(name: str, layers: BrokerLayers) -> None:
     except ValueError:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}") from None
     if wanted != layers.static.node_id:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {layers.static.node_id}, but received {name}")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {layers.static.node_id}, but received {name}"
+        )
 
 
 def _encoded(config: DescribedConfig, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
@@ -119,7 +132,10 @@ def _encoded(config: DescribedConfig, request: DescribeConfigsRequest) -> Descri
         read_only=config.read_only,
         config_source=config.source,
         is_sensitive=config.sensitive,
-        synonyms=[DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source) for synonym in synonyms],
+        synonyms=[
+            DescribeConfigsSynonym(name=synonym.name, value=synonym.value, source=synonym.source)
+            for synonym in synonyms
+        ],
         config_type=config.type,
         documentation=config.documentation if request.include_documentation else None,
     )

@@ -8,7 +8,12 @@ from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
-from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsPartition, DescribeLogDirsResponse, DescribeLogDirsResult, DescribeLogDirsTopic
+from kraft.protocol.messages.describe_log_dirs_response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -18,13 +23,23 @@ API = Handler(ApiKey.DESCRIBE_LOG_DIRS, between(1, 5))
 
 
 @API.serve
-async def describe_log_dirs(request: DescribeLogDirsRequest, context: RequestContext, broker: BrokerServices) -> DescribeLogDirsResponse:
+async def describe_log_dirs(
+    request: DescribeLogDirsRequest, context: RequestContext, broker: BrokerServices
+) -> DescribeLogDirsResponse:
     """All replicas, or those of the partitions named."""
-    wanted = None if request.topics is None else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    return DescribeLogDirsResponse(results=[_describe(directory, wanted, broker) for directory in broker.replicas.logs.directories])
+    wanted = (
+        None
+        if request.topics is None
+        else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    )
+    return DescribeLogDirsResponse(
+        results=[_describe(directory, wanted, broker) for directory in broker.replicas.logs.directories]
+    )
 
 
-def _describe(directory: LogDirectory, wanted: set[tuple[str, int]] | None, broker: BrokerServices) -> DescribeLogDirsResult:
+def _describe(
+    directory: LogDirectory, wanted: set[tuple[str, int]] | None, broker: BrokerServices
+) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=directory.path)
     if not directory.is_online:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
@@ -41,17 +56,28 @@ def _describe(directory: LogDirectory, wanted: set[tuple[str, int]] | None, brok
         if wanted is None or (topic_partition.topic, topic_partition.partition) in wanted:
             topic = topics.setdefault(topic_partition.topic, DescribeLogDirsTopic(name=topic_partition.topic))
             lag = max(log.high_watermark - log.log_end_offset, 0)
-            topic.partitions.append(DescribeLogDirsPartition(partition_index=topic_partition.partition, partition_size=log.size, offset_lag=lag))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=topic_partition.partition, partition_size=log.size, offset_lag=lag
+                )
+            )
     _describe_moves(directory, wanted, topics, broker)
     result.topics = list(topics.values())
     return result
 
 
-def _describe_moves(directory: LogDirectory, wanted: set[tuple[str, int]] | None, topics: dict[str, DescribeLogDirsTopic], broker: BrokerServices) -> None:
+def _describe_moves(
+    directory: LogDirectory,
+    wanted: set[tuple[str, int]] | None,
+    topics: dict[str, DescribeLogDirsTopic],
+    broker: BrokerServices,
+) -> None:
     """Replicas on their way to the directory, and how far behind they are."""
     for move in broker.replicas.directories.mover.moves():
         name, index = move.partition.topic, move.partition.index
         if move.target is directory and (wanted is None or (name, index) in wanted):
             topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
             size, lag = move.future.size, max(move.lag, 0)
-            topic.partitions.append(DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=lag, is_future_key=True))
+            topic.partitions.append(
+                DescribeLogDirsPartition(partition_index=index, partition_size=size, offset_lag=lag, is_future_key=True)
+            )

@@ -11,7 +11,12 @@ from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest
-from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse
+from kraft.protocol.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -20,11 +25,16 @@ API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0))
 
 
 @API.serve
-async def describe_producers(request: DescribeProducersRequest, context: RequestContext, broker: BrokerServices) -> DescribeProducersResponse:
+async def describe_producers(
+    request: DescribeProducersRequest, context: RequestContext, broker: BrokerServices
+) -> DescribeProducersResponse:
     """Each partition answers for itself."""
     return DescribeProducersResponse(
         topics=[
-            TopicResponse(name=topic.name, partitions=[_describe(topic.name, index, broker) for index in topic.partition_indexes]) for topic in request.topics
+            TopicResponse(
+                name=topic.name, partitions=[_describe(topic.name, index, broker) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
         ]
     )
 
@@ -33,7 +43,10 @@ async def describe_producers(request: DescribeProducersRequest, context: Request
 def _failed(request: DescribeProducersRequest, code: int, message: str | None) -> DescribeProducersResponse:
     response = DescribeProducersResponse()
     for topic in request.topics:
-        partitions = [PartitionResponse(partition_index=index, error_code=code, error_message=message) for index in topic.partition_indexes]
+        partitions = [
+            PartitionResponse(partition_index=index, error_code=code, error_message=message)
+            for index in topic.partition_indexes
+        ]
         response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
     return response
 
@@ -55,7 +68,9 @@ def _describe(topic: str, index: int, broker: BrokerServices) -> PartitionRespon
                     last_sequence=entry.last_sequence,
                     last_timestamp=entry.last_timestamp,
                     coordinator_epoch=entry.coordinator_epoch,
-                    current_txn_start_offset=-1 if entry.current_transaction_first_offset is None else entry.current_transaction_first_offset,
+                    current_txn_start_offset=-1
+                    if entry.current_transaction_first_offset is None
+                    else entry.current_transaction_first_offset,
                 )
                 for producer_id, entry in sorted(partition.log.producers.producers.items())
             ]

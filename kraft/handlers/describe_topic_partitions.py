@@ -34,7 +34,9 @@ async def describe_topic_partitions(
     topics = broker.metadata.image.topics
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
+        )
     everything = not request.topics
     names = sorted({topic.name for topic in request.topics}) if request.topics else list(topics.id_by_name.keys())
     first_partition = 0
@@ -51,8 +53,16 @@ async def describe_topic_partitions(
         topic = topics.by_name(name)
         if topic is None:
             if not everything:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if reason_invalid(name) is None else ErrorCode.INVALID_TOPIC_EXCEPTION
-                response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS))
+                code = (
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                    if reason_invalid(name) is None
+                    else ErrorCode.INVALID_TOPIC_EXCEPTION
+                )
+                response.topics.append(
+                    DescribeTopicPartitionsResponseTopic(
+                        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+                    )
+                )
             continue
         indexes = range(first_partition, len(topic.partitions))
         first_partition = 0
@@ -75,10 +85,14 @@ async def describe_topic_partitions(
 
 @API.error
 def _failed(request: DescribeTopicPartitionsRequest, code: int, message: str | None) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics])
+    return DescribeTopicPartitionsResponse(
+        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
+    )
 
 
-def _partition(index: int, partition: PartitionRegistration, broker: BrokerServices) -> DescribeTopicPartitionsResponsePartition:
+def _partition(
+    index: int, partition: PartitionRegistration, broker: BrokerServices
+) -> DescribeTopicPartitionsResponsePartition:
     live = broker.metadata.is_live
     has_leader = live(partition.leader)
     return DescribeTopicPartitionsResponsePartition(

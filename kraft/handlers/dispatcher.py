@@ -59,11 +59,16 @@ class RequestDispatcher:
         key, version, correlation_id = _HEAD.unpack_from(frame)
         handler = self._registry.get(key)
         if handler is None:
-            raise ProtocolError(f"API {key} ({api_keys.name_of(key)}) is not served on the {self._registry.listener} listener")
+            raise ProtocolError(
+                f"API {key} ({api_keys.name_of(key)}) is not served on the {self._registry.listener} listener"
+            )
         if not handler.min_version <= version <= handler.max_version:
             if key == ApiKey.API_VERSIONS:
                 return unsupported_version_reply(correlation_id, self._services)
-            raise ProtocolError(f"{api_keys.name_of(key)} version {version} is not served (only {handler.min_version} to {handler.max_version})")
+            raise ProtocolError(
+                f"{api_keys.name_of(key)} version {version} is not served (only {handler.min_version} to "
+                f"{handler.max_version})"
+            )
         header, position = RequestHeader.decode(frame)
         context = RequestContext(peer, key, version, correlation_id, header.client_id)
         counters = self.counters.get((key, version))
@@ -74,11 +79,14 @@ class RequestDispatcher:
             if counters.requests % SAMPLED:
                 return self._serve_raw(handler, frame, position, context)
             return self._serve_timed(handler, frame, position, context, counters)
-        # What follows the request is ignored, as Kafka does: librdkafka leaves three bytes behind when it asks Metadata for all topics.
+        # What follows the request is ignored, as Kafka does: librdkafka leaves three bytes behind when it asks Metadata
+        # for all topics.
         request, _ = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
         return self._serve(handler, request, context, counters)
 
-    def _serve_timed(self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters) -> Reply | Awaitable[Reply]:
+    def _serve_timed(
+        self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
+    ) -> Reply | Awaitable[Reply]:
         start = self._clock.now()
         outcome = self._serve_raw(handler, frame, position, context)
         if type(outcome) is Reply:
@@ -91,7 +99,9 @@ class RequestDispatcher:
         counters.durations.observe(self._clock.now() - start)
         return reply
 
-    def _serve_raw(self, handler: Handler, frame: memoryview, position: int, context: RequestContext) -> Reply | Awaitable[Reply]:
+    def _serve_raw(
+        self, handler: Handler, frame: memoryview, position: int, context: RequestContext
+    ) -> Reply | Awaitable[Reply]:
         assert handler.raw is not None
         try:
             outcome = handler.raw(frame, position, context, self._services)
@@ -154,4 +164,6 @@ class RequestDispatcher:
 
 def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -> Reply:
     """A whole response frame: size, correlation id, header tags where the version has them, body."""
-    return Reply((encode_response(context.api_key, context.api_version, context.correlation_id, response),), throttle_ms)
+    return Reply(
+        (encode_response(context.api_key, context.api_version, context.correlation_id, response),), throttle_ms
+    )

@@ -1,4 +1,5 @@
-"""Envelope (KIP-590): a broker hands a client's request on to the active controller, with the client's principal and address around it."""
+"""Envelope (KIP-590): a broker hands a client's request on to the active controller, with the client's principal and
+address around it."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
     if header.api_key not in FORWARDABLE or handler is None or handler.serve_function is None:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{api_keys.name_of(header.api_key)} may not come in an envelope")
     peer = Peer(address, context.peer.listener, (context.peer.local_host, context.peer.local_port))
-    inner_context = RequestContext(peer, header.api_key, header.api_version, header.correlation_id, header.client_id, principal)
+    inner_context = RequestContext(
+        peer, header.api_key, header.api_version, header.correlation_id, header.client_id, principal
+    )
     try:
         response = await handler.serve_function(inner, inner_context, node)
     except NotLeader as problem:
@@ -50,7 +53,11 @@ async def envelope(request: EnvelopeRequest, context: RequestContext, node: Cont
         response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
     except EXPECTED as problem:
         response = handler.error_response(inner, header.api_version, code_of(problem), message_of(problem))
-    return EnvelopeResponse(response_data=bytes(encode_response(header.api_key, header.api_version, header.correlation_id, response)[SIZE_BYTES:]))
+    return EnvelopeResponse(
+        response_data=bytes(
+            encode_response(header.api_key, header.api_version, header.correlation_id, response)[SIZE_BYTES:]
+        )
+    )
 
 
 def encode_principal(principal: str) -> bytes:

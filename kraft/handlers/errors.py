@@ -6,7 +6,8 @@ from kraft.common.errors import ApiError, CorruptData, KraftError, NotLeader, Pr
 from kraft.protocol.error_codes import ErrorCode
 
 EXPECTED = (KraftError, OSError)
-"""What a handler may answer with a code. Anything else is our fault, is logged with its traceback, and answered UNKNOWN_SERVER_ERROR."""
+"""What a handler may answer with a code. Anything else is our fault, is logged with its traceback, and answered
+UNKNOWN_SERVER_ERROR."""
 
 
 def code_of(problem: BaseException) -> int:

@@ -1,6 +1,8 @@
-"""Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight from file to socket.
+"""Fetch (KIP-74, KIP-227, KIP-320, KIP-392, KIP-516, KIP-951): whole batches from the offset asked for, straight
+from file to socket.
 
-Answers at once when there is enough, or something went wrong; else parks until its partitions have grown by `min_bytes` or `max_wait_ms` is over.
+Answers at once when there is enough, or something went wrong; else parks until its partitions have grown by
+`min_bytes` or `max_wait_ms` is over.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ _NOT_THERE = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_
 
 
 @API.serve_raw
-def fetch(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply | Awaitable[Reply]:
+def fetch(
+    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
+) -> Reply | Awaitable[Reply]:
     """Answers at once where it can."""
     request, _ = FetchRequest.decode_from(frame, position, context.api_version)
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
@@ -58,7 +62,11 @@ def _refused(request: FetchRequest, code: int, context: RequestContext) -> Reply
     """The whole request failed: with topic ids the answer has no partitions, before it each says so."""
     results = []
     if context.api_version < 13:
-        results = [FetchedPartition(PartitionKey(topic.topic_id, topic.topic, each.partition), code) for topic in request.topics for each in topic.partitions]
+        results = [
+            FetchedPartition(PartitionKey(topic.topic_id, topic.topic, each.partition), code)
+            for topic in request.topics
+            for each in topic.partitions
+        ]
         for result in results:
             result.aborted = ()
     return encode_fetch_reply(context.correlation_id, context.api_version, code, request.session_id, results)
@@ -95,11 +103,17 @@ class Fetching:
         self._replica_epoch = state.replica_epoch if context.api_version >= 15 and state is not None else -1
         self._rack = request.rack_id if self._replica_id < 0 and context.api_version >= RACK_VERSION else None
         self._isolation = request.isolation_level
-        limit = request.max_bytes if self._replica_id >= 0 else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
+        limit = (
+            request.max_bytes
+            if self._replica_id >= 0
+            else min(request.max_bytes, broker.config.integer("fetch.max.bytes"))
+        )
         self.bytes_max = limit
         self._bytes_min = min(request.min_bytes, limit)
         self.waited = False
-        requested = resolve_session(request, context.api_version, broker.sessions, is_follower=self._replica_id >= 0, now=self.clock.now())
+        requested = resolve_session(
+            request, context.api_version, broker.sessions, is_follower=self._replica_id >= 0, now=self.clock.now()
+        )
         self._session, self._wanted, self._incremental = requested.session, requested.wanted, requested.incremental
         self.follower = self._follower(requested.mentioned)
 
@@ -109,11 +123,16 @@ class Fetching:
         if session is None or self._replica_id < 0:
             return None
         if session.follower is None:
-            session.follower = FollowerSession(self._replica_id, self._replica_epoch, now, prompt=self._broker.replicas.serving.sends_consumers_to_followers)
+            session.follower = FollowerSession(
+                self._replica_id,
+                self._replica_epoch,
+                now,
+                prompt=self._broker.replicas.serving.sends_consumers_to_followers,
+            )
         session.follower.request_came(session.partitions, mentioned, self._replica_epoch, now)
         return FollowerFetch(self, session, self._broker.replicas.serving, now + self._request.max_wait_ms / 1000)
 
-    # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
+    # --- reading
 
     def read(self) -> list[FetchedPartition]:
         """Everything wanted, in order, within the bytes allowed; at least one batch if there is any."""
@@ -168,7 +187,9 @@ class Fetching:
             if wanted.last_fetched_epoch >= 0:
                 result.diverging = _divergence(partition, wanted)
             if result.diverging is None and result.preferred_read_replica < 0:
-                data = partition.read(wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id)
+                data = partition.read(
+                    wanted.fetch_offset, bytes_max, self._isolation, min_one_message=first, replica_id=self._replica_id
+                )
                 if self._replica_id >= 0 and not self.waited:
                     self._acknowledge(partition, wanted)
                 result.ranges = [FileRange(part.file, part.position, part.size, part) for part in data.slices]
@@ -176,7 +197,10 @@ class Fetching:
                 partition.traffic.bytes_out[self._replica_id >= 0] += data.size
                 if self._isolation == READ_COMMITTED:
                     bound = partition.log.last_stable_offset
-                    result.aborted = [(aborted.producer_id, aborted.first_offset) for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound)]
+                    result.aborted = [
+                        (aborted.producer_id, aborted.first_offset)
+                        for aborted in partition.log.aborted_transactions(wanted.fetch_offset, bound)
+                    ]
             log = partition.log
             result.high_watermark = log.high_watermark
             result.last_stable_offset = log.last_stable_offset
@@ -200,7 +224,8 @@ class Fetching:
         return preferred_replica(self._rack, partition.node_id, racks, followers, offset)
 
     def _acknowledge(self, partition: Partition, wanted: CachedPartition) -> None:
-        """A follower asks for what comes next: it has all before. Told once, when the request arrives; by the time it was parked for that is old."""
+        """A follower asks for what comes next: it has all before. Told once, when the request arrives; by the time
+        it was parked for that is old."""
         self._broker.replicas.follower_fetched(
             partition,
             self._replica_id,
@@ -222,7 +247,7 @@ class Fetching:
             size += result.size
         return size >= self._bytes_min
 
-    # --- waiting -----------------------------------------------------------------------------------------------------------------------------------------
+    # --- waiting
 
     async def wait(self, results: list[FetchedPartition]) -> Reply:
         """Park until enough has come or time is up; read again each time something moved."""
@@ -231,7 +256,9 @@ class Fetching:
         partitions = self._watched()
         while not self.satisfied_by(results) and clock.now() < deadline:
             self.waited = True
-            waiter = FetchWaiter(self._bytes_min - sum(result.size for result in results), is_follower=self._replica_id >= 0)
+            waiter = FetchWaiter(
+                self._bytes_min - sum(result.size for result in results), is_follower=self._replica_id >= 0
+            )
             for partition in partitions:
                 partition.add_fetch_waiter(waiter)
             try:
@@ -251,7 +278,7 @@ class Fetching:
                 found.append(partition)
         return found
 
-    # --- answering ---------------------------------------------------------------------------------------------------------------------------------------
+    # --- answering
 
     def reply(self, results: list[FetchedPartition]) -> Reply:
         session = self._session
@@ -259,14 +286,21 @@ class Fetching:
             results = self._news(session, results)
         context = self._context
         return encode_fetch_reply(
-            context.correlation_id, context.api_version, 0, session.id if session is not None else INVALID_SESSION_ID, results, self._endpoints(results)
+            context.correlation_id,
+            context.api_version,
+            0,
+            session.id if session is not None else INVALID_SESSION_ID,
+            results,
+            self._endpoints(results),
         )
 
     def _news(self, session: FetchSession, results: list[FetchedPartition]) -> list[FetchedPartition]:
         news = []
         for result in results:
             cached = session.partitions.get(result.key)
-            has_news = bool(result.size or result.error_code or result.diverging is not None or result.preferred_read_replica >= 0)
+            has_news = bool(
+                result.size or result.error_code or result.diverging is not None or result.preferred_read_replica >= 0
+            )
             changed = cached is not None and cached.differs(result.high_watermark, result.log_start_offset, has_news)
             if changed or not self._incremental:
                 news.append(result)
@@ -281,16 +315,25 @@ class Fetching:
         if not leaders:
             return []
         brokers = self._broker.metadata.live_brokers(self._context.peer.listener)
-        return [NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in brokers if node.id in leaders]
+        return [
+            NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+            for node in brokers
+            if node.id in leaders
+        ]
 
 
 def _divergence(partition: Partition, wanted: CachedPartition) -> tuple[int, int] | None:
     """Where the fetcher's log stops agreeing with ours (KIP-595), or None while it agrees."""
     end_offset, epoch = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
     if epoch == -1:
-        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: epoch {wanted.last_fetched_epoch} is older than the log")
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: epoch {wanted.last_fetched_epoch} is older than the log"
+        )
     if wanted.fetch_offset < partition.log.log_start_offset:
-        raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{partition}: offset {wanted.fetch_offset} is before {partition.log.log_start_offset}")
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{partition}: offset {wanted.fetch_offset} is before {partition.log.log_start_offset}",
+        )
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return epoch, end_offset
     return None

@@ -1,8 +1,8 @@
-"""Fetch responses by hand: the only message whose bytes go partly from file to socket. Same layout as the generated codec (a test holds them together), other
-parts: record bytes stay file ranges.
+"""Fetch responses by hand: the only message whose bytes go partly from file to socket. Same layout as the generated
+codec (a test holds them together), other parts: record bytes stay file ranges.
 
-Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392 (v11), KIP-482 (v12), KIP-516 (v13), KIP-951
-(v16).
+Layout per version: KIP-74 (v3 and later: response max bytes), KIP-98 (v4), KIP-107 (v5), KIP-227 (v7), KIP-392
+(v11), KIP-482 (v12), KIP-516 (v13), KIP-951 (v16).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from kraft.replication.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
 
 COPY_BYTES_MAX = 8192
-"""Records up to this size that are in memory are read and sent with what surrounds them; all others leave from their file."""
+"""Records up to this size that are in memory are read and sent with what surrounds them; all others leave from their
+file."""
 
 _PARTITION_V4 = struct.Struct(">ihqq")
 _PARTITION = struct.Struct(">ihqqq")
@@ -28,7 +29,8 @@ _QQ = struct.Struct(">qq")
 
 
 class FetchedPartition:
-    """One partition's answer. `ranges` are whole batches in files; `diverging` is (epoch, end offset); `leader` is (id, epoch) where the client should go."""
+    """One partition's answer. `ranges` are whole batches in files; `diverging` is (epoch, end offset); `leader` is
+    (id, epoch) where the client should go."""
 
     __slots__ = (
         "aborted",
@@ -59,7 +61,12 @@ class FetchedPartition:
 
 
 def encode_fetch_reply(
-    correlation_id: int, version: int, error_code: int, session_id: int, partitions: Sequence[FetchedPartition], node_endpoints: Sequence[NodeEndpoint] = ()
+    correlation_id: int,
+    version: int,
+    error_code: int,
+    session_id: int,
+    partitions: Sequence[FetchedPartition],
+    node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> Reply:
     """A whole response frame."""
     flexible = version >= 12
@@ -148,7 +155,13 @@ def _partition(writer: _Writer, partition: FetchedPartition, version: int, flexi
     out = writer.out
     index = partition.key.partition
     if version >= 5:
-        out += _PARTITION.pack(index, partition.error_code, partition.high_watermark, partition.last_stable_offset, partition.log_start_offset)
+        out += _PARTITION.pack(
+            index,
+            partition.error_code,
+            partition.high_watermark,
+            partition.last_stable_offset,
+            partition.log_start_offset,
+        )
     else:
         out += _PARTITION_V4.pack(index, partition.error_code, partition.high_watermark, partition.last_stable_offset)
     aborted = partition.aborted

@@ -1,4 +1,5 @@
-"""FindCoordinator (KIP-699): the broker that leads the partition of `__consumer_offsets` in which a group lives. The first group makes the topic."""
+"""FindCoordinator (KIP-699): the broker that leads the partition of `__consumer_offsets` in which a group lives. The
+first group makes the topic."""
 
 from __future__ import annotations
 
@@ -29,20 +30,34 @@ class _Found(NamedTuple):
 
 
 @API.serve
-async def find_coordinator(request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices) -> FindCoordinatorResponse:
+async def find_coordinator(
+    request: FindCoordinatorRequest, context: RequestContext, broker: BrokerServices
+) -> FindCoordinatorResponse:
     """One key before version 4, many from it on."""
     if request.key_type == GROUP and broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None:
-        await create_missing([OFFSETS_TOPIC], context, broker)  # Once a request, whatever comes of it: it may take a while.
+        # Once a request, whatever comes of it: it may take a while.
+        await create_missing([OFFSETS_TOPIC], context, broker)
     if context.api_version < 4:
         found = _find(request.key, request.key_type, context, broker)
         return FindCoordinatorResponse(
-            error_code=found.code, error_message=found.message or message_of(found.code), node_id=found.node_id, host=found.host, port=found.port
+            error_code=found.code,
+            error_message=found.message or message_of(found.code),
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
         )
     response = FindCoordinatorResponse()
     for key in request.coordinator_keys:
         found = _find(key, request.key_type, context, broker)
         response.coordinators.append(
-            Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_code=found.code, error_message=found.message or _NO_MESSAGE)
+            Coordinator(
+                key=key,
+                node_id=found.node_id,
+                host=found.host,
+                port=found.port,
+                error_code=found.code,
+                error_message=found.message or _NO_MESSAGE,
+            )
         )
     return response
 
@@ -52,9 +67,13 @@ _NO_MESSAGE = ""
 
 @API.error
 def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> FindCoordinatorResponse:
-    """For every key; a request without keys is one of a version that has no room above them, or names its one key in vain."""
+    """For every key; a request without keys is one of a version that has no room above them, or names its one key in
+    vain."""
     if request.coordinator_keys:
-        found = [Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message) for key in request.coordinator_keys]
+        found = [
+            Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+            for key in request.coordinator_keys
+        ]
         return FindCoordinatorResponse(coordinators=found)
     if not request.key:
         return FindCoordinatorResponse(error_code=code, error_message=message)
@@ -63,13 +82,25 @@ def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> 
 
 def _find(key: str, key_type: int, context: RequestContext, broker: BrokerServices) -> _Found:
     if key_type == TRANSACTION:
-        return _Found(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served by this cluster: transaction.version is not finalized")
+        return _Found(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            "transactions are not served by this cluster: transaction.version is not finalized",
+        )
     if key_type != GROUP:
         return _Found(ErrorCode.INVALID_REQUEST, f"coordinators of type {key_type} are not served by this cluster")
     if broker.metadata.image.topics.by_name(OFFSETS_TOPIC) is None:
         return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the topic __consumer_offsets is not there yet")
     leader = broker.metadata.leader_of(OFFSETS_TOPIC, broker.groups.partition_for(key))
-    node = next((node for node in broker.metadata.live_brokers(context.peer.listener) if leader is not None and node.id == leader[0]), None)
+    node = next(
+        (
+            node
+            for node in broker.metadata.live_brokers(context.peer.listener)
+            if leader is not None and node.id == leader[0]
+        ),
+        None,
+    )
     if node is None:
-        return _Found(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group's partition of __consumer_offsets has no leader now")
+        return _Found(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group's partition of __consumer_offsets has no leader now"
+        )
     return _Found(ErrorCode.NONE, None, node.id, node.host, node.port)

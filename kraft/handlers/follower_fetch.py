@@ -1,4 +1,5 @@
-"""Fetch by followers in incremental sessions: looks at what is due of the session and leaves the rest alone (`kraft.replication.follower_session`)."""
+"""Fetch by followers in incremental sessions: looks at what is due of the session and leaves the rest alone
+(`kraft.replication.follower_session`)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,11 @@ class FollowerFetch:
         return self._reply(results) if self._is_enough(results) else self._wait()
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:
-        return self._fetching.satisfied_by(results) if results else self._fetching.is_hurried or (self._follower.prompt and bool(self._follower.news))
+        return (
+            self._fetching.satisfied_by(results)
+            if results
+            else self._fetching.is_hurried or (self._follower.prompt and bool(self._follower.news))
+        )
 
     async def _wait(self) -> Reply:
         clock = self._fetching.clock
@@ -48,9 +53,11 @@ class FollowerFetch:
                 return self._reply(results)
 
     def _look(self) -> list[FetchedPartition]:
-        """What is due and has something to say, within the bytes allowed. What turns out to be quiet is watched from now on.
+        """What is due and has something to say, within the bytes allowed. What turns out to be quiet is watched from
+        now on.
 
-        What had its turn comes last in the next one, so that partitions which catch up, with more than one answer holds, starve none that is in sync.
+        What had its turn comes last in the next one, so that partitions which catch up, with more than one answer
+        holds, starve none that is in sync.
         """
         fetching, follower, partitions = self._fetching, self._follower, self._session.partitions
         due, follower.due = follower.due, {}
@@ -81,7 +88,8 @@ class FollowerFetch:
         return results
 
     def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
-        """Watch it where the follower has all of it. Whether it is quiet: who is not in sync is looked at with each Fetch, but one that waits is woken, too."""
+        """Watch it where the follower has all of it. Whether it is quiet: who is not in sync is looked at with each
+        Fetch, but one that waits is woken, too."""
         replica_id = self._follower.replica_id
         if cached.fetch_offset != partition.log.log_end_offset:
             return False
@@ -102,5 +110,9 @@ class FollowerFetch:
         partition = self._fetching.find(key)
         if partition is not None:
             result, log = FetchedPartition(key), partition.log
-            result.high_watermark, result.last_stable_offset, result.log_start_offset = log.high_watermark, log.last_stable_offset, log.log_start_offset
+            result.high_watermark, result.last_stable_offset, result.log_start_offset = (
+                log.high_watermark,
+                log.last_stable_offset,
+                log.log_start_offset,
+            )
             results.append(result)

@@ -1,6 +1,8 @@
-"""What only the active controller decides: brokers hand these on as they are (Envelope, KIP-590), controllers carry them out.
+"""What only the active controller decides: brokers hand these on as they are (Envelope, KIP-590), controllers carry
+them out.
 
-After a change of topics the broker's answer waits until its own image shows it, so that a client's next Metadata does (read-your-writes).
+After a change of topics the broker's answer waits until its own image shows it, so that a client's next Metadata
+does (read-your-writes).
 """
 
 from __future__ import annotations
@@ -62,7 +64,9 @@ BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, *_HANDED_ON)
 
 
 @CREATE_TOPICS.serve
-async def create_topics(request: CreateTopicsRequest, context: RequestContext, broker: BrokerServices) -> CreateTopicsResponse:
+async def create_topics(
+    request: CreateTopicsRequest, context: RequestContext, broker: BrokerServices
+) -> CreateTopicsResponse:
     response: CreateTopicsResponse = await broker.controller.forward(request, context)
     created = [topic.name for topic in response.topics if not topic.error_code]
     if created and not request.validate_only:
@@ -71,16 +75,22 @@ async def create_topics(request: CreateTopicsRequest, context: RequestContext, b
 
 
 @DELETE_TOPICS.serve
-async def delete_topics(request: DeleteTopicsRequest, context: RequestContext, broker: BrokerServices) -> DeleteTopicsResponse:
+async def delete_topics(
+    request: DeleteTopicsRequest, context: RequestContext, broker: BrokerServices
+) -> DeleteTopicsResponse:
     response: DeleteTopicsResponse = await broker.controller.forward(request, context)
     deleted = [topic.topic_id for topic in response.responses if not topic.error_code]
     if deleted:
-        await broker.metadata.wait_until(lambda image: not any(topic_id in image.topics.by_id for topic_id in deleted), VISIBLE_SECONDS_MAX)
+        await broker.metadata.wait_until(
+            lambda image: not any(topic_id in image.topics.by_id for topic_id in deleted), VISIBLE_SECONDS_MAX
+        )
     return response
 
 
 @CREATE_PARTITIONS.serve
-async def create_partitions(request: CreatePartitionsRequest, context: RequestContext, broker: BrokerServices) -> CreatePartitionsResponse:
+async def create_partitions(
+    request: CreatePartitionsRequest, context: RequestContext, broker: BrokerServices
+) -> CreatePartitionsResponse:
     response: CreatePartitionsResponse = await broker.controller.forward(request, context)
     grown = [result.name for result in response.results if not result.error_code]
     wanted = {topic.name: topic.count for topic in request.topics}
@@ -104,40 +114,63 @@ for _api in _HANDED_ON:
 
 @CREATE_TOPICS.error
 def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str | None) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics])
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics
+        ]
+    )
 
 
 @DELETE_TOPICS.error
 def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> DeleteTopicsResponse:
-    named: list[tuple[str | None, bytes]] = [(name, b"\0" * 16) for name in request.topic_names] or [(topic.name, topic.topic_id) for topic in request.topics]
+    named: list[tuple[str | None, bytes]] = [(name, b"\0" * 16) for name in request.topic_names] or [
+        (topic.name, topic.topic_id) for topic in request.topics
+    ]
     return DeleteTopicsResponse(
-        responses=[DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message) for name, topic_id in named]
+        responses=[
+            DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
+            for name, topic_id in named
+        ]
     )
 
 
 @CREATE_PARTITIONS.error
-def _create_partitions_failed(request: CreatePartitionsRequest, code: int, message: str | None) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(results=[CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics])
+def _create_partitions_failed(
+    request: CreatePartitionsRequest, code: int, message: str | None
+) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        results=[
+            CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
+            for topic in request.topics
+        ]
+    )
 
 
 @ELECT_LEADERS.error
 def _elect_leaders_failed(request: ElectLeadersRequest, code: int, message: str | None) -> ElectLeadersResponse:
     results = []
     for topic in request.topic_partitions or ():
-        partitions = [PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions]
+        partitions = [
+            PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions
+        ]
         results.append(ReplicaElectionResult(topic=topic.topic, partition_result=partitions))
     return ElectLeadersResponse(error_code=code, replica_election_results=results)
 
 
 def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
-        return await getattr(node.controller, method)(request, ControllerRequestContext(context.api_version, context.principal))
+        return await getattr(node.controller, method)(
+            request, ControllerRequestContext(context.api_version, context.principal)
+        )
 
     return serve
 
 
-def _delegate_to_raft(method: str, *, names_leader: bool = False) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
-    """`names_leader`: every answer does, even to a request for another cluster, so that the quorum itself refuses those."""
+def _delegate_to_raft(
+    method: str, *, names_leader: bool = False
+) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
+    """`names_leader`: every answer does, even to a request for another cluster, so that the quorum itself refuses
+    those."""
 
     async def serve(request: Any, context: RequestContext, node: ControllerServices) -> Any:
         if not names_leader and request.cluster_id is not None and request.cluster_id != node.cluster_id:
@@ -147,11 +180,16 @@ def _delegate_to_raft(method: str, *, names_leader: bool = False) -> Callable[[A
     return serve
 
 
-async def _broker_heartbeat(request: BrokerHeartbeatRequest, context: RequestContext, node: ControllerServices) -> BrokerHeartbeatResponse:
-    """The end of the connection that a broker's heartbeats come by is a reason to ask whether the broker still lives."""
+async def _broker_heartbeat(
+    request: BrokerHeartbeatRequest, context: RequestContext, node: ControllerServices
+) -> BrokerHeartbeatResponse:
+    """The end of the connection that a broker's heartbeats come by is a reason to ask whether the broker still
+    lives."""
     broker_id = request.broker_id
     context.peer.left = lambda: node.controller.broker_connection_lost(broker_id)
-    return await node.controller.broker_heartbeat(request, ControllerRequestContext(context.api_version, context.principal))
+    return await node.controller.broker_heartbeat(
+        request, ControllerRequestContext(context.api_version, context.principal)
+    )
 
 
 async def _fetch_metadata(request: FetchRequest, context: RequestContext, node: ControllerServices) -> Any:
@@ -162,19 +200,28 @@ async def _fetch_metadata(request: FetchRequest, context: RequestContext, node: 
 
 
 async def _describe_quorum(request: DescribeQuorumRequest, context: RequestContext, node: ControllerServices) -> Any:
-    """There is one quorum: whoever asks for anything but the partition of the metadata log, or for more, hears that each is unknown."""
-    if [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics] == [(METADATA_TOPIC, [0])]:
+    """There is one quorum: whoever asks for anything but the partition of the metadata log, or for more, hears that
+    each is unknown."""
+    if [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics] == [
+        (METADATA_TOPIC, [0])
+    ]:
         return await node.raft.describe_quorum(request, context.api_version)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     topics = []
     for topic in request.topics:
-        partitions = [PartitionData(partition_index=part.partition_index, error_code=code, error_message=message_of(code)) for part in topic.partitions]
+        partitions = [
+            PartitionData(partition_index=part.partition_index, error_code=code, error_message=message_of(code))
+            for part in topic.partitions
+        ]
         topics.append(TopicData(topic_name=topic.topic_name, partitions=partitions))
     return DescribeQuorumResponse(topics=topics)
 
 
 def _controller_api(
-    key: int, versions: tuple[int, int], serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]], on_error: Any = None
+    key: int,
+    versions: tuple[int, int],
+    serve: Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]],
+    on_error: Any = None,
 ) -> Handler:
     handler = Handler(key, versions, listeners=(CONTROLLER,))
     handler.serve(serve)
@@ -187,9 +234,16 @@ _FETCH = _delegate_to_raft("fetch")
 CONTROLLER_APIS = (
     _controller_api(ApiKey.CREATE_TOPICS, between(2, 7), _delegate("create_topics"), CREATE_TOPICS.on_error),
     _controller_api(ApiKey.DELETE_TOPICS, between(1, 6), _delegate("delete_topics"), DELETE_TOPICS.on_error),
-    _controller_api(ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate("create_partitions"), CREATE_PARTITIONS.on_error),
+    _controller_api(
+        ApiKey.CREATE_PARTITIONS, between(0, 3), _delegate("create_partitions"), CREATE_PARTITIONS.on_error
+    ),
     _controller_api(ApiKey.ALTER_CONFIGS, between(0, 2), _delegate("alter_configs"), alter_configs.ALTER.on_error),
-    _controller_api(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1), _delegate("incremental_alter_configs"), alter_configs.INCREMENTAL.on_error),
+    _controller_api(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        between(0, 1),
+        _delegate("incremental_alter_configs"),
+        alter_configs.INCREMENTAL.on_error,
+    ),
     _controller_api(ApiKey.UPDATE_FEATURES, between(0, 2), _delegate("update_features")),
     _controller_api(ApiKey.UNREGISTER_BROKER, between(0, 0), _delegate("unregister_broker")),
     _controller_api(ApiKey.BROKER_REGISTRATION, between(0, 4), _delegate("register_broker")),

@@ -45,8 +45,11 @@ DESCRIBE_GROUPS = Handler(ApiKey.DESCRIBE_GROUPS, between(0, 6))
 
 
 @DESCRIBE_GROUPS.serve
-async def describe_groups(request: DescribeGroupsRequest, context: RequestContext, broker: BrokerServices) -> DescribeGroupsResponse:
-    """Operations are told (KIP-430) for groups without an error, also for those that do not exist where the version has no error for that."""
+async def describe_groups(
+    request: DescribeGroupsRequest, context: RequestContext, broker: BrokerServices
+) -> DescribeGroupsResponse:
+    """Operations are told (KIP-430) for groups without an error, also for those that do not exist where the version
+    has no error for that."""
     response = await broker.groups.describe_groups(request, context)
     if request.include_authorized_operations:
         for group in response.groups:
@@ -58,11 +61,17 @@ async def describe_groups(request: DescribeGroupsRequest, context: RequestContex
 @DESCRIBE_GROUPS.error
 def _describe_groups_failed(request: DescribeGroupsRequest, code: int, message: str | None) -> DescribeGroupsResponse:
     """The code has to do: before version 6 there is no room for a message."""
-    return DescribeGroupsResponse(groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups])
+    return DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups]
+    )
 
 
 def _delete_groups_failed(request: DeleteGroupsRequest, code: int, message: str | None) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in dict.fromkeys(request.groups_names)])
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=code) for group_id in dict.fromkeys(request.groups_names)
+        ]
+    )
 
 
 def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> OffsetCommitResponse:

@@ -1,4 +1,5 @@
-"""InitProducerId (KIP-98, KIP-360) for idempotent producers: every one gets a fresh id with epoch 0. Transactional ids are refused at once, for good."""
+"""InitProducerId (KIP-98, KIP-360) for idempotent producers: every one gets a fresh id with epoch 0. Transactional
+ids are refused at once, for good."""
 
 from __future__ import annotations
 
@@ -21,7 +22,9 @@ NO_PRODUCER_EPOCH = -1
 
 
 @API.serve
-async def init_producer_id(request: InitProducerIdRequest, context: RequestContext, broker: BrokerServices) -> InitProducerIdResponse:
+async def init_producer_id(
+    request: InitProducerIdRequest, context: RequestContext, broker: BrokerServices
+) -> InitProducerIdResponse:
     """Raises ApiError for transactional ids."""
     if request.transactional_id is not None:
         if request.transactional_id == "":

@@ -17,18 +17,31 @@ if TYPE_CHECKING:
 
 API = Handler(ApiKey.LIST_CONFIG_RESOURCES, between(0, 1))
 
-_ALL = (ResourceType.CLIENT_METRICS, ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.GROUP)
+_ALL = (
+    ResourceType.CLIENT_METRICS,
+    ResourceType.TOPIC,
+    ResourceType.BROKER,
+    ResourceType.BROKER_LOGGER,
+    ResourceType.GROUP,
+)
 
 
 @API.serve
-async def list_config_resources(request: ListConfigResourcesRequest, context: RequestContext, broker: BrokerServices) -> ListConfigResourcesResponse:
+async def list_config_resources(
+    request: ListConfigResourcesRequest, context: RequestContext, broker: BrokerServices
+) -> ListConfigResourcesResponse:
     """Version 0 knows client metrics only; no types named means all."""
     types = (ResourceType.CLIENT_METRICS,) if context.api_version == 0 else tuple(request.resource_types) or _ALL
     for kind in types:
         if kind not in _ALL:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"config resource type {kind} cannot be listed")
     return ListConfigResourcesResponse(
-        config_resources=[ConfigResource(resource_name=name, resource_type=kind) for kind in _ALL if kind in types for name in _names(kind, broker)]
+        config_resources=[
+            ConfigResource(resource_name=name, resource_type=kind)
+            for kind in _ALL
+            if kind in types
+            for name in _names(kind, broker)
+        ]
     )
 
 

@@ -14,7 +14,11 @@ from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest
-from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
 
 if TYPE_CHECKING:
@@ -30,7 +34,9 @@ NOT_AVAILABLE_VERSION = 5
 
 
 @API.serve
-async def list_offsets(request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices) -> ListOffsetsResponse:
+async def list_offsets(
+    request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices
+) -> ListOffsetsResponse:
     """Each partition answers for itself, once: one that is asked for twice is refused."""
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
@@ -40,23 +46,36 @@ async def list_offsets(request: ListOffsetsRequest, context: RequestContext, bro
         for wanted in topic.partitions:
             index = wanted.partition_index
             if index in answers:
-                answers[index] = ListOffsetsPartitionResponse(partition_index=index, error_code=ErrorCode.INVALID_REQUEST)
+                answers[index] = ListOffsetsPartitionResponse(
+                    partition_index=index, error_code=ErrorCode.INVALID_REQUEST
+                )
             else:
                 answers[index] = _answer(topic.name, wanted, request, context, broker)
-    return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in answered.items()])
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name=name, partitions=list(answers.values())) for name, answers in answered.items()
+        ]
+    )
 
 
 @API.error
 def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> ListOffsetsResponse:
     topics = []
     for topic in request.topics:
-        partitions = [ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code) for each in topic.partitions]
+        partitions = [
+            ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
+            for each in topic.partitions
+        ]
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
 
 def _answer(
-    topic: str, wanted: ListOffsetsPartition, request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices
+    topic: str,
+    wanted: ListOffsetsPartition,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    broker: BrokerServices,
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
     try:
@@ -70,11 +89,20 @@ def _answer(
 
 
 def _look_up(
-    topic: str, wanted: ListOffsetsPartition, answer: ListOffsetsPartitionResponse, request: ListOffsetsRequest, context: RequestContext, broker: BrokerServices
+    topic: str,
+    wanted: ListOffsetsPartition,
+    answer: ListOffsetsPartitionResponse,
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    broker: BrokerServices,
 ) -> None:
     timestamp = wanted.timestamp
-    if timestamp < 0 and (timestamp < EARLIEST_PENDING_UPLOAD or context.api_version < _FIRST_VERSION.get(timestamp, 1)):
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {context.api_version}")
+    if timestamp < 0 and (
+        timestamp < EARLIEST_PENDING_UPLOAD or context.api_version < _FIRST_VERSION.get(timestamp, 1)
+    ):
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {context.api_version}"
+        )
     partition = broker.replicas.partition(topic, wanted.partition_index)
     if request.replica_id != DEBUGGING_REPLICA:
         partition.check_leader(wanted.current_leader_epoch)
@@ -97,7 +125,12 @@ def _look_up(
 
 
 def _check_available(partition: Partition, request: ListOffsetsRequest, context: RequestContext) -> None:
-    """A new leader does not tell clients where the log ends before its high watermark has reached its own epoch: it might seem to fall (KIP-207)."""
+    """A new leader does not tell clients where the log ends before its high watermark has reached its own epoch: it
+    might seem to fall (KIP-207)."""
     if request.replica_id == CONSUMER and partition.epoch_start_offset > partition.log.high_watermark:
-        code = ErrorCode.OFFSET_NOT_AVAILABLE if context.api_version >= NOT_AVAILABLE_VERSION else ErrorCode.LEADER_NOT_AVAILABLE
+        code = (
+            ErrorCode.OFFSET_NOT_AVAILABLE
+            if context.api_version >= NOT_AVAILABLE_VERSION
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        )
         raise ApiError(code, f"{partition}: the high watermark is still before epoch {partition.leader_epoch}")

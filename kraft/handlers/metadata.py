@@ -1,6 +1,8 @@
-"""Metadata (KIP-4, KIP-78, KIP-204, KIP-430, KIP-516): brokers, topics, leaders; creates missing topics where that is asked for and allowed.
+"""Metadata (KIP-4, KIP-78, KIP-204, KIP-430, KIP-516): brokers, topics, leaders; creates missing topics where that
+is asked for and allowed.
 
-The controller id answered is a live broker, never a controller-only node. Encoded answers are kept per image, keyed by the request's own bytes.
+The controller id answered is a live broker, never a controller-only node. Encoded answers are kept per image, keyed
+by the request's own bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,12 @@ from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
-from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -30,7 +37,9 @@ API = Handler(ApiKey.METADATA, between(0, 13))
 
 
 @API.serve_raw
-def metadata(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply | Awaitable[Reply]:
+def metadata(
+    frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
+) -> Reply | Awaitable[Reply]:
     """From the kept answers, or anew."""
     key = (context.api_version, context.peer.listener, bytes(frame[position:]))
     body = broker.metadata.encoded.get(key)
@@ -40,12 +49,18 @@ def metadata(frame: memoryview, position: int, context: RequestContext, broker: 
     return _answer(request, key, context, broker)
 
 
-async def _answer(request: MetadataRequest, key: tuple[int, str, bytes], context: RequestContext, broker: BrokerServices) -> Reply:
+async def _answer(
+    request: MetadataRequest, key: tuple[int, str, bytes], context: RequestContext, broker: BrokerServices
+) -> Reply:
     if code := _fault(request, context.api_version):
         return _framed(context, _refused(request, code).encode(context.api_version))
     refusals: dict[str, int] = {}
     if _may_create(request, context):
-        missing = [topic.name for topic in request.topics or () if topic.name and broker.metadata.image.topics.by_name(topic.name) is None]
+        missing = [
+            topic.name
+            for topic in request.topics or ()
+            if topic.name and broker.metadata.image.topics.by_name(topic.name) is None
+        ]
         if missing:
             refusals = await create_missing(missing, context, broker)
     response = _respond(request, refusals, context, broker)
@@ -62,7 +77,8 @@ def _framed(context: RequestContext, body: bytes) -> Reply:
 
 
 def _fault(request: MetadataRequest, version: int) -> int:
-    """The code of a request that is refused as a whole, or 0. Topic ids count from version 12 on (KIP-516), and something must name each topic."""
+    """The code of a request that is refused as a whole, or 0. Topic ids count from version 12 on (KIP-516), and
+    something must name each topic."""
     for wanted in request.topics or ():
         if version < 12 and (wanted.topic_id != ZERO_UUID or wanted.name is None):
             return ErrorCode.INVALID_REQUEST
@@ -72,7 +88,10 @@ def _fault(request: MetadataRequest, version: int) -> int:
 
 
 def _refused(request: MetadataRequest, code: int) -> MetadataResponse:
-    topics = [MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id) for wanted in request.topics or ()]
+    topics = [
+        MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id)
+        for wanted in request.topics or ()
+    ]
     return MetadataResponse(topics=topics, error_code=code)
 
 
@@ -80,12 +99,16 @@ def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
     return request.topics is not None and (request.allow_auto_topic_creation or context.api_version < 4)
 
 
-def _respond(request: MetadataRequest, refusals: dict[str, int], context: RequestContext, broker: BrokerServices) -> MetadataResponse:
+def _respond(
+    request: MetadataRequest, refusals: dict[str, int], context: RequestContext, broker: BrokerServices
+) -> MetadataResponse:
     version = context.api_version
     nodes = broker.metadata.live_brokers(context.peer.listener)
     response = MetadataResponse(cluster_id=broker.cluster_id)
     listed = broker.metadata.listed_brokers(context.peer.listener)
-    response.brokers = [MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in listed]
+    response.brokers = [
+        MetadataResponseBroker(node_id=node.id, host=node.host, port=node.port, rack=node.rack) for node in listed
+    ]
     response.controller_id = some_live_broker([node.id for node in nodes], broker)
     live = frozenset(node.id for node in nodes)
     topics = broker.metadata.image.topics
@@ -101,13 +124,19 @@ def _respond(request: MetadataRequest, refusals: dict[str, int], context: Reques
 
 
 def some_live_broker(live: list[int], broker: BrokerServices) -> int:
-    """A live broker for clients that look for "the controller": any will do, since all forward. This node where it is live, so that answers stay the same."""
+    """A live broker for clients that look for "the controller": any will do, since all forward. This node where it
+    is live, so that answers stay the same."""
     own = broker.config.node_id
     return own if own in live else (live[0] if live else -1)
 
 
 def _requested(
-    wanted: MetadataRequestTopic, refusals: dict[str, int], live: frozenset[int], context: RequestContext, operations: int, broker: BrokerServices
+    wanted: MetadataRequestTopic,
+    refusals: dict[str, int],
+    live: frozenset[int],
+    context: RequestContext,
+    operations: int,
+    broker: BrokerServices,
 ) -> MetadataResponseTopic:
     topics = broker.metadata.image.topics
     if wanted.topic_id != ZERO_UUID:
@@ -118,7 +147,9 @@ def _requested(
     name = wanted.name or ""
     topic = topics.by_name(name)
     if topic is None:
-        code = refusals.get(name) or (ErrorCode.INVALID_TOPIC_EXCEPTION if not name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        code = refusals.get(name) or (
+            ErrorCode.INVALID_TOPIC_EXCEPTION if not name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
     return _topic(topic, live, context.api_version, operations)
 
@@ -126,11 +157,17 @@ def _requested(
 def _topic(topic: TopicImage, live: frozenset[int], version: int, operations: int) -> MetadataResponseTopic:
     partitions = [_partition(index, partition, live, version) for index, partition in topic.partitions.items()]
     return MetadataResponseTopic(
-        name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS, partitions=partitions, topic_authorized_operations=operations
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+        topic_authorized_operations=operations,
     )
 
 
-def _partition(index: int, partition: PartitionRegistration, live: frozenset[int], version: int) -> MetadataResponsePartition:
+def _partition(
+    index: int, partition: PartitionRegistration, live: frozenset[int], version: int
+) -> MetadataResponsePartition:
     offline = [replica for replica in partition.replicas if replica not in live]
     leader = partition.leader
     code = 0

@@ -1,6 +1,7 @@
 """The newest committed metadata as this node sees it, and what handlers derive from it.
 
-Set by the publisher; read by everyone between two awaits as one value. Encoded Metadata answers are kept until the image changes.
+Set by the publisher; read by everyone between two awaits as one value. Encoded Metadata answers are kept until the
+image changes.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ class MetadataCache:
         return True
 
     def remember(self, key: tuple[int, str, bytes], body: bytes) -> None:
-        """Keep `body` for the same request, unless that is so long that keeping it costs more than answering again. What is kept stays within a bound."""
+        """Keep `body` for the same request, unless that is so long that keeping it costs more than answering again.
+        What is kept stays within a bound."""
         size = len(key[2]) + len(body) + ENCODED_OVERHEAD_BYTES
         if len(key[2]) > ENCODED_KEY_BYTES_MAX or size > ENCODED_BYTES_MAX:
             return
@@ -97,7 +99,8 @@ class MetadataCache:
     def listed_brokers(self, listener: str) -> tuple[BrokerNode, ...]:
         """What Metadata lists: live brokers, and those that died a moment ago.
 
-        librdkafka takes a broker that is not listed any more apart at once, and with it, for a second, the partitions that have just found a new leader.
+        librdkafka takes a broker that is not listed any more apart at once, and with it, for a second, the
+        partitions that have just found a new leader.
         """
         live = self.live_brokers(listener)
         if not self._lately:
@@ -105,7 +108,11 @@ class MetadataCache:
         now = self._clock.now()
         self._lately = {broker: until for broker, until in self._lately.items() if until > now}
         brokers = self.image.cluster.brokers
-        dead = [node_of(brokers[broker], listener) for broker in self._lately if broker in brokers and brokers[broker].fenced]
+        dead = [
+            node_of(brokers[broker], listener)
+            for broker in self._lately
+            if broker in brokers and brokers[broker].fenced
+        ]
         return tuple(sorted((*live, *(node for node in dead if node is not None))))
 
     def _note_deaths(self, image: MetadataImage) -> None:
@@ -121,7 +128,8 @@ class MetadataCache:
         return broker is not None and not broker.fenced
 
     def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
-        """Whether that incarnation of a broker may be in an in-sync set: neither fenced nor leaving (KIP-841, KIP-903; epoch -1: not told)."""
+        """Whether that incarnation of a broker may be in an in-sync set: neither fenced nor leaving (KIP-841,
+        KIP-903; epoch -1: not told)."""
         broker = self.image.cluster.brokers.get(broker_id)
         return broker is not None and broker.is_active and broker_epoch in (-1, broker.epoch)
 

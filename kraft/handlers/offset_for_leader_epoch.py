@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpoch (KIP-101, KIP-320): the end offset of a leader epoch, by which followers and consumers find where logs diverge."""
+"""OffsetForLeaderEpoch (KIP-101, KIP-320): the end offset of a leader epoch, by which followers and consumers find
+where logs diverge."""
 
 from __future__ import annotations
 
@@ -9,8 +10,15 @@ from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.messages.offset_for_leader_epoch_request import OffsetForLeaderEpochRequest, OffsetForLeaderPartition
-from kraft.protocol.messages.offset_for_leader_epoch_response import EpochEndOffset, OffsetForLeaderEpochResponse, OffsetForLeaderTopicResult
+from kraft.protocol.messages.offset_for_leader_epoch_request import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+)
+from kraft.protocol.messages.offset_for_leader_epoch_response import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -19,11 +27,16 @@ API = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, between(2, 4))
 
 
 @API.serve
-async def offset_for_leader_epoch(request: OffsetForLeaderEpochRequest, context: RequestContext, broker: BrokerServices) -> OffsetForLeaderEpochResponse:
+async def offset_for_leader_epoch(
+    request: OffsetForLeaderEpochRequest, context: RequestContext, broker: BrokerServices
+) -> OffsetForLeaderEpochResponse:
     """Each partition answers for itself; an epoch that the log does not know is (-1, -1) without an error."""
     return OffsetForLeaderEpochResponse(
         topics=[
-            OffsetForLeaderTopicResult(topic=topic.topic, partitions=[_end_of(topic.topic, wanted, request.replica_id, broker) for wanted in topic.partitions])
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end_of(topic.topic, wanted, request.replica_id, broker) for wanted in topic.partitions],
+            )
             for topic in request.topics
         ]
     )
@@ -45,7 +58,8 @@ def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broke
         try:
             partition.check_leader(wanted.current_leader_epoch)
         except NotLeader:
-            if replica_id != DEBUGGING_REPLICA:  # So the controller learns how much each replica has. Kafka's followers refuse.
+            # So the controller learns how much each replica has. Kafka's followers refuse.
+            if replica_id != DEBUGGING_REPLICA:
                 raise
         answer.end_offset, answer.leader_epoch = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     except EXPECTED as problem:

@@ -1,7 +1,8 @@
-"""What becomes of a Produce once its batches were appended, or were handed to the log writer: whose promise is kept when, and the answer.
+"""What becomes of a Produce once its batches were appended, or were handed to the log writer: whose promise is kept
+when, and the answer.
 
-An append is settled when this replica's log is durable as far as flush.messages asks for it, and, with acks=all, when it is committed while this replica leads
-without a break since the append.
+An append is settled when this replica's log is durable as far as flush.messages asks for it, and, with acks=all,
+when it is committed while this replica leads without a break since the append.
 """
 
 from __future__ import annotations
@@ -46,18 +47,23 @@ WITHOUT_LOG_START = frozenset(
         ErrorCode.KAFKA_STORAGE_ERROR,
     )
 )
-"""Errors that say nothing of where the log starts. All others do, once a log was asked, so that a producer can tell expired records from lost ones."""
+"""Errors that say nothing of where the log starts. All others do, once a log was asked, so that a producer can tell
+expired records from lost ones."""
 
 
 class _Unsettled:
-    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if flush.messages asks for it, and below the high watermark
+    """An append that is not promised yet: `required_offset` (exclusive) must be durable here if flush.messages asks
+    for it, and below the high watermark
 
-    if acks=all, both while this replica leads without a break since `leader_epoch`, the epoch of the append: after one, other records may stand there.
+    if acks=all, both while this replica leads without a break since `leader_epoch`, the epoch of the append: after
+    one, other records may stand there.
     """
 
     __slots__ = ("answer", "leader_epoch", "needs_flush", "partition", "required_offset")
 
-    def __init__(self, partition: Partition, leader_epoch: int, answer: PartitionProduceResponse, required_offset: int) -> None:
+    def __init__(
+        self, partition: Partition, leader_epoch: int, answer: PartitionProduceResponse, required_offset: int
+    ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.answer = answer
@@ -66,7 +72,8 @@ class _Unsettled:
 
 
 class _Large:
-    """An append that the log writer is to do. Its records stay valid until the first stage is over; small ones may lie in the connection's scratch buffer."""
+    """An append that the log writer is to do. Its records stay valid until the first stage is over; small ones may
+    lie in the connection's scratch buffer."""
 
     __slots__ = ("answer", "partition", "queued", "records")
 
@@ -80,9 +87,22 @@ class _Large:
 class ProduceSettling:
     """One Produce on its way to an answer. `topics` is the answer so far, filled in as appends succeed and fail."""
 
-    __slots__ = ("_acks", "_broker", "_context", "_deadline", "_failed", "_large", "_now_ms", "_timeout_ms", "_unsettled", "topics")
+    __slots__ = (
+        "_acks",
+        "_broker",
+        "_context",
+        "_deadline",
+        "_failed",
+        "_large",
+        "_now_ms",
+        "_timeout_ms",
+        "_unsettled",
+        "topics",
+    )
 
-    def __init__(self, context: RequestContext, broker: BrokerServices, acks: int, timeout_ms: int, now_ms: int) -> None:
+    def __init__(
+        self, context: RequestContext, broker: BrokerServices, acks: int, timeout_ms: int, now_ms: int
+    ) -> None:
         self._context = context
         self._broker = broker
         self._acks = acks
@@ -114,10 +134,15 @@ class ProduceSettling:
         answer.log_append_time_ms = info.log_append_time_ms
         answer.log_start_offset = info.log_start_offset
         log = partition.log
-        return partition.durable_end() >= log.log_end_offset and (self._acks != -1 or info.last_offset < log.high_watermark)
+        return partition.durable_end() >= log.log_end_offset and (
+            self._acks != -1 or info.last_offset < log.high_watermark
+        )
 
-    def fail(self, answer: PartitionProduceResponse, problem: Exception, topic: str, partition: Partition | None) -> None:
-        """A sentence goes with single records at fault only, as in Kafka: clients show their own for a code. What was appended before keeps its offsets.
+    def fail(
+        self, answer: PartitionProduceResponse, problem: Exception, topic: str, partition: Partition | None
+    ) -> None:
+        """A sentence goes with single records at fault only, as in Kafka: clients show their own for a code. What
+        was appended before keeps its offsets.
 
         `partition` if it was asked.
         """
@@ -128,7 +153,10 @@ class ProduceSettling:
                 answer.current_leader = LeaderIdAndEpoch(leader_id=problem.leader_id, leader_epoch=problem.leader_epoch)
         elif isinstance(problem, RecordsRejected):
             answer.error_message = problem.message
-            answer.record_errors = [BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message) for index, message in problem.record_errors]
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in problem.record_errors
+            ]
         elif code == ErrorCode.KAFKA_STORAGE_ERROR:
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
             self._broker.replicas.met(problem, topic, answer.index, "append")
@@ -138,7 +166,8 @@ class ProduceSettling:
     # Then
 
     def outcome(self) -> Reply | Awaitable[Reply]:
-        """The answer, at once where nothing has to be waited for. Nothing can go wrong with the request itself any more."""
+        """The answer, at once where nothing has to be waited for. Nothing can go wrong with the request itself any
+        more."""
         if not self._large and not self._unsettled:
             return self._reply()
         self._deadline = self._broker.world.clock.now() + self._timeout_ms / 1000
@@ -147,7 +176,12 @@ class ProduceSettling:
         stage, writer = FirstStage(len(self._large)), self._broker.replicas.writer
         for append in self._large:
             append.queued = writer.append_as_leader(
-                append.partition, append.records, self._acks, self._now_ms, AppendOrigin.CLIENT, when_done=stage.step_ended
+                append.partition,
+                append.records,
+                self._acks,
+                self._now_ms,
+                AppendOrigin.CLIENT,
+                when_done=stage.step_ended,
             )
         return Staged(self._settle_large(stage), stage)
 
@@ -159,14 +193,18 @@ class ProduceSettling:
             try:
                 info = await append.queued.outcome()
                 assert info is not None, "a leader's append takes all or nothing"
-                if not self._appended(answer, partition, info) or self._acks == -1:  # Much may have changed since: the epoch is looked at again.
-                    self._unsettled.append(_Unsettled(partition, append.queued.appended_epoch, answer, info.last_offset + 1))
+                # Much may have changed since: the epoch is looked at again.
+                if not self._appended(answer, partition, info) or self._acks == -1:
+                    self._unsettled.append(
+                        _Unsettled(partition, append.queued.appended_epoch, answer, info.last_offset + 1)
+                    )
             except EXPECTED as problem:
                 self.fail(answer, problem, partition.topic, partition)
         return await self._settle()
 
     async def _settle(self) -> Reply:
-        """The second stage: this replica's disk where flush.messages asks for it, then the high watermark for acks=all."""
+        """The second stage: this replica's disk where flush.messages asks for it, then the high watermark for
+        acks=all."""
         for append in self._unsettled:
             try:
                 if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
@@ -178,7 +216,8 @@ class ProduceSettling:
         return self._reply()
 
     async def _until_committed(self, append: _Unsettled) -> None:
-        """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline, NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+        """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline,
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
         clock, partition = self._broker.world.clock, append.partition
         while True:
             _check_still_led(append)
@@ -194,7 +233,10 @@ class ProduceSettling:
             finally:
                 partition.remove_produce_waiter(waiter)
         if not partition.has_enough_in_sync:
-            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, f"{partition}: appended, but the in-sync set has shrunk since")
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"{partition}: appended, but the in-sync set has shrunk since",
+            )
 
     def _reply(self) -> Reply:
         if self._acks == 0:
@@ -202,7 +244,12 @@ class ProduceSettling:
         topics, context = self.topics, self._context
         response = ProduceResponse(responses=topics)
         if self._failed and context.api_version >= LEADER_HINT_VERSION:
-            leaders = {answer.current_leader.leader_id for topic in topics for answer in topic.partition_responses if answer.current_leader is not None}
+            leaders = {
+                answer.current_leader.leader_id
+                for topic in topics
+                for answer in topic.partition_responses
+                if answer.current_leader is not None
+            }
             response.node_endpoints = [
                 NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
                 for node in self._broker.metadata.live_brokers(context.peer.listener)

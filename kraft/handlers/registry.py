@@ -1,8 +1,9 @@
-"""The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. Never advertise what is not served.
+"""The registry of handlers: the single source for dispatch, ApiVersions, docs/api-support.md and tests. Never
+advertise what is not served.
 
-Two kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it may await. A raw one (Produce, Fetch) gets
-the frame itself,
-in place, finishes its first stage without awaiting, and encodes its own reply.
+Two kinds of handler. An ordinary one gets a decoded request that is its own and answers with a response message; it
+may await. A raw one (Produce, Fetch) gets the frame itself, in place, finishes its first stage without awaiting, and
+encodes its own reply.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ class RequestContext:
 
     __slots__ = ("api_key", "api_version", "client_id", "correlation_id", "peer", "principal")
 
-    def __init__(self, peer: Peer, api_key: int, api_version: int, correlation_id: int, client_id: str | None, principal: str = "User:ANONYMOUS") -> None:
+    def __init__(
+        self,
+        peer: Peer,
+        api_key: int,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        principal: str = "User:ANONYMOUS",
+    ) -> None:
         self.peer = peer
         self.api_key = api_key
         self.api_version = api_version
@@ -45,12 +54,29 @@ OnError = Callable[[Any, int, str | None], Any]
 
 
 class Handler:
-    """One API on one kind of listener: `versions` are those served, `advertised_min` differs from the first of them for Produce only (KAFKA-18659)."""
+    """One API on one kind of listener: `versions` are those served, `advertised_min` differs from the first of them
+    for Produce only (KAFKA-18659)."""
 
-    __slots__ = ("advertised_min", "key", "listeners", "max_version", "min_version", "on_error", "overtakes", "raw", "serve_function")
+    __slots__ = (
+        "advertised_min",
+        "key",
+        "listeners",
+        "max_version",
+        "min_version",
+        "on_error",
+        "overtakes",
+        "raw",
+        "serve_function",
+    )
 
     def __init__(
-        self, key: int, versions: tuple[int, int], *, listeners: Iterable[str] = (BROKER,), advertised_min: int | None = None, overtakes: bool = False
+        self,
+        key: int,
+        versions: tuple[int, int],
+        *,
+        listeners: Iterable[str] = (BROKER,),
+        advertised_min: int | None = None,
+        overtakes: bool = False,
     ) -> None:
         self.key = key
         self.min_version, self.max_version = versions
@@ -77,7 +103,8 @@ class Handler:
         return function
 
     def error_response(self, request: Any, version: int, code: int, message: str | None) -> Any:
-        """The response that says that the whole request failed. Raises ProtocolError where this API has no way to say so: the connection then closes."""
+        """The response that says that the whole request failed. Raises ProtocolError where this API has no way to
+        say so: the connection then closes."""
         if self.on_error is None:
             return self._top_level_error(code, message)
         response = self.on_error(request, code, message)

@@ -1,4 +1,5 @@
-"""Which session a Fetch means, and so what it asks for (KIP-227). A follower's request also makes what it mentions due."""
+"""Which session a Fetch means, and so what it asks for (KIP-227). A follower's request also makes what it mentions
+due."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ TOPIC_ID_VERSION = 13
 
 
 class RequestedSession(NamedTuple):
-    """`session` is None where the request stands for itself. `mentioned` is what this request says, `wanted` what it is about.
+    """`session` is None where the request stands for itself. `mentioned` is what this request says, `wanted` what it
+    is about.
 
     An incremental answer leaves out what has not changed.
     """
@@ -32,7 +34,9 @@ class RequestedSession(NamedTuple):
     incremental: bool
 
 
-def resolve_session(request: FetchRequest, version: int, sessions: FetchSessionCache, *, is_follower: bool, now: float) -> RequestedSession:
+def resolve_session(
+    request: FetchRequest, version: int, sessions: FetchSessionCache, *, is_follower: bool, now: float
+) -> RequestedSession:
     """Raises ApiError as `FetchSessionCache.use` does."""
     by_id = version >= TOPIC_ID_VERSION
     wanted = _mentioned(request)
@@ -47,7 +51,11 @@ def resolve_session(request: FetchRequest, version: int, sessions: FetchSessionC
         made.update(wanted, ())
         return RequestedSession(made, made, wanted, False)
     session = sessions.use(request.session_id, request.session_epoch, by_id, now)
-    forgotten = [PartitionKey(topic.topic_id, topic.topic, index) for topic in request.forgotten_topics_data for index in topic.partitions]
+    forgotten = [
+        PartitionKey(topic.topic_id, topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
     session.update(wanted, forgotten)
     if not session.partitions:
         sessions.close(session.id)

@@ -1,4 +1,5 @@
-"""What handlers are given: the parts of a node, by name. Built by kraft/server, one for the broker's listeners and one for the controller's."""
+"""What handlers are given: the parts of a node, by name. Built by kraft/server, one for the broker's listeners and
+one for the controller's."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
 
 class ControllerChannel(Protocol):
-    """The way to the active controller: a local call where it is this node, else the network (Envelope for what clients asked for)."""
+    """The way to the active controller: a local call where it is this node, else the network (Envelope for what
+    clients asked for)."""
 
     async def forward(self, request: Any, context: RequestContext) -> Any:
         """Have the active controller carry out a client's request as the client's principal.
@@ -32,7 +34,8 @@ class ControllerChannel(Protocol):
 
 class ProducerIds(Protocol):
     async def next(self) -> int:
-        """A producer id never handed out before. Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while no block can be had."""
+        """A producer id never handed out before. Raises ApiError COORDINATOR_LOAD_IN_PROGRESS while no block can be
+        had."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

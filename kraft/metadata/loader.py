@@ -1,15 +1,17 @@
 """From committed records to images: the one reader of the metadata log in a node.
 
-The Raft driver calls the three `handle_` methods, one at a time, in order, and only for what is committed. A small commit is applied at once, in the
-caller's turn; for one of more than 500 records, and for a snapshot, the caller gets an awaitable that works in steps, so that other tasks of the loop are
-served in between. Records of an open metadata transaction (KIP-868) are replayed onto a second image, which becomes the visible one when the transaction
+The Raft driver calls the three `handle_` methods, one at a time, in order, and only for what is committed. A small
+commit is applied at once, in the caller's turn; for one of more than 500 records, and for a snapshot, the caller
+gets an awaitable that works in steps, so that other tasks of the loop are served in between. Records of an open
+metadata transaction (KIP-868) are replayed onto a second image, which becomes the visible one when the transaction
 ends and is dropped when it is aborted: neither publishers nor snapshots see half of one.
 
-Until the first high watermark is reached nothing is published, so that a starting node does not act out its whole past.
+Until the first high watermark is reached nothing is published, so that a starting node does not act out its whole
+past.
 
-On a node with a controller, `controller` hears of each committed batch first, since answers wait for it; and where it wrote the batch itself it hands over the
-image that it made then, so that both
-share one and no record is replayed twice.
+On a node with a controller, `controller` hears of each committed batch first, since answers wait for it; and where
+it wrote the batch itself it hands over the image that it made then, so that both share one and no record is replayed
+twice.
 """
 
 from __future__ import annotations
@@ -47,7 +49,9 @@ class SnapshotReader(Protocol):
 class ControllerHooks(Protocol):
     """What the loader asks of the node's controller."""
 
-    def prepared(self, base: MetadataImage, last_offset: int, epoch: int) -> tuple[MetadataImage, MetadataChanges] | None:
+    def prepared(
+        self, base: MetadataImage, last_offset: int, epoch: int
+    ) -> tuple[MetadataImage, MetadataChanges] | None:
         """The image after the batch that ends at `last_offset`, if this controller wrote it on top of `base`."""
 
     def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:
@@ -60,7 +64,8 @@ class MetadataLoader:
     """Owned by the node's loop. `image` is the newest that publishers may see."""
 
     def __init__(self, high_watermark: Callable[[], int | None] | None = None) -> None:
-        """`high_watermark` tells how far the log is known to be committed, None while that is unknown; without it everything is published at once."""
+        """`high_watermark` tells how far the log is known to be committed, None while that is unknown; without it
+        everything is published at once."""
         self.image = MetadataImage()
         self.offset = -1
         self.epoch = -1
@@ -87,11 +92,14 @@ class MetadataLoader:
         return self._published_offset
 
     def add_publisher(self, publisher: MetadataPublisher) -> None:
-        """From now on `publisher` hears of every image; first, with the next update or at once if there was one, of all that is published already."""
+        """From now on `publisher` hears of every image; first, with the next update or at once if there was one, of
+        all that is published already."""
         self._publishers.append(publisher)
         if self._published_offset >= 0:
             changes = MetadataChanges.between(MetadataImage(), self._published)
-            update = MetadataUpdate(self._published, changes, self._published_offset, self.epoch, self.timestamp_ms, 0, True)
+            update = MetadataUpdate(
+                self._published, changes, self._published_offset, self.epoch, self.timestamp_ms, 0, True
+            )
             _drain(publisher.publish(update))
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> Awaitable[None] | None:

@@ -1,6 +1,8 @@
-"""When to write a snapshot of the metadata, and writing it: by bytes of log and by age, a few hundred records at a time.
+"""When to write a snapshot of the metadata, and writing it: by bytes of log and by age, a few hundred records at a
+time.
 
-An image is a value, so the snapshot of an offset can be written while the log goes on. Only one is written at a time.
+An image is a value, so the snapshot of an offset can be written while the log goes on. Only one is written at a
+time.
 """
 
 from __future__ import annotations
@@ -29,14 +31,16 @@ class SnapshotWriter(Protocol):
 
 
 SnapshotFactory = Callable[[OffsetAndEpoch, int], SnapshotWriter | None]
-"""Starts the snapshot of an end offset (exclusive) with the timestamp of its last record; None when there is one already or it cannot be."""
+"""Starts the snapshot of an end offset (exclusive) with the timestamp of its last record; None when there is one
+already or it cannot be."""
 
 
 class SnapshotGenerator:
     """A publisher, and a task that writes."""
 
     def __init__(self, create: SnapshotFactory, clock: Clock, *, max_bytes: int, max_interval_ms: int) -> None:
-        """`max_bytes` is metadata.log.max.record.bytes.between.snapshots, `max_interval_ms` metadata.log.max.snapshot.interval.ms (0: never by age)."""
+        """`max_bytes` is metadata.log.max.record.bytes.between.snapshots, `max_interval_ms`
+        metadata.log.max.snapshot.interval.ms (0: never by age)."""
         self._create = create
         self._clock = clock
         self._max_bytes = max_bytes
@@ -72,7 +76,8 @@ class SnapshotGenerator:
             await self.write(update)
 
     async def write(self, update: MetadataUpdate) -> bool:
-        """Write the snapshot of `update`'s image; tells whether there is a new one. A full disk is tried again with the next records."""
+        """Write the snapshot of `update`'s image; tells whether there is a new one. A full disk is tried again with
+        the next records."""
         try:
             return await self._write(update)
         except OutOfResources:

@@ -1,5 +1,5 @@
-"""What is about to be read or sent from a file is brought into memory first, in a thread, if it is not there: a slow disk then holds up who asked and nobody
-else."""
+"""What is about to be read or sent from a file is brought into memory first, in a thread, if it is not there: a slow
+disk then holds up who asked and nobody else."""
 
 from __future__ import annotations
 

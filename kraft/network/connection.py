@@ -1,8 +1,9 @@
 """One client connection: receive, assemble, dispatch, send. One place reads, one place writes, one place closes.
 
-Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one has appended, and is received meanwhile;
-every other request waits until all earlier ones are answered; responses leave in the order of their requests. A request that finishes at once is answered in
-the connection's own task: no other task, channel or thread is involved.
+Order (DESIGN: pipelining): a Produce may start behind an unanswered Produce of its connection as soon as that one
+has appended, and is received meanwhile; every other request waits until all earlier ones are answered; responses
+leave in the order of their requests. A request that finishes at once is answered in the connection's own task: no
+other task, channel or thread is involved.
 """
 
 from __future__ import annotations
@@ -29,17 +30,34 @@ SPIN_SECONDS = 0.0001
 
 
 class Connection:
-    """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it ends when nothing waits any more.
+    """Owned by one task (`serve`). While answers wait, a second task (`_drain_waiting`) owns the sending side; it
+    ends when nothing waits any more.
 
-    `parked` and `sending` tell that a task waits for the peer to send, or to take, something; a request at work is no idleness.
+    `parked` and `sending` tell that a task waits for the peer to send, or to take, something; a request at work is
+    no idleness.
     """
 
-    __slots__ = ("_assembler", "_closed", "_drained", "_first_stage", "_gap", "_server", "_stream", "_waiting", "last_active", "parked", "peer", "sending")
+    __slots__ = (
+        "_assembler",
+        "_closed",
+        "_drained",
+        "_first_stage",
+        "_gap",
+        "_server",
+        "_stream",
+        "_waiting",
+        "last_active",
+        "parked",
+        "peer",
+        "sending",
+    )
 
     def __init__(self, server: SocketServer, stream: Stream) -> None:
         self._server = server
         self._stream = stream
-        self._assembler = FrameAssembler(server.limits.request_bytes_max, server.pool.acquire, server.pool.release, server.pool.step)
+        self._assembler = FrameAssembler(
+            server.limits.request_bytes_max, server.pool.acquire, server.pool.release, server.pool.step
+        )
         self._waiting: deque[Awaitable[Reply]] = deque()
         self._drained: trio.Event | None = None
         self._first_stage: FirstStage | None = None
@@ -150,7 +168,8 @@ class Connection:
         await self._answer(await self._begin(frame, overtakes), overtakes)
 
     async def _handle_pooled(self, frame: memoryview | None) -> int:
-        """Serve a frame, if it is whole, in a buffer of the pool: others may have that while the answer waits. How many requests that was."""
+        """Serve a frame, if it is whole, in a buffer of the pool: others may have that while the answer waits. How
+        many requests that was."""
         if frame is None:
             return 0
         overtakes = self._server.dispatcher.may_overtake_wait(frame)
@@ -164,7 +183,8 @@ class Connection:
         return 1
 
     async def _begin(self, frame: memoryview, overtakes: bool) -> Reply | Awaitable[Reply]:
-        """Dispatch a request as soon as it is its turn. The frame is not needed any more then, except by a first stage."""
+        """Dispatch a request as soon as it is its turn. The frame is not needed any more then, except by a first
+        stage."""
         if self._waiting:
             frame = await self._wait_for_turn(frame, overtakes)
         outcome = self._server.dispatcher.dispatch(self.peer, frame)
@@ -186,7 +206,8 @@ class Connection:
             await self._send(await outcome)  # type: ignore[misc]  # Likewise.
 
     async def _wait_for_turn(self, frame: memoryview, overtakes: bool) -> memoryview:
-        """Earlier requests wait for their answers: those whose first stage is over may be overtaken, by some. The frame, where it lasts."""
+        """Earlier requests wait for their answers: those whose first stage is over may be overtaken, by some. The
+        frame, where it lasts."""
         stage = self._first_stage
         if not (overtakes and len(self._waiting) < PIPELINE_REQUESTS_MAX and (stage is None or stage.is_over)):
             if frame.obj is self._server.scratch.obj:
@@ -209,7 +230,8 @@ class Connection:
             await self._drained.wait()
 
     async def _drain_waiting(self) -> None:
-        """Answer what waits, in order. On a broken connection the rest is still awaited (its effects happen), its answers dropped."""
+        """Answer what waits, in order. On a broken connection the rest is still awaited (its effects happen), its
+        answers dropped."""
         broken = False
         try:
             while self._waiting:

@@ -1,8 +1,8 @@
 """Chunks of a byte stream to request frames (int32 size, then that many bytes). Pure: never heard of a socket.
 
-The common case is one small frame that fills one chunk exactly: it is handed out in place, as a view of the receiver's scratch buffer. Everything else is
-copied once into a buffer of
-the frame's own, into which the rest is then received directly. A large frame's buffer grows as its bytes arrive, so a peer that announces much and sends
+The common case is one small frame that fills one chunk exactly: it is handed out in place, as a view of the
+receiver's scratch buffer. Everything else is copied once into a buffer of the frame's own, into which the rest is
+then received directly. A large frame's buffer grows as its bytes arrive, so a peer that announces much and sends
 little costs little.
 """
 
@@ -30,7 +30,8 @@ class FrameAssembler:
         step: Callable[[], int] = lambda: GROWTH_STEP_BYTES,
         limit: str = "socket.request.max.bytes",
     ) -> None:
-        """`step` tells how many bytes the buffer of a new frame may have beyond what has come, `limit` what sets `size_max`, for a person."""
+        """`step` tells how many bytes the buffer of a new frame may have beyond what has come, `limit` what sets
+        `size_max`, for a person."""
         self._size_max = size_max
         self._acquire = acquire
         self._release = release
@@ -51,7 +52,8 @@ class FrameAssembler:
         return 1 if self._body is None else self._size - self._filled
 
     def target(self) -> memoryview | None:
-        """Where to receive the rest of an open frame directly; None between frames (receive into scratch, then `feed`)."""
+        """Where to receive the rest of an open frame directly; None between frames (receive into scratch, then
+        `feed`)."""
         if self._body is None:
             return None
         if self._filled == len(self._body):
@@ -66,7 +68,8 @@ class FrameAssembler:
         self._body = larger
 
     def received(self, count: int) -> memoryview | None:
-        """Account for `count` bytes received into `target()`; returns the frame once it is whole. Give it back with `release`."""
+        """Account for `count` bytes received into `target()`; returns the frame once it is whole. Give it back with
+        `release`."""
         self._filled += count
         if self._filled < self._size:
             return None
@@ -110,7 +113,10 @@ class FrameAssembler:
 
     def _check(self, size: int) -> None:
         if not 0 < size <= self._size_max:
-            raise ProtocolError(f"frame size {size} is outside 1..{self._size_max} ({self._limit}); the peer may not speak the Kafka protocol")
+            raise ProtocolError(
+                f"frame size {size} is outside 1..{self._size_max} ({self._limit}); the peer may not speak "
+                "the Kafka protocol"
+            )
 
     def abandon(self) -> None:
         """Give an open frame's buffer back: the connection is over."""
@@ -146,7 +152,8 @@ class FramePool:
     def step(self) -> int:
         """How large a new frame's buffer begins.
 
-        Generous while little is out, since growing copies; then small: peers that announce much and send little must not make up a large sum.
+        Generous while little is out, since growing copies; then small: peers that announce much and send little must
+        not make up a large sum.
         """
         return GROWTH_STEP_BYTES if self.bytes_out < GENEROUS_BYTES else SMALL_STEP_BYTES
 

@@ -1,8 +1,9 @@
 """How many connections and bytes a listener takes, and the count of what it has.
 
-As in Kafka: a connection beyond a listener's own limit, or beyond that of all listeners, waits until another ends, and so do those behind it; one beyond its
-address's limit is closed. The listener by which brokers reach one another is not held up by the common limit: there the connection that was silent the longest
-on another listener goes instead, else clients could keep replication out.
+As in Kafka: a connection beyond a listener's own limit, or beyond that of all listeners, waits until another ends,
+and so do those behind it; one beyond its address's limit is closed. The listener by which brokers reach one another
+is not held up by the common limit: there the connection that was silent the longest on another listener goes
+instead, else clients could keep replication out.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import trio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """`max.connections`, for all listeners and for one, `max.connections.per.ip` (+ `.overrides`), `socket.request.max.bytes`, `queued.max.request.bytes`,
-    `connections.max.idle.ms`."""
+    """`max.connections`, for all listeners and for one, `max.connections.per.ip` (+ `.overrides`),
+    `socket.request.max.bytes`, `queued.max.request.bytes`, `connections.max.idle.ms`."""
 
     connections_max: int = 2**31 - 1
     listener_connections_max: int = 2**31 - 1
@@ -63,7 +64,9 @@ class ConnectionCounts:
             await self._changed.wait()
 
     def _has_room(self, listener: str, limits: ConnectionLimits) -> bool:
-        return self.by_listener[listener] < limits.listener_connections_max and (limits.is_protected or self.total < limits.connections_max)
+        return self.by_listener[listener] < limits.listener_connections_max and (
+            limits.is_protected or self.total < limits.connections_max
+        )
 
     def refusal(self, host: str, limits: ConnectionLimits) -> str | None:
         """Why a connection from `host` cannot be taken at all, or None."""
@@ -99,10 +102,16 @@ class ConnectionCounts:
             self._changed = trio.Event()
 
     def _close_excess(self) -> None:
-        """Connections of listeners that are not protected go, those silent the longest first, until no more are open than the common limit."""
+        """Connections of listeners that are not protected go, those silent the longest first, until no more are open
+        than the common limit."""
         open_ones = [(connections, limits()) for connections, limits in self._connections.values()]
         excess = max((self.total - limits.connections_max for _, limits in open_ones), default=0)
         if excess > 0:
-            candidates = [connection for connections, limits in open_ones if not limits.is_protected for connection in connections.values()]
+            candidates = [
+                connection
+                for connections, limits in open_ones
+                if not limits.is_protected
+                for connection in connections.values()
+            ]
             for connection in sorted(candidates, key=lambda connection: connection.last_active)[:excess]:
                 connection.close()

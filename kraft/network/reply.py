@@ -11,7 +11,8 @@ from kraft.world.ports import Buffer, File
 
 
 class FileRange:
-    """Bytes that go from a file to the socket without passing through Python. `owner` is kept alive with it: whoever holds the file open."""
+    """Bytes that go from a file to the socket without passing through Python. `owner` is kept alive with it: whoever
+    holds the file open."""
 
     __slots__ = ("file", "owner", "position", "size")
 
@@ -39,11 +40,13 @@ class Reply:
 NO_REPLY = Reply(())
 
 SCRATCH_BYTES = 64 << 10
-"""The buffer in which small frames are handed over in place: a view of fewer bytes may lie in it. A larger frame has a buffer of its own."""
+"""The buffer in which small frames are handed over in place: a view of fewer bytes may lie in it. A larger frame has
+a buffer of its own."""
 
 
 class FirstStage:
-    """The part of a request that needs its frame, and that no other request of its connection may overtake: over when each of its steps has ended."""
+    """The part of a request that needs its frame, and that no other request of its connection may overtake: over
+    when each of its steps has ended."""
 
     __slots__ = ("_left", "_over", "_then")
 
@@ -88,8 +91,11 @@ class Staged:
         return self.answer.__await__()
 
 
-def inside(outcome: Awaitable[Reply], wrap: Callable[[Awaitable[Reply]], Coroutine[Any, Any, Reply]]) -> Awaitable[Reply]:
-    """`outcome` awaited inside what `wrap` makes of it. A staged one stays staged: its connection must go on knowing that the frame is still needed."""
+def inside(
+    outcome: Awaitable[Reply], wrap: Callable[[Awaitable[Reply]], Coroutine[Any, Any, Reply]]
+) -> Awaitable[Reply]:
+    """`outcome` awaited inside what `wrap` makes of it. A staged one stays staged: its connection must go on knowing
+    that the frame is still needed."""
     if type(outcome) is Staged:
         return Staged(wrap(outcome.answer), outcome.first_stage)
     return wrap(outcome)
@@ -112,11 +118,13 @@ class Peer:
 class Dispatcher(Protocol):
     """Carries out one request.
 
-    `dispatch` gets a frame (without its size prefix) that is valid only until it returns: what must last longer is copied. A `Reply` means finished; an
-    awaitable of one means that the request's first stage is over (for Produce: appended) and that its answer waits; a `Staged` one that not even the first
-    stage is over, until which parts of the frame of SCRATCH_BYTES or more stay valid. Raises ProtocolError to have the connection closed.
+    `dispatch` gets a frame (without its size prefix) that is valid only until it returns: what must last longer is
+    copied. A `Reply` means finished; an awaitable of one means that the request's first stage is over (for Produce:
+    appended) and that its answer waits; a `Staged` one that not even the first stage is over, until which parts of
+    the frame of SCRATCH_BYTES or more stay valid. Raises ProtocolError to have the connection closed.
     """
 
     def dispatch(self, peer: Peer, frame: memoryview) -> Reply | Awaitable[Reply]: ...
     def may_overtake_wait(self, frame: memoryview) -> bool:
-        """Whether this request may start while earlier ones of its connection still wait for their answers (Produce behind Produce)."""
+        """Whether this request may start while earlier ones of its connection still wait for their answers (Produce
+        behind Produce)."""

@@ -28,7 +28,15 @@ class SocketServer:
     All connections of the server share one scratch buffer: nothing is buffered for an idle one.
     """
 
-    def __init__(self, world: World, name: str, limits: ConnectionLimits, counts: ConnectionCounts, dispatcher: Dispatcher, log: Logger) -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        limits: ConnectionLimits,
+        counts: ConnectionCounts,
+        dispatcher: Dispatcher,
+        log: Logger,
+    ) -> None:
         self.name = name
         self.limits = limits
         self.dispatcher = dispatcher
@@ -103,7 +111,8 @@ class SocketServer:
                 self._log.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
                 stream.close()
                 continue
-            self._counts.opened(stream.peer, self.name)  # Here and not in its task: more may be accepted before that runs.
+            # Here and not in its task: more may be accepted before that runs.
+            self._counts.opened(stream.peer, self.name)
             nursery.start_soon(self._serve, stream)
 
     async def _serve(self, stream: Stream) -> None:
@@ -148,9 +157,12 @@ class SocketServer:
             self._room = trio.Event()
 
     def failed(self, peer: Peer, problem: Exception) -> None:
-        """An answer could not be made or sent for a reason of ours: the connection closes, so that the client does not wait for it."""
+        """An answer could not be made or sent for a reason of ours: the connection closes, so that the client does
+        not wait for it."""
         fields = {} if isinstance(problem, OSError) else {"traceback": "".join(traceback.format_exception(problem))}
-        self._log.error("connection closed: answer failed", listener=self.name, peer=peer.host, reason=str(problem), **fields)
+        self._log.error(
+            "connection closed: answer failed", listener=self.name, peer=peer.host, reason=str(problem), **fields
+        )
 
     def reject(self, peer: Peer, problem: ProtocolError) -> None:
         """One log line for a connection that broke the protocol."""

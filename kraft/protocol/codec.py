@@ -1,9 +1,10 @@
 """Compiles the encoder and the decoder of one message in one version from its declaration into straight-line Python.
 
-Nothing is looked up in the schema at run time: fields of fixed width that lie beside one another are (un)packed by one `struct` call together with the length
-that follows them, nested structs and arrays are inlined as blocks and loops, lengths of one byte are handled in place, records become views. A decoder checks
-every bound, so malformed input ends in ProtocolError and nothing else; the number of elements that an array claims is checked against the bytes that are left
-before anything is made, and in a request all elements together against a bound.
+Nothing is looked up in the schema at run time: fields of fixed width that lie beside one another are (un)packed by
+one `struct` call together with the length that follows them, nested structs and arrays are inlined as blocks and
+loops, lengths of one byte are handled in place, records become views. A decoder checks every bound, so malformed
+input ends in ProtocolError and nothing else; the number of elements that an array claims is checked against the
+bytes that are left before anything is made, and in a request all elements together against a bound.
 
 `decoder_source` and `encoder_source` show the text for a message, for debugging and for readers.
 """
@@ -36,9 +37,12 @@ def compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], tu
     names = source.names
 
     def decode_counting(buffer: Any, position: int) -> tuple[Any, int]:
-        """For buffers that may hold more elements than a request may have. Compiled when the first comes, in its own place; most versions never meet one."""
+        """For buffers that may hold more elements than a request may have. Compiled when the first comes, in its own
+        place; most versions never meet one."""
         counting = DecoderSource(cls, version, counting=True)
-        decode = names["decode_counting"] = _compiled(counting.text(), counting.names, f"<counting decoder of {cls.__name__} v{version}>", "decode")
+        decode = names["decode_counting"] = _compiled(
+            counting.text(), counting.names, f"<counting decoder of {cls.__name__} v{version}>", "decode"
+        )
         return decode(buffer, position)  # type: ignore[no-any-return]  # It is a decoder.
 
     names["decode_counting"] = decode_counting

@@ -1,10 +1,12 @@
 """Writes decoders. See `kraft.protocol.codec`.
 
-In the text: `buffer` and `limit` (its length), `p` the position, `m`, `o1`, `o2` ... the structs being filled, `n1` ... lengths as they stand on the wire
-(compact ones count from 1, 0 is null), `left` the elements that there may still be.
+In the text: `buffer` and `limit` (its length), `p` the position, `m`, `o1`, `o2` ... the structs being filled, `n1`
+... lengths as they stand on the wire (compact ones count from 1, 0 is null), `left` the elements that there may
+still be.
 
-What others send us has a bound on its elements (ELEMENTS_MAX). An element takes a byte at least, so a buffer of no more bytes cannot break it: only a larger
-one is given to the decoder that counts, and a small request pays for one comparison.
+What others send us has a bound on its elements (ELEMENTS_MAX). An element takes a byte at least, so a buffer of no
+more bytes cannot break it: only a larger one is given to the decoder that counts, and a small request pays for one
+comparison.
 """
 
 from __future__ import annotations
@@ -17,19 +19,26 @@ from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, sma
 
 
 def has_bound(cls: type[Message]) -> bool:
-    """Whether a broker decodes `cls` from what any client sends: requests, and the subscription inside one. Answers and records are as long as they are."""
+    """Whether a broker decodes `cls` from what any client sends: requests, and the subscription inside one. Answers
+    and records are as long as they are."""
     return cls.__name__.endswith("Request") or cls.__name__ == "ConsumerProtocolSubscription"
 
 
 class DecoderSource(Source):
-    """`decode(buffer, position) -> (message, end)` as text; with `counting` the one for large buffers, which else goes by `decode_counting`."""
+    """`decode(buffer, position) -> (message, end)` as text; with `counting` the one for large buffers, which else
+    goes by `decode_counting`."""
 
     def __init__(self, cls: type[Message], version: int, *, counting: bool = False) -> None:
         super().__init__(cls, version)
         self._counting = counting
 
     def write(self) -> None:
-        self.names |= {"new": object.__new__, "varint_rest": read_varint_rest, "unknown_tags": read_unknown_tags, "unpack_from": struct.unpack_from}
+        self.names |= {
+            "new": object.__new__,
+            "varint_rest": read_varint_rest,
+            "unknown_tags": read_unknown_tags,
+            "unpack_from": struct.unpack_from,
+        }
         self.line("def decode(buffer, position):")
         self.indent += 1
         self.line("p = position")
@@ -185,10 +194,21 @@ class DecoderSource(Source):
         if layout is not None and kind != "uuid":
             small = self.constant("array", layout, small_array_unpackers(layout))
             size = packer(layout).size
-            self.line(f'{target} = list({small}[{count}](buffer, p) if {count} < {SMALL_ARRAY} else unpack_from(f">{{{count}}}{layout}", buffer, p))')
+            self.line(
+                f"{target} = list({small}[{count}](buffer, p) if {count} < {SMALL_ARRAY} else "
+                f'unpack_from(f">{{{count}}}{layout}", buffer, p))'
+            )
             self.line(f"p += {count}" + (f" * {size}" if size > 1 else ""))
             return
-        least = 16 if kind == "uuid" else self.least_size(self.struct_of(owner, field)) if field.is_struct else 1 if self.flexible(field) else 2
+        least = (
+            16
+            if kind == "uuid"
+            else self.least_size(self.struct_of(owner, field))
+            if field.is_struct
+            else 1
+            if self.flexible(field)
+            else 2
+        )
         with self.block(f"if {count}{f' * {least}' if least > 1 else ''} > limit - p:"):
             self.line(f'raise bad({field.name!r}, "more elements than the message can hold")')
         if kind == "uuid":

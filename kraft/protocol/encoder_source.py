@@ -1,7 +1,7 @@
 """Writes encoders. See `kraft.protocol.codec`.
 
-In the text: `out` is the bytearray that grows, `m`, `o1`, `o2` ... the structs being written, `b1` ... bytes about to be written, `n1` ... lengths as they
-stand on the wire.
+In the text: `out` is the bytearray that grows, `m`, `o1`, `o2` ... the structs being written, `b1` ... bytes about
+to be written, `n1` ... lengths as they stand on the wire.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Frames: an int32 size, a header, a body.
 
-Request header v1 is key, version, correlation id and client id (always with an int16 length, even in flexible requests); v2 adds a tag section and goes with
-flexible versions. Response header v0 is the correlation id; v1 adds a tag section and goes with flexible versions, except for ApiVersions: its response
-always has v0 (KIP-511). Frames come without their size when they are decoded (the connection has consumed it) and with it when they are encoded.
+Request header v1 is key, version, correlation id and client id (always with an int16 length, even in flexible
+requests); v2 adds a tag section and goes with flexible versions. Response header v0 is the correlation id; v1 adds a
+tag section and goes with flexible versions, except for ApiVersions: its response always has v0 (KIP-511). Frames
+come without their size when they are decoded (the connection has consumed it) and with it when they are encoded.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class RequestHeader:
 
     @classmethod
     def decode(cls, frame: Bytes) -> tuple[RequestHeader, int]:
-        """The header at the start of a frame, and where the body starts. Raises ProtocolError, also for an API key that this release does not know."""
+        """The header at the start of a frame, and where the body starts. Raises ProtocolError, also for an API key
+        that this release does not know."""
         if len(frame) < 8:
             raise ProtocolError(f"a frame of {len(frame)} bytes is too short for a request header")
         key, version, correlation_id = _REQUEST_START.unpack_from(frame)
@@ -57,7 +59,10 @@ class RequestHeader:
         return cls(key, version, correlation_id, client_id), position
 
     def __repr__(self) -> str:
-        return f"RequestHeader({api_keys.name_of(self.api_key)} v{self.api_version}, correlation_id={self.correlation_id}, client_id={self.client_id!r})"
+        return (
+            f"RequestHeader({api_keys.name_of(self.api_key)} v{self.api_version}, "
+            f"correlation_id={self.correlation_id}, client_id={self.client_id!r})"
+        )
 
 
 def decode_request(frame: Bytes) -> tuple[RequestHeader, Message]:
@@ -68,7 +73,9 @@ def decode_request(frame: Bytes) -> tuple[RequestHeader, Message]:
     return header, message
 
 
-def encode_request(api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Message) -> bytes:
+def encode_request(
+    api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Message
+) -> bytes:
     """A whole request frame, size first. Raises ProtocolError."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(_REQUEST_HEAD.pack(0, api_key, api_version, correlation_id, -1 if client_id is None else len(name)))
@@ -83,7 +90,8 @@ def encode_request(api_key: int, api_version: int, correlation_id: int, client_i
 def encode_response(api_key: int, api_version: int, correlation_id: int, message: Message) -> bytearray:
     """A whole response frame, size first. Raises ProtocolError.
 
-    A client that asked for a version of ApiVersions which the server lacks gets version 0 here, with error UNSUPPORTED_VERSION and the range that is served.
+    A client that asked for a version of ApiVersions which the server lacks gets version 0 here, with error
+    UNSUPPORTED_VERSION and the range that is served.
     """
     out = bytearray(9 if api_keys.response_header_version(api_key, api_version) else 8)
     message.encode_into(out, api_version)
@@ -110,4 +118,6 @@ def decode_response(api_key: int, api_version: int, frame: Bytes) -> tuple[int, 
 
 def _check_end(frame: Bytes, end: int, api_key: int, api_version: int) -> None:
     if end != len(frame):
-        raise ProtocolError(f"{api_keys.name_of(api_key)} v{api_version}: {len(frame) - end} bytes left over after the message")
+        raise ProtocolError(
+            f"{api_keys.name_of(api_key)} v{api_version}: {len(frame) - end} bytes left over after the message"
+        )

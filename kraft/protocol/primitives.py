@@ -1,7 +1,7 @@
 """The pieces of Kafka's wire format that compiled codecs call rather than inline: long varints, tag sections.
 
-Varints are little-endian groups of seven bits, the top bit saying that more follow; an unsigned varint here is at most five bytes and 2**31 - 1, as are the
-lengths, counts and tags that it stands for.
+Varints are little-endian groups of seven bits, the top bit saying that more follow; an unsigned varint here is at
+most five bytes and 2**31 - 1, as are the lengths, counts and tags that it stands for.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from kraft.protocol.schema import Bytes, UnknownTags
 UVARINT_MAX = 0x7FFFFFFF
 STRING_BYTES_MAX = 0x7FFF
 ELEMENTS_MAX = 1 << 18
-"""Of all arrays and tag sections of one request together. Kafka has no such bound; here an element of one byte costs the loop of its node a microsecond or more
-until it is answered, and a frame may be of a hundred million bytes."""
+"""Of all arrays and tag sections of one request together. Kafka has no such bound; here an element of one byte costs
+the loop of its node a microsecond or more until it is answered, and a frame may be of a hundred million bytes."""
 
 
 def read_uvarint(buffer: Bytes, position: int) -> tuple[int, int]:
@@ -68,7 +68,8 @@ def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[Unknown
 
 
 def skip_tagged_fields(buffer: Bytes, position: int) -> int:
-    """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError, also for more than ELEMENTS_MAX tags."""
+    """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError, also for
+    more than ELEMENTS_MAX tags."""
     if position < len(buffer) and not buffer[position]:
         return position + 1
     count, position = read_uvarint(buffer, position)
@@ -84,7 +85,8 @@ def skip_tagged_fields(buffer: Bytes, position: int) -> int:
 
 
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: UnknownTags | None) -> None:
-    """Append a tag section, in ascending order of tags. Raises ProtocolError when an unknown tag is one that this version knows."""
+    """Append a tag section, in ascending order of tags. Raises ProtocolError when an unknown tag is one that this
+    version knows."""
     both: dict[int, bytes | bytearray] = {**known, **(unknown or {})}
     if unknown and len(both) != len(known) + len(unknown):
         raise ProtocolError(f"unknown tags {sorted(unknown)} repeat tags that this version defines")

@@ -1,20 +1,26 @@
-"""What a Kafka message is: the base classes of every generated declaration, and the parsed form of their `SCHEMA` text.
+"""What a Kafka message is: the base classes of every generated declaration, and the parsed form of their `SCHEMA`
+text.
 
 A declaration is a plain `__slots__` class whose `SCHEMA` holds one line per field, in wire order:
 
-    name: type versions [nullable=versions] [tag=number@versions] [default=value] [flexible=none] [entity=name] [key] [ignorable] [zero_copy]
+    name: type versions [nullable=versions] [tag=number@versions] [default=value] [flexible=none] [entity=name] [key]
+    [ignorable] [zero_copy]
 
-`versions` is `3+`, `2-5` or `7`. Types are Kafka's (`int32`, `string`, `uuid`, `records` ...), a struct's class name, or `[]` before either. The words mean:
+`versions` is `3+`, `2-5` or `7`. Types are Kafka's (`int32`, `string`, `uuid`, `records` ...), a struct's class
+name, or `[]` before either. The words mean:
 
-- nullable: in which versions null may stand; default: the value of an absent field (`null`, or a literal; without one 0, false, "", empty, the zero UUID);
-- tag: in these versions the field travels in the tag section (KIP-482), and only when it differs from its default; a tagged struct that is not nullable
-  is None when absent;
-- ignorable: a version without the field drops it silently; for other fields, encoding a value that is not the default is refused with ProtocolError;
-- key: the field identifies an element of its array; entity: what the value names (a topic, a group, a broker id ...); flexible=none: never compact;
+- nullable: in which versions null may stand; default: the value of an absent field (`null`, or a literal; without
+  one 0, false, "", empty, the zero UUID);
+- tag: in these versions the field travels in the tag section (KIP-482), and only when it differs from its default; a
+  tagged struct that is not nullable is None when absent;
+- ignorable: a version without the field drops it silently; for other fields, encoding a value that is not the
+  default is refused with ProtocolError;
+- key: the field identifies an element of its array; entity: what the value names (a topic, a group, a broker id
+  ...); flexible=none: never compact;
 - zero_copy: bytes stay a view of the frame.
 
-One class serves all versions. Encoders and decoders are made by `kraft.protocol.codec` when a version is first used: importing a message module costs no more
-than a few plain classes.
+One class serves all versions. Encoders and decoders are made by `kraft.protocol.codec` when a version is first used:
+importing a message module costs no more than a few plain classes.
 """
 
 from __future__ import annotations
@@ -73,7 +79,8 @@ class Field(NamedTuple):
 
 
 class Struct:
-    """Base of every generated class. Values are equal when all their fields are; they are mutable, so they have no hash."""
+    """Base of every generated class. Values are equal when all their fields are; they are mutable, so they have no
+    hash."""
 
     __slots__ = ()
     SCHEMA: ClassVar[str] = ""
@@ -87,8 +94,13 @@ class Struct:
         return all(getattr(self, name) == getattr(other, name) for name in _names(self))
 
     def __repr__(self) -> str:
-        """All fields but absent unknown tags. Bytes show only their length: they may be secrets, and are rarely readable."""
-        shown = [f"{name}={_shown(getattr(self, name))}" for name in _names(self) if name != "unknown_tags" or self.unknown_tags]
+        """All fields but absent unknown tags. Bytes show only their length: they may be secrets, and are rarely
+        readable."""
+        shown = [
+            f"{name}={_shown(getattr(self, name))}"
+            for name in _names(self)
+            if name != "unknown_tags" or self.unknown_tags
+        ]
         return f"{self.__class__.__name__}({', '.join(shown)})"
 
 
@@ -108,7 +120,8 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: Bytes, version: int) -> Self:
-        """The message in the whole of `buffer`; records and zero-copy bytes are views of it. Raises ProtocolError for malformed bytes or bytes left over."""
+        """The message in the whole of `buffer`; records and zero-copy bytes are views of it. Raises ProtocolError
+        for malformed bytes or bytes left over."""
         value, end = (cls._decoders.get(version) or _compile_decoder(cls, version))(buffer, 0)
         if end != len(buffer):
             raise ProtocolError(f"{cls.__name__} v{version}: {len(buffer) - end} bytes left over after the message")

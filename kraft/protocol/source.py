@@ -1,4 +1,5 @@
-"""What the writers of decoders and encoders share: lines with indentation, names for constants, and Kafka's fixed-width types as `struct` formats."""
+"""What the writers of decoders and encoders share: lines with indentation, names for constants, and Kafka's
+fixed-width types as `struct` formats."""
 
 from __future__ import annotations
 
@@ -88,7 +89,8 @@ class Source:
         return f"{stem}{self._variables}"
 
     def constant(self, stem: str, identity: str, value: Any) -> str:
-        """A name for `value` in the compiled text; `stem` and `identity` together say what it is, so that equals share one."""
+        """A name for `value` in the compiled text; `stem` and `identity` together say what it is, so that equals
+        share one."""
         name = self._constants.get((stem, identity))
         if name is None:
             name = self._constants[stem, identity] = f"{stem}_{len(self._constants)}"
@@ -122,7 +124,8 @@ class Source:
         return struct_class(owner, field.element_type)
 
     def least_size(self, cls: type[Struct]) -> int:
-        """The fewest bytes that one `cls` takes in this version; at least one, so that a count is bounded by the bytes that are left."""
+        """The fewest bytes that one `cls` takes in this version; at least one, so that a count is bounded by the
+        bytes that are left."""
         in_place, _, _ = self.fields(cls)
         return max(1, sum(self._least_field_size(cls, field) for field in in_place) + self.message_flexible)
 

@@ -1,4 +1,5 @@
-"""What the state machine appends, on its way from records to a batch on disk: encoded and cut at once, given offsets by the core, built when it is written."""
+"""What the state machine appends, on its way from records to a batch on disk: encoded and cut at once, given offsets
+by the core, built when it is written."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from kraft.raft.core.payloads import LeaderChange, Voters
 
 
 class Appended(NamedTuple):
-    """Payload of a batch that the state machine appends: encoded values, and the records themselves for our own listeners."""
+    """Payload of a batch that the state machine appends: encoded values, and the records themselves for our own
+    listeners."""
 
     values: tuple[bytes, ...]
     timestamp_ms: int
@@ -28,7 +30,10 @@ def encode_batch(batch: Batch, now_ms: int) -> bytes:
     if isinstance(payload, LeaderChange | Voters):
         return encode_payload(payload, base_offset=batch.base_offset, epoch=batch.epoch, timestamp_ms=now_ms)
     assert isinstance(payload, Appended), f"nobody appends {payload!r}"
-    records = [Record(batch.base_offset + index, payload.timestamp_ms, None, value) for index, value in enumerate(payload.values)]
+    records = [
+        Record(batch.base_offset + index, payload.timestamp_ms, None, value)
+        for index, value in enumerate(payload.values)
+    ]
     return build_batch(records, leader_epoch=batch.epoch)
 
 
@@ -39,7 +44,9 @@ def split(values: list[bytes], bytes_max: int, atomic: bool) -> list[list[bytes]
     for value in values:
         if chunks[-1] and size + len(value) > bytes_max:
             if atomic:
-                raise ApiError(ErrorCode.RECORD_LIST_TOO_LARGE, f"more than {bytes_max} bytes of metadata records in one batch")
+                raise ApiError(
+                    ErrorCode.RECORD_LIST_TOO_LARGE, f"more than {bytes_max} bytes of metadata records in one batch"
+                )
             chunks.append([])
             size = 0
         chunks[-1].append(value)

@@ -1,4 +1,5 @@
-"""The quorum's control records as bytes: LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS, and a snapshot's header and footer (KIP-595, KIP-630, KIP-853)."""
+"""The quorum's control records as bytes: LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS, and a snapshot's header and
+footer (KIP-595, KIP-630, KIP-853)."""
 
 from __future__ import annotations
 
@@ -52,9 +53,16 @@ def voter_entries(kraft_version: int | None, voters: VoterSet | None) -> list[tu
     return entries
 
 
-def snapshot_header(last_contained_timestamp_ms: int, kraft_version: int, voters: VoterSet | None, *, epoch: int, timestamp_ms: int) -> bytes:
+def snapshot_header(
+    last_contained_timestamp_ms: int, kraft_version: int, voters: VoterSet | None, *, epoch: int, timestamp_ms: int
+) -> bytes:
     """First batch of a snapshot; with kraft.version 1 it holds the voters too."""
-    entries = [(ControlRecordType.SNAPSHOT_HEADER, SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms).encode(0))]
+    entries = [
+        (
+            ControlRecordType.SNAPSHOT_HEADER,
+            SnapshotHeaderRecord(last_contained_log_timestamp=last_contained_timestamp_ms).encode(0),
+        )
+    ]
     if kraft_version > 0:
         entries += voter_entries(kraft_version, voters)
     return build_control_batch(entries, base_offset=0, timestamp_ms=timestamp_ms, leader_epoch=epoch)
@@ -74,7 +82,9 @@ def encode_voter(voter: Voter) -> voters_record.Voter:
         voter_id=voter.key.id,
         voter_directory_id=voter.key.directory_id,
         endpoints=[voters_record.Endpoint(name=name, host=host, port=port) for name, host, port in voter.endpoints],
-        kraft_version_feature=voters_record.KRaftVersionFeature(min_supported_version=voter.min_version, max_supported_version=voter.max_version),
+        kraft_version_feature=voters_record.KRaftVersionFeature(
+            min_supported_version=voter.min_version, max_supported_version=voter.max_version
+        ),
     )
 
 
@@ -91,7 +101,8 @@ def decode_voters(value: bytes) -> VoterSet:
 
 
 def decode_control(batch: RecordBatch) -> ControlContent:
-    """What the control records of a batch say to the quorum; the last of a kind wins. Raises ProtocolError for malformed ones."""
+    """What the control records of a batch say to the quorum; the last of a kind wins. Raises ProtocolError for
+    malformed ones."""
     voters, kraft_version, timestamp_ms, is_footer = None, None, None, False
     for record in batch.records():
         kind, value = control_type_of(record.key), record.value or b""

@@ -1,9 +1,11 @@
-"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order that `Effects` demands; it decides nothing.
+"""`RaftDriver`: one replica of the metadata quorum under trio. It carries out what the core decides, in the order
+that `Effects` demands; it decides nothing.
 
-Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the effects queue up. One task takes all that
-has queued, merges it, and carries it out: election state and log are written and synced once for all that waits (the group commit), then messages leave, then
-listeners are woken. While a sync runs, the next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached the disk is
-found out by reading it afresh. Only a full disk is waited for (`room.py`).
+Whatever happens (a request, an answer, an append, the clock) is stepped through the core at once, on the loop; the
+effects queue up. One task takes all that has queued, merges it, and carries it out: election state and log are
+written and synced once for all that waits (the group commit), then messages leave, then listeners are woken. While a
+sync runs, the next effects gather. Nothing else writes the files. A failed write or sync ends the node: what reached
+the disk is found out by reading it afresh. Only a full disk is waited for (`room.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +25,18 @@ from kraft.protocol.schema import Message
 from kraft.raft.append_batches import Appended, encode_batch, split
 from kraft.raft.core import events
 from kraft.raft.core import messages as core
-from kraft.raft.core.effects import Append, Apply, Effects, Flush, Reply, Send, SnapshotChunk, Stage, StartFromSnapshot, Truncate
+from kraft.raft.core.effects import (
+    Append,
+    Apply,
+    Effects,
+    Flush,
+    Reply,
+    Send,
+    SnapshotChunk,
+    Stage,
+    StartFromSnapshot,
+    Truncate,
+)
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Leader
@@ -56,17 +69,23 @@ class RaftDriver(QuorumView, RequestEntries):
         self._world = world
         self._serde = serde
         self._logger = log
-        self._storage = QuorumStorage(world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes)
+        self._storage = QuorumStorage(
+            world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
+        )
         self._room = Room(world, self._storage.directory, log)
         state = self._storage.recover(config.static_voters)
-        self._node = RaftNode(config.quorum, state, self._storage.state.load(), world.random.stream("raft"), self._now_ms())
+        self._node = RaftNode(
+            config.quorum, state, self._storage.state.load(), world.random.stream("raft"), self._now_ms()
+        )
         self._queued: list[Effects] = []
         self._recent: dict[int, CommittedBatch] = {}
         self._feeds: list[ListenerFeed] = []
         self._nursery: trio.Nursery | None = None
         self._applied = state.high_watermark
         self._high_watermark_known = self._clean_wanted = False
-        self._exchange = PeerExchange(channel, world.clock, config.listener_name, config.quorum.request_timeout_ms / 1000, self._step, log)
+        self._exchange = PeerExchange(
+            channel, world.clock, config.listener_name, config.quorum.request_timeout_ms / 1000, self._step, log
+        )
         self._work, self._shut_down = trio.Event(), trio.Event()
         self.metrics = RaftMetrics(world.clock)
         if self._storage.log.cut_bytes:
@@ -75,7 +94,8 @@ class RaftDriver(QuorumView, RequestEntries):
     # Life
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener raised, and OSError of the metadata disk."""
+        """Take part in the quorum until `shutdown` has finished or the task is cancelled. Raises what a listener
+        raised, and OSError of the metadata disk."""
         try:
             async with trio.open_nursery() as raft_nursery:
                 self._nursery = raft_nursery
@@ -144,9 +164,11 @@ class RaftDriver(QuorumView, RequestEntries):
             self._nursery.start_soon(feed.run, self._forget_delivered)
 
     def append(self, epoch: int, records: Sequence[Any], *, atomic: bool = True) -> int:
-        """Append `records` in `epoch`; returns the offset of the last. They are committed when a listener gets them, or never.
+        """Append `records` in `epoch`; returns the offset of the last. They are committed when a listener gets them,
+        or never.
 
-        With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError when they are too large for one batch.
+        With `atomic` they are one batch, committed or lost together. Raises NotLeader; ApiError when they are too
+        large for one batch.
         """
         values = [self._serde.encode(record) for record in records]
         timestamp_ms, last_offset, position = self._world.clock.wall_ms(), -1, 0
@@ -164,12 +186,19 @@ class RaftDriver(QuorumView, RequestEntries):
         self._step(events.ResignRequested(epoch))
 
     def create_snapshot(self, snapshot: OffsetAndEpoch, last_contained_timestamp_ms: int) -> SnapshotWriter | None:
-        """Begin a snapshot of everything before `snapshot.offset`, which must be committed; None if there is one as new, or the log has moved past it."""
+        """Begin a snapshot of everything before `snapshot.offset`, which must be committed; None if there is one as
+        new, or the log has moved past it."""
         log = self._node.log
         newest = log.latest_snapshot
-        if snapshot.offset <= log.start_offset or snapshot.offset > self._applied or (newest is not None and newest.offset >= snapshot.offset):
+        if (
+            snapshot.offset <= log.start_offset
+            or snapshot.offset > self._applied
+            or (newest is not None and newest.offset >= snapshot.offset)
+        ):
             return None
-        return self._storage.begin_snapshot(snapshot, log.history, last_contained_timestamp_ms, self._world, self._on_frozen)
+        return self._storage.begin_snapshot(
+            snapshot, log.history, last_contained_timestamp_ms, self._world, self._on_frozen
+        )
 
     def _on_frozen(self, snapshot: OffsetAndEpoch) -> None:
         newest = self._node.log.latest_snapshot
@@ -222,9 +251,14 @@ class RaftDriver(QuorumView, RequestEntries):
         run, storage = self._world.threads.run, self._storage
         if isinstance(stage, ElectionState):
             await run(storage.state.save, stage, self._node.voters, self.kraft_version)
-            self._logger.info("quorum state", epoch=stage.epoch, leader=stage.leader_id, voted=stage.voted.id if stage.voted else None)
+            self._logger.info(
+                "quorum state", epoch=stage.epoch, leader=stage.leader_id, voted=stage.voted.id if stage.voted else None
+            )
         elif isinstance(stage, Append):
-            storage.log.append([encode_batch(batch, self._world.clock.wall_ms()) for batch in stage.batches], stage.batches[-1].end_offset)
+            storage.log.append(
+                [encode_batch(batch, self._world.clock.wall_ms()) for batch in stage.batches],
+                stage.batches[-1].end_offset,
+            )
             self.metrics.wrote(stage.batches, self._node.is_leader)
         elif isinstance(stage, Flush):
             await run(storage.log.sync)
@@ -253,7 +287,12 @@ class RaftDriver(QuorumView, RequestEntries):
         try:
             voters, kraft_version = await self._world.threads.run(self._storage.finish_download, snapshot)
         except (CorruptData, OutOfResources) as problem:
-            self._logger.error("downloaded snapshot cannot be used", end_offset=snapshot.offset, epoch=snapshot.epoch, problem=str(problem))
+            self._logger.error(
+                "downloaded snapshot cannot be used",
+                end_offset=snapshot.offset,
+                epoch=snapshot.epoch,
+                problem=str(problem),
+            )
             return events.SnapshotDownloadFailed(snapshot)
         return events.SnapshotDownloaded(snapshot, voters, kraft_version)
 
@@ -266,15 +305,20 @@ class RaftDriver(QuorumView, RequestEntries):
     async def describe_quorum(self, request: Message, version: int = LATEST) -> Message:
         """Answered at once, from what the leader knows now."""
         return describe_quorum(
-            self._node, self.config.quorum.local, version,
-            now_ms=self._now_ms(), wall_ms=self._world.clock.wall_ms(), observer_expiry_ms=self.config.quorum.observer_expiry_ms,
-        )  # fmt: skip
+            self._node,
+            self.config.quorum.local,
+            version,
+            now_ms=self._now_ms(),
+            wall_ms=self._world.clock.wall_ms(),
+            observer_expiry_ms=self.config.quorum.observer_expiry_ms,
+        )
 
     def _reply(self, reply: Reply) -> None:
         waiter, response = reply.token, reply.response
         assert isinstance(waiter, Waiter), "tokens are our waiters"
         if reply.epoch >= 0 and (self._node.epoch != reply.epoch or not self._node.is_leader):
-            response = response._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)  # What would be read now is no longer that leader's log.
+            # What would be read now is no longer that leader's log.
+            response = response._replace(error=ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif isinstance(response, core.FetchResponse) and response.offset >= 0:
             response, waiter.records = with_records(response, self._storage.log)
         elif isinstance(response, core.FetchSnapshotResponse):
@@ -296,5 +340,12 @@ class RaftDriver(QuorumView, RequestEntries):
             await self._world.threads.run(storage.log.sync)
             storage.log.roll()
         position = min((feed.next_offset for feed in self._feeds), default=math.inf)
-        if trim(self.config, state, storage, position, self._world.clock.wall_ms(), lambda snapshot: self._step(events.LogStartAdvanced(snapshot))):
+        if trim(
+            self.config,
+            state,
+            storage,
+            position,
+            self._world.clock.wall_ms(),
+            lambda snapshot: self._step(events.LogStartAdvanced(snapshot)),
+        ):
             self._logger.info("metadata log start advanced", start_offset=state.start_offset)

@@ -1,4 +1,5 @@
-"""Making names in the metadata log's directory durable, which takes a descriptor: where none is left, nothing has happened, and it may be tried again."""
+"""Making names in the metadata log's directory durable, which takes a descriptor: where none is left, nothing has
+happened, and it may be tried again."""
 
 from __future__ import annotations
 

@@ -1,14 +1,18 @@
-"""Formatting the log directories of a node, as `kafka-storage format` does (KIP-631, KIP-853): what is refused, what is decided, what is written.
+"""Formatting the log directories of a node, as `kafka-storage format` does (KIP-631, KIP-853): what is refused, what
+is decided, what is written.
 
-Planning is pure: `plan_format` takes what was asked and what is on disk, and returns a `FormatPlan` or raises ConfigurationError with every problem.
-`carry_out` writes the plan:
+Planning is pure: `plan_format` takes what was asked and what is on disk, and returns a `FormatPlan` or raises
+ConfigurationError with every problem. `carry_out` writes the plan:
 
-- `bootstrap.checkpoint` in every directory, as Kafka does, with the records that the first leader shall append (the finalized features, credentials that were
-  named); only that of the metadata directory is read;
-- `__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` (mode 0400 in Kafka) with kraft.version and voters, if voters are named at format;
-- `meta.properties` in every directory, last of all: a directory that has it is formatted, whatever crash came in between.
+- `bootstrap.checkpoint` in every directory, as Kafka does, with the records that the first leader shall append (the
+  finalized features, credentials that were named); only that of the metadata directory is read;
+- `__cluster_metadata-0/00000000000000000000-0000000000.checkpoint` (mode 0400 in Kafka) with kraft.version and
+  voters, if voters are named at format;
+- `meta.properties` in every directory, last of all: a directory that has it is formatted, whatever crash came in
+  between.
 
-A member of a quorum of several is never formatted by accident: nothing here runs unless asked, and what is formatted already is refused.
+A member of a quorum of several is never formatted by accident: nothing here runs unless asked, and what is formatted
+already is refused.
 """
 
 from __future__ import annotations
@@ -40,7 +44,8 @@ _LEVEL = re.compile("-?[0-9]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatRequest:
-    """What the command line and the configuration say. At most one of the three flags of a dynamic quorum may be given."""
+    """What the command line and the configuration say. At most one of the three flags of a dynamic quorum may be
+    given."""
 
     cluster_id: str
     node_id: int
@@ -59,7 +64,8 @@ class FormatRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormatPlan:
-    """What will be written. `features` are finalized by the first leader; `voters` are None unless they are named at format."""
+    """What will be written. `features` are finalized by the first leader; `voters` are None unless they are named at
+    format."""
 
     cluster_id: str
     node_id: int
@@ -79,7 +85,13 @@ class FormatPlan:
             return ["All of the log directories are already formatted."]
         told = []
         for directory, _ in self.directory_ids:
-            kind = "data directory" if directory != self.metadata_directory else "dynamic metadata voter directory" if self.voters else "metadata directory"
+            kind = (
+                "data directory"
+                if directory != self.metadata_directory
+                else "dynamic metadata voter directory"
+                if self.voters
+                else "metadata directory"
+            )
             told.append(f"Formatting {kind} {directory} with metadata.version {self.metadata_version_name}.")
         return told
 
@@ -93,7 +105,14 @@ def parse_initial_controllers(text: str) -> VoterSet:
             host, port, directory = address.rsplit(":", 2)
             if not host or int(node_id) < 0 or not 0 < int(port) < 65536:
                 raise ValueError("node id, host or port is out of range")
-            voters.append(Voter(ReplicaKey(int(node_id), uuid_from_text(directory)), (Endpoint("", host.strip("[]"), int(port)),), 0, 1))
+            voters.append(
+                Voter(
+                    ReplicaKey(int(node_id), uuid_from_text(directory)),
+                    (Endpoint("", host.strip("[]"), int(port)),),
+                    0,
+                    1,
+                )
+            )
         except ValueError as problem:
             problems.append(f"--initial-controllers: {entry.strip()!r} is not id@host:port:directory-id ({problem})")
     ids = [voter.key.id for voter in voters]
@@ -123,8 +142,14 @@ def parse_features(entries: Sequence[str]) -> dict[str, int]:
 # Planning
 
 
-def plan_format(request: FormatRequest, found: Mapping[str, MetaProperties | None], random: Randomness, listener_name: str = "CONTROLLER") -> FormatPlan:
-    """`found` is the meta.properties of each directory, None where there is none. Raises ConfigurationError with every problem."""
+def plan_format(
+    request: FormatRequest,
+    found: Mapping[str, MetaProperties | None],
+    random: Randomness,
+    listener_name: str = "CONTROLLER",
+) -> FormatPlan:
+    """`found` is the meta.properties of each directory, None where there is none. Raises ConfigurationError with
+    every problem."""
     problems = [*flag_problems(request), *feature_problems(request), *directory_problems(request, found)]
     if problems:
         raise ConfigurationError(problems)
@@ -133,7 +158,12 @@ def plan_format(request: FormatRequest, found: Mapping[str, MetaProperties | Non
     for directory in request.directories:
         if found.get(directory) is None:
             given = named is not None and directory == request.metadata_directory
-            ids.append((directory, Uuid(named.key.directory_id) if given and named is not None else Uuid(random.uuid(UUID_PURPOSE))))
+            ids.append(
+                (
+                    directory,
+                    Uuid(named.key.directory_id) if given and named is not None else Uuid(random.uuid(UUID_PURPOSE)),
+                )
+            )
     return FormatPlan(
         cluster_id=request.cluster_id,
         node_id=request.node_id,
@@ -153,7 +183,11 @@ def is_dynamic(request: FormatRequest) -> bool:
 def metadata_level(request: FormatRequest) -> int:
     if METADATA_VERSION in request.features:
         return request.features[METADATA_VERSION]
-    return RELEASE_VERSIONS[request.release_version] if request.release_version is not None else SUPPORTED_FEATURES[METADATA_VERSION][1]
+    return (
+        RELEASE_VERSIONS[request.release_version]
+        if request.release_version is not None
+        else SUPPORTED_FEATURES[METADATA_VERSION][1]
+    )
 
 
 def initial_voters(request: FormatRequest, ids: Mapping[str, Uuid], listener_name: str) -> VoterSet | None:
@@ -161,10 +195,21 @@ def initial_voters(request: FormatRequest, ids: Mapping[str, Uuid], listener_nam
     if request.metadata_directory not in ids:
         return None
     if request.standalone:
-        return VoterSet([Voter(ReplicaKey(request.node_id, ids[request.metadata_directory]), request.controller_endpoints, *SUPPORTED_FEATURES[KRAFT_VERSION])])
+        return VoterSet(
+            [
+                Voter(
+                    ReplicaKey(request.node_id, ids[request.metadata_directory]),
+                    request.controller_endpoints,
+                    *SUPPORTED_FEATURES[KRAFT_VERSION],
+                )
+            ]
+        )
     if request.initial_controllers is None:
         return None
-    return VoterSet(voter._replace(endpoints=tuple(e._replace(name=listener_name) for e in voter.endpoints)) for voter in request.initial_controllers.voters)
+    return VoterSet(
+        voter._replace(endpoints=tuple(e._replace(name=listener_name) for e in voter.endpoints))
+        for voter in request.initial_controllers.voters
+    )
 
 
 def flag_problems(request: FormatRequest) -> list[str]:
@@ -181,16 +226,25 @@ def flag_problems(request: FormatRequest) -> list[str]:
         problems.append("--standalone: no controller listener is configured")
     if is_dynamic(request) and request.has_static_voters:
         problems.append(
-            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone. If you want to use dynamic quorum, "
+            "You cannot specify controller.quorum.voters and format the node with --initial-controllers or "
+            "--standalone. If you want to use dynamic quorum, "
             "please remove controller.quorum.voters and specify controller.quorum.bootstrap.servers instead."
         )
     if request.is_controller and not is_dynamic(request) and not request.has_static_voters:
         problems.append(
-            "Because controller.quorum.voters is not set on this controller, you must specify one of the following: --standalone, --initial-controllers, or "
+            "Because controller.quorum.voters is not set on this controller, you must specify one of the "
+            "following: --standalone, --initial-controllers, or "
             "--no-initial-controllers."
         )
-    if request.initial_controllers is not None and request.is_controller and request.initial_controllers.get(request.node_id) is None:
-        problems.append(f"You specified --initial-controllers, but this node, {request.node_id}, is not one of the controllers listed.")
+    if (
+        request.initial_controllers is not None
+        and request.is_controller
+        and request.initial_controllers.get(request.node_id) is None
+    ):
+        problems.append(
+            f"You specified --initial-controllers, but this node, {request.node_id}, is not one of the "
+            "controllers listed."
+        )
     return problems
 
 
@@ -198,26 +252,38 @@ def feature_problems(request: FormatRequest) -> list[str]:
     problems = []
     release = request.release_version
     if release is not None and release not in RELEASE_VERSIONS:
-        problems.append(f"Unknown metadata.version '{release}'. Supported metadata.version are: {', '.join(METADATA_VERSION_NAMES.values())}")
+        problems.append(
+            f"Unknown metadata.version '{release}'. Supported metadata.version are: "
+            f"{', '.join(METADATA_VERSION_NAMES.values())}"
+        )
     if release is not None and METADATA_VERSION in request.features:
         problems.append("Use --release-version instead of --feature metadata.version=X to avoid ambiguity.")
     for name, level in request.features.items():
         if name in OTHER_FEATURES and name not in SUPPORTED_FEATURES and level == 0:
             continue
         if name not in SUPPORTED_FEATURES:
-            problems.append(f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED_FEATURES))}")
+            problems.append(
+                f"Unsupported feature: {name}. Supported features are: {', '.join(sorted(SUPPORTED_FEATURES))}"
+            )
         elif not SUPPORTED_FEATURES[name][0] <= level <= SUPPORTED_FEATURES[name][1]:
-            problems.append(f"No feature:{name} with feature level {level}; supported are {SUPPORTED_FEATURES[name][0]} to {SUPPORTED_FEATURES[name][1]}")
+            problems.append(
+                f"No feature:{name} with feature level {level}; supported are {SUPPORTED_FEATURES[name][0]} "
+                f"to {SUPPORTED_FEATURES[name][1]}"
+            )
     wanted = request.features.get(KRAFT_VERSION)
     if wanted == 0 and is_dynamic(request):
         problems.append(
-            "Cannot set kraft.version to 0 if controller.quorum.voters is empty and one of the flags --standalone, --initial-controllers, or "
-            "--no-initial-controllers is used. For dynamic controllers support, try removing the --feature flag for kraft.version."
+            "Cannot set kraft.version to 0 if controller.quorum.voters is empty and one of the flags "
+            "--standalone, --initial-controllers, or "
+            "--no-initial-controllers is used. For dynamic controllers support, try removing the --feature "
+            "flag for kraft.version."
         )
     if wanted == 1 and not is_dynamic(request):
         problems.append(
-            "Cannot set kraft.version to 1 unless controller.quorum.voters is empty and one of the flags --standalone, --initial-controllers, or "
-            "--no-initial-controllers is used. For dynamic controllers support, try using one of --standalone, --initial-controllers, or "
+            "Cannot set kraft.version to 1 unless controller.quorum.voters is empty and one of the flags "
+            "--standalone, --initial-controllers, or "
+            "--no-initial-controllers is used. For dynamic controllers support, try using one of "
+            "--standalone, --initial-controllers, or "
             "--no-initial-controllers and removing controller.quorum.voters."
         )
     return problems
@@ -230,11 +296,20 @@ def directory_problems(request: FormatRequest, found: Mapping[str, MetaPropertie
         if properties is None:
             continue
         if properties.cluster_id != request.cluster_id:
-            problems.append(f"Invalid cluster.id in: {directory}/meta.properties. Expected {request.cluster_id}, but read {properties.cluster_id}")
+            problems.append(
+                f"Invalid cluster.id in: {directory}/meta.properties. Expected {request.cluster_id}, but read "
+                f"{properties.cluster_id}"
+            )
         elif properties.node_id != request.node_id:
-            problems.append(f"Invalid node.id in: {directory}/meta.properties. Expected {request.node_id}, but read {properties.node_id}")
+            problems.append(
+                f"Invalid node.id in: {directory}/meta.properties. Expected {request.node_id}, but read "
+                f"{properties.node_id}"
+            )
         elif not request.ignore_formatted:
-            problems.append(f"Log directory {directory} is already formatted. Use --ignore-formatted to ignore this directory and format the others.")
+            problems.append(
+                f"Log directory {directory} is already formatted. Use --ignore-formatted to ignore this "
+                "directory and format the others."
+            )
     return problems
 
 
@@ -243,15 +318,24 @@ def directory_problems(request: FormatRequest, found: Mapping[str, MetaPropertie
 
 def find_formatted(files: FileSystem, directories: Sequence[str]) -> dict[str, MetaProperties | None]:
     """meta.properties of each directory. Raises CorruptData, OSError."""
-    return {directory: read_meta_properties(files, directory) if files.exists(directory) else None for directory in directories}
+    return {
+        directory: read_meta_properties(files, directory) if files.exists(directory) else None
+        for directory in directories
+    }
 
 
 def carry_out(
-    files: FileSystem, plan: FormatPlan, serde: RecordSerde, feature_record: Callable[[str, int], Any], now_ms: int, credentials: Sequence[Any] = ()
+    files: FileSystem,
+    plan: FormatPlan,
+    serde: RecordSerde,
+    feature_record: Callable[[str, int], Any],
+    now_ms: int,
+    credentials: Sequence[Any] = (),
 ) -> None:
     """Write the plan, durably. Blocking; raises OSError.
 
-    `feature_record(name, level)` makes the metadata record that finalizes a feature; `credentials` are further records for the first leader.
+    `feature_record(name, level)` makes the metadata record that finalizes a feature; `credentials` are further
+    records for the first leader.
     """
     records = [*(feature_record(name, level) for name, level in plan.features), *credentials]
     for directory, directory_id in plan.directory_ids:
@@ -261,19 +345,40 @@ def carry_out(
         if directory == plan.metadata_directory and plan.voters is not None:
             metadata = f"{directory}/{METADATA_DIRECTORY}"
             files.make_directories(metadata)
-            write_checkpoint(files, metadata, snapshot_name(BOOTSTRAP_ID), serde, (), plan.voters, plan.kraft_version, now_ms, now_ms)
+            write_checkpoint(
+                files, metadata, snapshot_name(BOOTSTRAP_ID), serde, (), plan.voters, plan.kraft_version, now_ms, now_ms
+            )
             files.sync_directory(directory)
-        write_meta_properties(files, directory, MetaProperties(cluster_id=plan.cluster_id, node_id=plan.node_id, directory_id=directory_id))
+        write_meta_properties(
+            files,
+            directory,
+            MetaProperties(cluster_id=plan.cluster_id, node_id=plan.node_id, directory_id=directory_id),
+        )
 
 
 def write_checkpoint(
-    files: FileSystem, directory: str, name: str, serde: RecordSerde, records: Sequence[Any], voters: VoterSet | None, kraft_version: int,
-    last_contained_timestamp_ms: int, now_ms: int,
-) -> None:  # fmt: skip
+    files: FileSystem,
+    directory: str,
+    name: str,
+    serde: RecordSerde,
+    records: Sequence[Any],
+    voters: VoterSet | None,
+    kraft_version: int,
+    last_contained_timestamp_ms: int,
+    now_ms: int,
+) -> None:
     writer = SnapshotWriter(
-        files, directory, name, OffsetAndEpoch(0, 0), serde,
-        voters=voters, kraft_version=kraft_version, last_contained_timestamp_ms=last_contained_timestamp_ms, now_ms=now_ms, read_only=name != BOOTSTRAP_FILE,
-    )  # fmt: skip
+        files,
+        directory,
+        name,
+        OffsetAndEpoch(0, 0),
+        serde,
+        voters=voters,
+        kraft_version=kraft_version,
+        last_contained_timestamp_ms=last_contained_timestamp_ms,
+        now_ms=now_ms,
+        read_only=name != BOOTSTRAP_FILE,
+    )
     writer.append(records)
     writer.freeze_blocking()
 

@@ -1,6 +1,8 @@
-"""Giving the committed log to a state machine: snapshot first where the log no longer has its past, then batches in order, then news of the leader.
+"""Giving the committed log to a state machine: snapshot first where the log no longer has its past, then batches in
+order, then news of the leader.
 
-What cannot be read for now, since no descriptor or memory is left, is read again soon: until then the state machine is behind, and nothing else.
+What cannot be read for now, since no descriptor or memory is left, is read again soon: until then the state machine
+is behind, and nothing else.
 """
 
 from __future__ import annotations
@@ -47,7 +49,14 @@ class CommittedLog(Protocol):
 class ListenerFeed:
     """One listener, and how far it is. `run` is its only task; `wake` tells it that there is news."""
 
-    def __init__(self, listener: RaftListener, source: CommittedLog, serde: RecordSerde, recent: dict[int, CommittedBatch], clock: Clock) -> None:
+    def __init__(
+        self,
+        listener: RaftListener,
+        source: CommittedLog,
+        serde: RecordSerde,
+        recent: dict[int, CommittedBatch],
+        clock: Clock,
+    ) -> None:
         self.next_offset = -1  # -1: has seen nothing yet.
         self._listener = listener
         self._source = source
@@ -109,8 +118,19 @@ class ListenerFeed:
         if found:
             return found
         for view in batches(self._source.read_committed(offset, READ_BYTES)):
-            records = () if view.is_control else tuple(self._serde.decode(record.value or b"") for record in view.records())
-            found.append(CommittedBatch(view.base_offset, view.last_offset, view.partition_leader_epoch, view.max_timestamp, records, view.size))
+            records = (
+                () if view.is_control else tuple(self._serde.decode(record.value or b"") for record in view.records())
+            )
+            found.append(
+                CommittedBatch(
+                    view.base_offset,
+                    view.last_offset,
+                    view.partition_leader_epoch,
+                    view.max_timestamp,
+                    records,
+                    view.size,
+                )
+            )
         assert found, f"nothing to read at committed offset {offset}"
         return found
 

@@ -1,8 +1,10 @@
-"""The log of `__cluster_metadata-0` on disk: segments of record batches in Kafka's format, named by the offset of their first record.
+"""The log of `__cluster_metadata-0` on disk: segments of record batches in Kafka's format, named by the offset of
+their first record.
 
-Everything here blocks and belongs to one owner. Appends go to the last segment; `sync` makes them durable; a segment is synced before the next one is begun,
-so only the tail of the last one can be torn. A torn tail is cut off when the log is opened. Damage to what was synced is a broken disk, and is never cut:
-those records may be committed. `stored_batches` tells the two apart.
+Everything here blocks and belongs to one owner. Appends go to the last segment; `sync` makes them durable; a segment
+is synced before the next one is begun, so only the tail of the last one can be torn. A torn tail is cut off when the
+log is opened. Damage to what was synced is a broken disk, and is never cut: those records may be committed.
+`stored_batches` tells the two apart.
 """
 
 from __future__ import annotations
@@ -76,13 +78,18 @@ class MetadataLog:
 
     @classmethod
     def open(cls, files: FileSystem, directory: str, *, segment_bytes: int) -> MetadataLog:
-        """Open what is there, or make an empty log. `batches` has not been read yet: iterate `recover` once. Raises CorruptData, OSError."""
+        """Open what is there, or make an empty log. `batches` has not been read yet: iterate `recover` once. Raises
+        CorruptData, OSError."""
         log = cls(files, directory, segment_bytes)
         if not files.exists(directory):
             files.make_directories(directory)
             files.sync_directory(directory.rpartition("/")[0])
         if not files.exists(f"{directory}/partition.metadata"):
-            replace_file(files, f"{directory}/partition.metadata", f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}".encode())
+            replace_file(
+                files,
+                f"{directory}/partition.metadata",
+                f"version: 0\ntopic_id: {uuid_to_text(METADATA_TOPIC_ID)}".encode(),
+            )
         for name in files.list_directory(directory):
             if name.endswith(SEGMENT_SUFFIX) and name.removesuffix(SEGMENT_SUFFIX).isdigit():
                 log._segments.append(Segment(int(name.removesuffix(SEGMENT_SUFFIX)), files.open(f"{directory}/{name}")))
@@ -103,11 +110,14 @@ class MetadataLog:
         return sum(segment.size for segment in self._segments)
 
     def recover(self) -> Iterator[RecordBatch]:
-        """Every batch in order, checked; cuts a torn tail off and syncs, so that what is yielded is durable once the iterator ends."""
+        """Every batch in order, checked; cuts a torn tail off and syncs, so that what is yielded is durable once the
+        iterator ends."""
         last = self._segments[-1]
         for segment in self._segments:
             if segment.base_offset != self.end_offset:
-                raise CorruptData(f"{segment.file.path} does not continue the log, which ends at offset {self.end_offset}")
+                raise CorruptData(
+                    f"{segment.file.path} does not continue the log, which ends at offset {self.end_offset}"
+                )
             yield from self._recover_segment(segment, is_last=segment is last)
         last.file.sync()
         self._files.sync_directory(self.directory)
@@ -134,8 +144,10 @@ class MetadataLog:
                 return
             what = f"a whole one follows at position {found[0]} (offset {found[1].base_offset})"
         raise CorruptData(
-            f"{segment.file.path}: the batch at position {segment.size} (offset {self.end_offset}) is damaged and not a torn tail: {what}. Nothing was cut, as "
-            "the quorum may count on these records. Bring the file back from a copy of this disk as it is, or replace the controller as one whose disk is lost"
+            f"{segment.file.path}: the batch at position {segment.size} (offset {self.end_offset}) is damaged "
+            f"and not a torn tail: {what}. Nothing was cut, as "
+            "the quorum may count on these records. Bring the file back from a copy of this disk as it is, or "
+            "replace the controller as one whose disk is lost"
         )
 
     def append(self, batches: Sequence[Buffer], end_offset: int) -> None:
@@ -173,7 +185,8 @@ class MetadataLog:
             self._begin_segment(self.end_offset)
 
     def sync(self) -> None:
-        """All that was appended or truncated is durable when this returns. Never retried after an error, but for OutOfResources: that is of the names alone."""
+        """All that was appended or truncated is durable when this returns. Never retried after an error, but for
+        OutOfResources: that is of the names alone."""
         self._segments[-1].file.sync()
         self._sync_names()
 
@@ -183,7 +196,8 @@ class MetadataLog:
             self._directory_dirty = False
 
     def read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
-        """Whole batches from the one that holds `offset`, none reaching past `end_offset`; at least one if there is one, then at most `max_bytes`.
+        """Whole batches from the one that holds `offset`, none reaching past `end_offset`; at least one if there is
+        one, then at most `max_bytes`.
 
         Raises OSError, and OutOfResources where there is no memory for it, say.
         """
@@ -195,7 +209,9 @@ class MetadataLog:
     def _read(self, offset: int, end_offset: int, max_bytes: int) -> bytes:
         segment = self._segments[bisect_right([s.base_offset for s in self._segments], offset) - 1]
         position = segment.position_before(offset)
-        data = segment.file.pread(min(max(max_bytes, HEADER_SIZE) + INDEX_INTERVAL_BYTES, segment.size - position), position)
+        data = segment.file.pread(
+            min(max(max_bytes, HEADER_SIZE) + INDEX_INTERVAL_BYTES, segment.size - position), position
+        )
         first, last, at = -1, 0, 0
         while at + HEADER_SIZE <= len(data):
             batch = RecordBatch(data, at)
@@ -211,7 +227,8 @@ class MetadataLog:
         return data[first:last] if first >= 0 and last else b""
 
     def truncate_to(self, offset: int) -> None:
-        """Drop the records from `offset` on, which begins a batch. Durable after `sync`, and to be made so before anything is appended.
+        """Drop the records from `offset` on, which begins a batch. Durable after `sync`, and to be made so before
+        anything is appended.
 
         Segments are gone for good before the one in front of them is cut, so that a crash in between leaves no gap.
         """
@@ -231,7 +248,8 @@ class MetadataLog:
     def start_at(self, offset: int) -> None:
         """Drop every record; the log starts and ends at `offset`.
 
-        The last segments go first, so that a crash leaves a prefix, which the snapshot at `offset` replaces at the next start.
+        The last segments go first, so that a crash leaves a prefix, which the snapshot at `offset` replaces at the
+        next start.
         """
         while self._segments:
             self._remove_segment(self._segments.pop())

@@ -23,7 +23,15 @@ from kraft.world.ports import Clock
 class PeerExchange:
     """Sends through the channel, with a deadline. `report` steps the core."""
 
-    def __init__(self, channel: RaftChannel, clock: Clock, listener_name: str, timeout_s: float, report: Callable[[events.Event], None], log: Logger) -> None:
+    def __init__(
+        self,
+        channel: RaftChannel,
+        clock: Clock,
+        listener_name: str,
+        timeout_s: float,
+        report: Callable[[events.Event], None],
+        log: Logger,
+    ) -> None:
         self._channel = channel
         self._clock = clock
         self._listener_name = listener_name
@@ -40,18 +48,23 @@ class PeerExchange:
                 address = choose(message.endpoints, self._listener_name)
                 if address is None:
                     raise OSError(f"no endpoint of node {message.to} is known")
-                answer = await self._channel.send(message.to, *address, wire_requests.TO_WIRE[type(request)](request), self._timeout_s)
+                answer = await self._channel.send(
+                    message.to, *address, wire_requests.TO_WIRE[type(request)](request), self._timeout_s
+                )
                 event = events.ResponseReceived(message.correlation, to_core(request, answer))
             except ConnectionRefusedError:
                 event = events.RequestFailed(message.correlation, refused=True)
             except (OSError, KraftError) as problem:
                 event = failure_of(message, problem)
-                self._log.debug("quorum request failed", to=message.to, request=type(request).__name__, problem=str(problem))
+                self._log.debug(
+                    "quorum request failed", to=message.to, request=type(request).__name__, problem=str(problem)
+                )
         self._report(event)
 
 
 def to_core(request: core.Request, answer: Message) -> core.Response:
-    """Raises ProtocolError for an answer that says nothing about the one partition of the quorum, or names a voter twice."""
+    """Raises ProtocolError for an answer that says nothing about the one partition of the quorum, or names a voter
+    twice."""
     try:
         return wire_responses.TO_CORE[type(request)](request, answer)
     except (IndexError, ValueError) as problem:
@@ -60,13 +73,23 @@ def to_core(request: core.Request, answer: Message) -> core.Response:
 
 def choose(endpoints: Sequence[Endpoint], listener_name: str) -> tuple[str, int] | None:
     """Host and port of the endpoint with that listener name, else of the first; None if there is none."""
-    found = next((endpoint for endpoint in endpoints if endpoint.name == listener_name), endpoints[0] if endpoints else None)
+    found = next(
+        (endpoint for endpoint in endpoints if endpoint.name == listener_name), endpoints[0] if endpoints else None
+    )
     return None if found is None else (found.host, found.port)
 
 
 def failure_of(message: Send, problem: Exception) -> events.Event:
     """A peer too old for pre-votes is an answer; everything else is a failure."""
     request = message.request
-    if isinstance(request, core.VoteRequest) and request.pre_vote and isinstance(problem, ApiError) and problem.code == ErrorCode.UNSUPPORTED_VERSION:
-        return events.ResponseReceived(message.correlation, core.VoteResponse(core.LeaderHint(epoch=request.epoch), error=ErrorCode.UNSUPPORTED_VERSION))
+    if (
+        isinstance(request, core.VoteRequest)
+        and request.pre_vote
+        and isinstance(problem, ApiError)
+        and problem.code == ErrorCode.UNSUPPORTED_VERSION
+    ):
+        return events.ResponseReceived(
+            message.correlation,
+            core.VoteResponse(core.LeaderHint(epoch=request.epoch), error=ErrorCode.UNSUPPORTED_VERSION),
+        )
     return events.RequestFailed(message.correlation)

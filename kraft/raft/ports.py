@@ -51,20 +51,23 @@ class LeaderAndEpoch(NamedTuple):
 
 
 class RaftListener(Protocol):
-    """A state machine over the committed log. Calls come one at a time, in order; one that returns an awaitable is awaited before the next."""
+    """A state machine over the committed log. Calls come one at a time, in order; one that returns an awaitable is
+    awaited before the next."""
 
     def handle_commit(self, batches: list[CommittedBatch]) -> Awaitable[None] | None: ...
     def handle_load_snapshot(self, reader: SnapshotReader) -> Awaitable[None] | None:
         """Forget everything and start from this snapshot. Commits go on at `reader.snapshot.offset`."""
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> Awaitable[None] | None:
-        """Our own leadership is told only after everything up to our LEADER_CHANGE has been given to `handle_commit`."""
+        """Our own leadership is told only after everything up to our LEADER_CHANGE has been given to
+        `handle_commit`."""
 
 
 class RaftChannel(Protocol):
     """Sends one request to one controller and waits for the answer; versions are negotiated inside."""
 
     async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
-        """`node_id` is negative for a bootstrap server. Raises ConnectionRefusedError only when the peer's port refused (its process is gone), OSError or
-        KraftError otherwise; ApiError with UNSUPPORTED_VERSION when the peer serves no version that can carry the request.
+        """`node_id` is negative for a bootstrap server. Raises ConnectionRefusedError only when the peer's port
+        refused (its process is gone), OSError or KraftError otherwise; ApiError with UNSUPPORTED_VERSION when the
+        peer serves no version that can carry the request.
         """

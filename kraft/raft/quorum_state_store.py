@@ -1,5 +1,5 @@
-"""The file `quorum-state`: one line of JSON with the epoch, the leader and our vote, replaced and synced whenever one of them changes (KIP-595; version 1 adds
-the voted directory, KIP-853).
+"""The file `quorum-state`: one line of JSON with the epoch, the leader and our vote, replaced and synced whenever
+one of them changes (KIP-595; version 1 adds the voted directory, KIP-853).
 """
 
 from __future__ import annotations
@@ -64,7 +64,11 @@ def _number(value: object) -> int:
 
 def encode(election: ElectionState, voters: VoterSet, kraft_version: int) -> dict[str, object]:
     voted = election.voted
-    fields: dict[str, object] = {"leaderId": election.leader_id, "leaderEpoch": election.epoch, "votedId": voted.id if voted else -1}
+    fields: dict[str, object] = {
+        "leaderId": election.leader_id,
+        "leaderEpoch": election.epoch,
+        "votedId": voted.id if voted else -1,
+    }
     if kraft_version == 0:
         named = [{"voterId": node_id} for node_id in voters.ids]
         return {"clusterId": "", **fields, "appliedOffset": 0, "currentVoters": named, "data_version": 0}

@@ -1,8 +1,9 @@
-"""Everything of the quorum that is on disk, opened together: the log, `quorum-state`, the snapshots, and what they say about the voters.
+"""Everything of the quorum that is on disk, opened together: the log, `quorum-state`, the snapshots, and what they
+say about the voters.
 
-At opening, in this order: leftovers of unfinished snapshots go; if the latest snapshot lies beyond the log, or contradicts it, the log is replaced by it (a
-crash came between the two); the
-whole log is read, checked and synced, since the first Fetch will acknowledge it.
+At opening, in this order: leftovers of unfinished snapshots go; if the latest snapshot lies beyond the log, or
+contradicts it, the log is replaced by it (a crash came between the two); the whole log is read, checked and synced,
+since the first Fetch will acknowledge it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ METADATA_DIRECTORY = f"{METADATA_TOPIC}-0"
 class QuorumStorage:
     """Owned by the driver. Everything blocks."""
 
-    def __init__(self, files: FileSystem, metadata_log_directory: str, serde: RecordSerde, *, segment_bytes: int) -> None:
+    def __init__(
+        self, files: FileSystem, metadata_log_directory: str, serde: RecordSerde, *, segment_bytes: int
+    ) -> None:
         """`metadata_log_directory` is metadata.log.dir, or the first of log.dirs."""
         self.files = files
         self.directory = f"{metadata_log_directory}/{METADATA_DIRECTORY}"
@@ -44,7 +47,8 @@ class QuorumStorage:
     # Opening
 
     def recover(self, static_voters: VoterSet) -> LogState:
-        """The log as the core shall know it. `static_voters` count where no voters were formatted or logged. Raises CorruptData, OSError."""
+        """The log as the core shall know it. `static_voters` count where no voters were formatted or logged. Raises
+        CorruptData, OSError."""
         snapshots = self._sweep()
         history = self._bootstrap_history(static_voters)
         start = self._start_of_log(snapshots)
@@ -73,7 +77,8 @@ class QuorumStorage:
         return sorted(found)
 
     def _bootstrap_history(self, static_voters: VoterSet) -> VoterSetHistory:
-        """Voters of the checkpoint at 0-0 that formatting wrote (kraft.version 1), or those of the configuration (kraft.version 0)."""
+        """Voters of the checkpoint at 0-0 that formatting wrote (kraft.version 1), or those of the configuration
+        (kraft.version 0)."""
         path = self.path(BOOTSTRAP_ID)
         if not self.files.exists(path):
             return VoterSetHistory(static_voters, 0)
@@ -91,14 +96,18 @@ class QuorumStorage:
             return None
         start = next((snapshot for snapshot in snapshots if snapshot.offset >= base), None)
         if start is None:
-            raise CorruptData(f"{self.directory}: the log starts at offset {base}, and there is no snapshot of what was before")
+            raise CorruptData(
+                f"{self.directory}: the log starts at offset {base}, and there is no snapshot of what was before"
+            )
         return start
 
     def _begin_at(self, history: VoterSetHistory, snapshot: OffsetAndEpoch) -> None:
         reader = SnapshotReader(self.files, self.path(snapshot), snapshot)
         voters = reader.voters
         reader.close()
-        history.reset_to_snapshot(snapshot.offset, voters if voters is not None else history.latest, reader.kraft_version)
+        history.reset_to_snapshot(
+            snapshot.offset, voters if voters is not None else history.latest, reader.kraft_version
+        )
 
     def _replay(self, history: VoterSetHistory, snapshots: list[OffsetAndEpoch], start_offset: int) -> LogState | None:
         """Read the log; None if the latest snapshot must replace it."""
@@ -107,7 +116,9 @@ class QuorumStorage:
         if latest is not None and not holds(batches, latest, start_offset, self.log.end_offset):
             return None
         kept = [snapshot for snapshot in snapshots if snapshot.offset >= start_offset]
-        return LogState.recover(history, start_offset, kept, (batch for batch in batches if batch.base_offset >= start_offset))
+        return LogState.recover(
+            history, start_offset, kept, (batch for batch in batches if batch.base_offset >= start_offset)
+        )
 
     # Snapshots
 
@@ -118,7 +129,12 @@ class QuorumStorage:
         return SnapshotReader(self.files, self.path(snapshot), snapshot, self._serde)
 
     def begin_snapshot(
-        self, snapshot: OffsetAndEpoch, history: VoterSetHistory, last_contained_timestamp_ms: int, world: World, on_frozen: Callable[[OffsetAndEpoch], None]
+        self,
+        snapshot: OffsetAndEpoch,
+        history: VoterSetHistory,
+        last_contained_timestamp_ms: int,
+        world: World,
+        on_frozen: Callable[[OffsetAndEpoch], None],
     ) -> SnapshotWriter:
         """A writer for the state machine, with the voters of that offset in the header."""
         voters, kraft_version = history.at(snapshot.offset)
@@ -137,7 +153,8 @@ class QuorumStorage:
         )
 
     def read_snapshot(self, snapshot: OffsetAndEpoch, position: int, max_bytes: int) -> tuple[bytes, int]:
-        """Bytes from `position` of a snapshot, and its size. Raises OSError, and OutOfResources where it cannot be read for now."""
+        """Bytes from `position` of a snapshot, and its size. Raises OSError, and OutOfResources where it cannot be
+        read for now."""
         reader = self.open_snapshot(snapshot)
         try:
             count = max(min(max_bytes, reader.size - position), 0)
@@ -166,8 +183,8 @@ class QuorumStorage:
             self._download = self.files.open(path, create=True, truncate=True)
 
     def finish_download(self, snapshot: OffsetAndEpoch) -> tuple[VoterSet | None, int]:
-        """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises CorruptData, the file is
-        then gone; OutOfResources without a descriptor."""
+        """Check what was downloaded, sync it, give it its name. Returns voters and kraft.version in it. Raises
+        CorruptData, the file is then gone; OutOfResources without a descriptor."""
         assert self._download is not None, "finished after the last piece"
         part = self._download_path(snapshot)
         self._download.sync()

@@ -1,4 +1,5 @@
-"""What the driver is told: the quorum's timings and identity, and where its files are. Names in comments are Kafka's keys."""
+"""What the driver is told: the quorum's timings and identity, and where its files are. Names in comments are Kafka's
+keys."""
 
 from __future__ import annotations
 
@@ -12,8 +13,10 @@ from kraft.raft.core.voter_set import Endpoint, ReplicaKey, Voter, VoterSet
 class RaftConfig:
     quorum: QuorumConfig
     metadata_log_directory: str  # metadata.log.dir, or the first of log.dirs; holds __cluster_metadata-0.
-    static_voters: VoterSet = field(default_factory=VoterSet)  # controller.quorum.voters; counts only where no voters were formatted or logged.
-    listener_name: str = "CONTROLLER"  # The first of controller.listener.names: by which of its endpoints a voter is reached.
+    # controller.quorum.voters; counts only where no voters were formatted or logged.
+    static_voters: VoterSet = field(default_factory=VoterSet)
+    # The first of controller.listener.names: by which of its endpoints a voter is reached.
+    listener_name: str = "CONTROLLER"
     segment_bytes: int = 1 << 30  # metadata.log.segment.bytes
     retention_bytes: int = 100 << 20  # metadata.max.retention.bytes; -1 for no bound.
     retention_ms: int = 7 * 24 * 3600 * 1000  # metadata.max.retention.ms; -1 for no bound.

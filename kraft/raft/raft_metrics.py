@@ -1,7 +1,9 @@
-"""What the driver measures of its quorum, as Kafka's KafkaRaftMetrics: how long commits and elections take, how fast the log grows.
+"""What the driver measures of its quorum, as Kafka's KafkaRaftMetrics: how long commits and elections take, how fast
+the log grows.
 
-Commit latency is that of a batch that this node appended as the leader, from its write until the high watermark passes it, divided by its records. Election
-latency is from the moment this node stands for election (the pre-vote included) until it leads or knows who does.
+Commit latency is that of a batch that this node appended as the leader, from its write until the high watermark
+passes it, divided by its records. Election latency is from the moment this node stands for election (the pre-vote
+included) until it leads or knows who does.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The quorum's RPCs as methods, one an API, taking and returning Kafka's messages. Each puts its request to the core and waits for the core's answer."""
+"""The quorum's RPCs as methods, one an API, taking and returning Kafka's messages. Each puts its request to the core
+and waits for the core's answer."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ class RequestEntries:
         raise NotImplementedError
 
     async def ask(self, request: core.Request) -> Waiter:
-        """Put a request to the core and wait for its answer. Raises ApiError once this node takes no more part in the quorum."""
+        """Put a request to the core and wait for its answer. Raises ApiError once this node takes no more part in
+        the quorum."""
         waiter = Waiter()
         if not self._left:
             self._waiting[waiter] = None

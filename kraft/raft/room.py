@@ -1,8 +1,10 @@
 """A metadata disk that is full. It is no reason to end a node: nothing is in doubt, and there may be room again.
 
-Two lines of defence. The state machine asks `require` before it appends, which refuses while less than a reserve is free; so requests are answered with an
-error at once, and what must be written all the same (an election, records accepted a moment ago) finds room. Where even that finds none, the driver waits and
-writes again: to the quorum such a replica is one whose disk is slow, and every promise still follows its write. Syncs are never among what is tried again.
+Two lines of defence. The state machine asks `require` before it appends, which refuses while less than a reserve is
+free; so requests are answered with an error at once, and what must be written all the same (an election, records
+accepted a moment ago) finds room. Where even that finds none, the driver waits and writes again: to the quorum such
+a replica is one whose disk is slow, and every promise still follows its write. Syncs are never among what is tried
+again.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ class Room:
     def require(self) -> None:
         """Raises ApiError KAFKA_STORAGE_ERROR while there is too little room to append metadata."""
         if self.is_missing or self._world.files.free_bytes(self._directory) < RESERVE_BYTES:
-            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"less than {RESERVE_BYTES} bytes are free on the disk of the metadata log, {self._directory}")
+            raise ApiError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"less than {RESERVE_BYTES} bytes are free on the disk of the metadata log, {self._directory}",
+            )
 
     async def until_written(self, write: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """`await write(*arguments)`, again and again while it raises OutOfResources."""

@@ -26,11 +26,22 @@ class StorageInfo:
     def lines(self) -> list[str]:
         told = []
         if self.directories:
-            told += ["Found log directory:" if len(self.directories) == 1 else "Found log directories:", *map("  {}".format, self.directories), ""]
+            told += [
+                "Found log directory:" if len(self.directories) == 1 else "Found log directories:",
+                *map("  {}".format, self.directories),
+                "",
+            ]
         if self.metadata:
-            told += [f"Found metadata: {{{', '.join(f'{key}={value}' for key, value in sorted(self.metadata.items()))}}}", ""]
+            told += [
+                f"Found metadata: {{{', '.join(f'{key}={value}' for key, value in sorted(self.metadata.items()))}}}",
+                "",
+            ]
         if self.problems:
-            told += ["Found problem:" if len(self.problems) == 1 else "Found problems:", *(f"  {problem}" for problem in self.problems), ""]
+            told += [
+                "Found problem:" if len(self.problems) == 1 else "Found problems:",
+                *(f"  {problem}" for problem in self.problems),
+                "",
+            ]
         return told
 
 
@@ -52,13 +63,20 @@ def storage_info(files: FileSystem, directories: Sequence[str]) -> StorageInfo:
             continue
         facts = described(properties)
         different = [key for key in ("cluster.id", "node.id") if first and facts[key] != first[key]]
-        problems.extend(f"{key} of {directory} is {facts[key]}, that of {found[0]} is {first[key]}" for key in different)
+        problems.extend(
+            f"{key} of {directory} is {facts[key]}, that of {found[0]} is {first[key]}" for key in different
+        )
         first = first or facts
     return StorageInfo(directories=tuple(found), metadata=first, problems=tuple(problems))
 
 
 def described(properties: MetaProperties) -> dict[str, str]:
-    facts = {"cluster.id": properties.cluster_id, "node.id": str(properties.node_id), "version": "1", **properties.others}
+    facts = {
+        "cluster.id": properties.cluster_id,
+        "node.id": str(properties.node_id),
+        "version": "1",
+        **properties.others,
+    }
     if properties.directory_id is not None:
         facts["directory.id"] = uuid_to_text(properties.directory_id)
     return facts

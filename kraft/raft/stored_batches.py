@@ -1,8 +1,10 @@
-"""Batches in a file, as they are believed: whole, with a CRC that holds. And what to think of a place that holds none.
+"""Batches in a file, as they are believed: whole, with a CRC that holds. And what to think of a place that holds
+none.
 
-At the end of the metadata log such a place is either what a crash left of batches that were not synced, or damage to a log that was. The first is cut off;
-the second must not be, for those records may be acknowledged. Whether whole batches follow does not tell the two apart alone: a crash may keep any sectors
-of what was not synced, so also later ones. But a sector that did not get to the disk reads as zeroes, and damage looks otherwise.
+At the end of the metadata log such a place is either what a crash left of batches that were not synced, or damage to
+a log that was. The first is cut off; the second must not be, for those records may be acknowledged. Whether whole
+batches follow does not tell the two apart alone: a crash may keep any sectors of what was not synced, so also later
+ones. But a sector that did not get to the disk reads as zeroes, and damage looks otherwise.
 """
 
 from __future__ import annotations
@@ -27,7 +29,12 @@ def read_batch(file: File, position: int, length: int) -> RecordBatch | None:
     if len(head) < HEADER_SIZE:
         return None
     batch = RecordBatch(head)
-    if batch.magic != MAGIC or batch.size < HEADER_SIZE or position + batch.size > length or batch.last_offset_delta < 0:
+    if (
+        batch.magic != MAGIC
+        or batch.size < HEADER_SIZE
+        or position + batch.size > length
+        or batch.last_offset_delta < 0
+    ):
         return None
     batch = RecordBatch(head + file.pread(batch.size - HEADER_SIZE, position + HEADER_SIZE))
     try:
@@ -38,16 +45,22 @@ def read_batch(file: File, position: int, length: int) -> RecordBatch | None:
 
 
 def damage_before(file: File, position: int, length: int, offset: int) -> tuple[int, RecordBatch] | None:
-    """Position and batch of the first whole one behind `position`, where the batch of `offset` should be and is not, if no crash explains that. Else None."""
+    """Position and batch of the first whole one behind `position`, where the batch of `offset` should be and is not,
+    if no crash explains that. Else None."""
     for found in _candidates(file, position, length, offset):
         batch = read_batch(file, found, length)
         if batch is not None:
-            return None if _is_unwritten(file, position, found + _leading_zeroes(batch.base_offset), offset) else (found, batch)
+            return (
+                None
+                if _is_unwritten(file, position, found + _leading_zeroes(batch.base_offset), offset)
+                else (found, batch)
+            )
     return None
 
 
 def _candidates(file: File, position: int, length: int, offset: int) -> Iterator[int]:
-    """Where from `position` on something looks like the header of a batch that continues a log from `offset` on, in reach of the file's bytes."""
+    """Where from `position` on something looks like the header of a batch that continues a log from `offset` on, in
+    reach of the file's bytes."""
     magic, last_offset = bytes((MAGIC,)), offset + length - position
     start = position
     while start + HEADER_SIZE <= length:
@@ -62,7 +75,8 @@ def _candidates(file: File, position: int, length: int, offset: int) -> Iterator
 
 
 def _is_unwritten(file: File, position: int, end: int, offset: int) -> bool:
-    """Whether a sector that reaches into [position, end) has never been written from `position` on, and should have been: it holds the batch of `offset`."""
+    """Whether a sector that reaches into [position, end) has never been written from `position` on, and should have
+    been: it holds the batch of `offset`."""
     start = position
     while start < end:
         sector_end = (start // SECTOR_BYTES + 1) * SECTOR_BYTES

@@ -34,7 +34,10 @@ def only_partition(topics: list[Any], name_field: str, index_field: str) -> Any:
         expected = METADATA_TOPIC_ID if name_field == "topic_id" else METADATA_TOPIC
         if getattr(topics[0], name_field) == expected and getattr(partition, index_field) == 0:
             return partition
-    raise ApiError(ErrorCode.INVALID_REQUEST, f"the quorum has the one partition {METADATA_TOPIC}-0, and a request is about exactly that")
+    raise ApiError(
+        ErrorCode.INVALID_REQUEST,
+        f"the quorum has the one partition {METADATA_TOPIC}-0, and a request is about exactly that",
+    )
 
 
 def endpoints_of(listeners: list[Any]) -> Endpoints:
@@ -45,7 +48,14 @@ def vote_to_core(message: vote_request.VoteRequest) -> core.VoteRequest:
     part = only_partition(message.topics, "topic_name", "partition_index")
     candidate = ReplicaKey(part.replica_id, part.replica_directory_id)
     return core.VoteRequest(
-        part.replica_epoch, candidate, part.last_offset_epoch, part.last_offset, part.pre_vote, message.voter_id, part.voter_directory_id, message.cluster_id
+        part.replica_epoch,
+        candidate,
+        part.last_offset_epoch,
+        part.last_offset,
+        part.pre_vote,
+        message.voter_id,
+        part.voter_directory_id,
+        message.cluster_id,
     )
 
 
@@ -66,17 +76,23 @@ def vote_to_wire(request: core.VoteRequest) -> Message:
 def begin_to_core(message: begin_quorum_epoch_request.BeginQuorumEpochRequest) -> core.BeginQuorumEpochRequest:
     part = only_partition(message.topics, "topic_name", "partition_index")
     endpoints = endpoints_of(message.leader_endpoints)
-    return core.BeginQuorumEpochRequest(part.leader_epoch, part.leader_id, endpoints, message.voter_id, part.voter_directory_id, message.cluster_id)
+    return core.BeginQuorumEpochRequest(
+        part.leader_epoch, part.leader_id, endpoints, message.voter_id, part.voter_directory_id, message.cluster_id
+    )
 
 
 def begin_to_wire(request: core.BeginQuorumEpochRequest) -> Message:
     wire = begin_quorum_epoch_request
-    part = wire.PartitionData(voter_directory_id=request.voter_directory_id, leader_id=request.leader_id, leader_epoch=request.epoch)
+    part = wire.PartitionData(
+        voter_directory_id=request.voter_directory_id, leader_id=request.leader_id, leader_epoch=request.epoch
+    )
     return wire.BeginQuorumEpochRequest(
         cluster_id=request.cluster_id,
         voter_id=request.voter_id,
         topics=[wire.TopicData(topic_name=METADATA_TOPIC, partitions=[part])],
-        leader_endpoints=[wire.LeaderEndpoint(name=name, host=host, port=port) for name, host, port in request.endpoints],
+        leader_endpoints=[
+            wire.LeaderEndpoint(name=name, host=host, port=port) for name, host, port in request.endpoints
+        ],
     )
 
 
@@ -84,7 +100,9 @@ def end_to_core(message: end_quorum_epoch_request.EndQuorumEpochRequest) -> core
     part = only_partition(message.topics, "topic_name", "partition_index")
     preferred = tuple(ReplicaKey(c.candidate_id, c.candidate_directory_id) for c in part.preferred_candidates)
     preferred = preferred or tuple(ReplicaKey(node_id) for node_id in part.preferred_successors)
-    return core.EndQuorumEpochRequest(part.leader_epoch, part.leader_id, preferred, endpoints_of(message.leader_endpoints), message.cluster_id)
+    return core.EndQuorumEpochRequest(
+        part.leader_epoch, part.leader_id, preferred, endpoints_of(message.leader_endpoints), message.cluster_id
+    )
 
 
 def end_to_wire(request: core.EndQuorumEpochRequest) -> Message:
@@ -93,12 +111,16 @@ def end_to_wire(request: core.EndQuorumEpochRequest) -> Message:
         leader_id=request.leader_id,
         leader_epoch=request.epoch,
         preferred_successors=[key.id for key in request.preferred],
-        preferred_candidates=[wire.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id) for key in request.preferred],
+        preferred_candidates=[
+            wire.ReplicaInfo(candidate_id=key.id, candidate_directory_id=key.directory_id) for key in request.preferred
+        ],
     )
     return wire.EndQuorumEpochRequest(
         cluster_id=request.cluster_id,
         topics=[wire.TopicData(topic_name=METADATA_TOPIC, partitions=[part])],
-        leader_endpoints=[wire.LeaderEndpoint(name=name, host=host, port=port) for name, host, port in request.endpoints],
+        leader_endpoints=[
+            wire.LeaderEndpoint(name=name, host=host, port=port) for name, host, port in request.endpoints
+        ],
     )
 
 
@@ -141,7 +163,9 @@ def fetch_snapshot_to_core(message: fetch_snapshot_request.FetchSnapshotRequest)
     part = only_partition(message.topics, "name", "partition")
     snapshot = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
     replica = ReplicaKey(message.replica_id, part.replica_directory_id)
-    return core.FetchSnapshotRequest(replica, part.current_leader_epoch, snapshot, part.position, message.max_bytes, message.cluster_id)
+    return core.FetchSnapshotRequest(
+        replica, part.current_leader_epoch, snapshot, part.position, message.max_bytes, message.cluster_id
+    )
 
 
 def fetch_snapshot_to_wire(request: core.FetchSnapshotRequest) -> Message:
@@ -166,7 +190,9 @@ def add_voter_to_core(message: add_raft_voter_request.AddRaftVoterRequest) -> co
 
 
 def remove_voter_to_core(message: remove_raft_voter_request.RemoveRaftVoterRequest) -> core.RemoveVoterRequest:
-    return core.RemoveVoterRequest(ReplicaKey(message.voter_id, message.voter_directory_id), cluster_id=message.cluster_id)
+    return core.RemoveVoterRequest(
+        ReplicaKey(message.voter_id, message.voter_directory_id), cluster_id=message.cluster_id
+    )
 
 
 def update_voter_to_core(message: update_raft_voter_request.UpdateRaftVoterRequest) -> core.UpdateVoterRequest:
@@ -184,7 +210,9 @@ def update_voter_to_wire(request: core.UpdateVoterRequest) -> Message:
         voter_id=voter.key.id,
         voter_directory_id=voter.key.directory_id,
         listeners=[wire.Listener(name=name, host=host, port=port) for name, host, port in voter.endpoints],
-        kraft_version_feature=wire.KRaftVersionFeature(min_supported_version=voter.min_version, max_supported_version=voter.max_version),
+        kraft_version_feature=wire.KRaftVersionFeature(
+            min_supported_version=voter.min_version, max_supported_version=voter.max_version
+        ),
     )
 
 

@@ -36,11 +36,17 @@ KRAFT_VERSION_FEATURE = "kraft.version"
 
 
 def node_endpoints(kind: Callable[..., Any], hint: LeaderHint) -> list[Any]:
-    return [kind(node_id=hint.leader_id, host=hint.endpoints[0].host, port=hint.endpoints[0].port)] if hint.leader_id >= 0 and hint.endpoints else []
+    return (
+        [kind(node_id=hint.leader_id, host=hint.endpoints[0].host, port=hint.endpoints[0].port)]
+        if hint.leader_id >= 0 and hint.endpoints
+        else []
+    )
 
 
 def hint_of(leader_id: int, epoch: int, endpoints: list[Any]) -> LeaderHint:
-    return LeaderHint(leader_id, epoch, tuple(Endpoint("", node.host, node.port) for node in endpoints if node.node_id == leader_id))
+    return LeaderHint(
+        leader_id, epoch, tuple(Endpoint("", node.host, node.port) for node in endpoints if node.node_id == leader_id)
+    )
 
 
 def leader_of(leader: Any, endpoints: list[Any]) -> LeaderHint:
@@ -53,7 +59,9 @@ def batch_of(view: RecordBatch) -> Batch:
     view.verify_crc()
     content = decode_control(view) if view.is_control else None
     voters, kraft_version = (content.voters, content.kraft_version) if content is not None else (None, None)
-    return Batch(view.base_offset, view.last_offset, view.partition_leader_epoch, bytes(view.view), voters, kraft_version)
+    return Batch(
+        view.base_offset, view.last_offset, view.partition_leader_epoch, bytes(view.view), voters, kraft_version
+    )
 
 
 # As a server
@@ -63,9 +71,13 @@ def simple_to_wire(wire: Any, name: str) -> Callable[[Any, int], Message]:
     """Begin- and EndQuorumEpoch answer alike."""
 
     def to_wire(response: Any, version: int) -> Message:
-        part = wire.PartitionData(error_code=response.error, leader_id=response.hint.leader_id, leader_epoch=response.hint.epoch)
+        part = wire.PartitionData(
+            error_code=response.error, leader_id=response.hint.leader_id, leader_epoch=response.hint.epoch
+        )
         endpoints = node_endpoints(wire.NodeEndpoint, response.hint) if version >= 1 else []
-        message: Message = getattr(wire, name)(topics=[wire.TopicData(topic_name=METADATA_TOPIC, partitions=[part])], node_endpoints=endpoints)
+        message: Message = getattr(wire, name)(
+            topics=[wire.TopicData(topic_name=METADATA_TOPIC, partitions=[part])], node_endpoints=endpoints
+        )
         return message
 
     return to_wire
@@ -73,9 +85,13 @@ def simple_to_wire(wire: Any, name: str) -> Callable[[Any, int], Message]:
 
 def vote_to_wire(response: core.VoteResponse, version: int) -> Message:
     wire, hint = vote_response, response.hint
-    part = wire.PartitionData(error_code=response.error, leader_id=hint.leader_id, leader_epoch=hint.epoch, vote_granted=response.granted)
+    part = wire.PartitionData(
+        error_code=response.error, leader_id=hint.leader_id, leader_epoch=hint.epoch, vote_granted=response.granted
+    )
     endpoints = node_endpoints(wire.NodeEndpoint, hint) if version >= 1 else []
-    return wire.VoteResponse(topics=[wire.TopicData(topic_name=METADATA_TOPIC, partitions=[part])], node_endpoints=endpoints)
+    return wire.VoteResponse(
+        topics=[wire.TopicData(topic_name=METADATA_TOPIC, partitions=[part])], node_endpoints=endpoints
+    )
 
 
 def fetch_to_wire(response: core.FetchResponse, version: int, records: bytes = b"") -> Message:
@@ -93,7 +109,9 @@ def fetch_to_wire(response: core.FetchResponse, version: int, records: bytes = b
     if response.snapshot is not None:
         part.snapshot_id = wire.SnapshotId(end_offset=response.snapshot.offset, epoch=response.snapshot.epoch)
     topic = wire.FetchableTopicResponse(topic=METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[part])
-    return wire.FetchResponse(responses=[topic], node_endpoints=node_endpoints(wire.NodeEndpoint, hint) if version >= 17 else [])
+    return wire.FetchResponse(
+        responses=[topic], node_endpoints=node_endpoints(wire.NodeEndpoint, hint) if version >= 17 else []
+    )
 
 
 def fetch_snapshot_to_wire(response: core.FetchSnapshotResponse, version: int) -> Message:
@@ -108,7 +126,9 @@ def fetch_snapshot_to_wire(response: core.FetchSnapshotResponse, version: int) -
         unaligned_records=response.data,
     )
     topic = wire.TopicSnapshot(name=METADATA_TOPIC, partitions=[part])
-    return wire.FetchSnapshotResponse(topics=[topic], node_endpoints=node_endpoints(wire.NodeEndpoint, hint) if version >= 1 else [])
+    return wire.FetchSnapshotResponse(
+        topics=[topic], node_endpoints=node_endpoints(wire.NodeEndpoint, hint) if version >= 1 else []
+    )
 
 
 def update_voter_to_wire(response: core.VoterResponse) -> Message:
@@ -120,11 +140,15 @@ def update_voter_to_wire(response: core.VoterResponse) -> Message:
 
 
 def add_voter_to_wire(response: core.VoterResponse) -> Message:
-    return add_raft_voter_response.AddRaftVoterResponse(error_code=response.error, error_message=response.message or None)
+    return add_raft_voter_response.AddRaftVoterResponse(
+        error_code=response.error, error_message=response.message or None
+    )
 
 
 def remove_voter_to_wire(response: core.VoterResponse) -> Message:
-    return remove_raft_voter_response.RemoveRaftVoterResponse(error_code=response.error, error_message=response.message or None)
+    return remove_raft_voter_response.RemoveRaftVoterResponse(
+        error_code=response.error, error_message=response.message or None
+    )
 
 
 begin_to_wire = simple_to_wire(begin_quorum_epoch_response, "BeginQuorumEpochResponse")
@@ -195,16 +219,30 @@ def fetch_to_core(request: core.FetchRequest, message: fetch_response.FetchRespo
     )
 
 
-def fetch_snapshot_to_core(request: core.FetchSnapshotRequest, message: fetch_snapshot_response.FetchSnapshotResponse) -> core.Response:
+def fetch_snapshot_to_core(
+    request: core.FetchSnapshotRequest, message: fetch_snapshot_response.FetchSnapshotResponse
+) -> core.Response:
     if message.error_code != ErrorCode.NONE or not message.topics:
-        return core.FetchSnapshotResponse(LeaderHint(epoch=request.epoch), message.error_code or ErrorCode.INVALID_REQUEST)
+        return core.FetchSnapshotResponse(
+            LeaderHint(epoch=request.epoch), message.error_code or ErrorCode.INVALID_REQUEST
+        )
     part = message.topics[0].partitions[0]
     hint = leader_of(part.current_leader, message.node_endpoints)
     snapshot = OffsetAndEpoch(part.snapshot_id.end_offset, part.snapshot_id.epoch)
-    return core.FetchSnapshotResponse(hint, part.error_code, snapshot, part.position, request.max_bytes, part.size, bytes(part.unaligned_records or b""))
+    return core.FetchSnapshotResponse(
+        hint,
+        part.error_code,
+        snapshot,
+        part.position,
+        request.max_bytes,
+        part.size,
+        bytes(part.unaligned_records or b""),
+    )
 
 
-def update_voter_to_core(request: core.UpdateVoterRequest, message: update_raft_voter_response.UpdateRaftVoterResponse) -> core.Response:
+def update_voter_to_core(
+    request: core.UpdateVoterRequest, message: update_raft_voter_response.UpdateRaftVoterResponse
+) -> core.Response:
     leader = message.current_leader
     if leader is None:
         return core.VoterResponse(LeaderHint(), message.error_code)
@@ -212,10 +250,14 @@ def update_voter_to_core(request: core.UpdateVoterRequest, message: update_raft_
     return core.VoterResponse(LeaderHint(leader.leader_id, leader.leader_epoch, endpoints), message.error_code)
 
 
-def probe_to_core(request: core.ProbeVersionsRequest, message: api_versions_response.ApiVersionsResponse) -> core.Response:
+def probe_to_core(
+    request: core.ProbeVersionsRequest, message: api_versions_response.ApiVersionsResponse
+) -> core.Response:
     """A node that does not name kraft.version supports 0 only."""
     found = next((feature for feature in message.supported_features if feature.name == KRAFT_VERSION_FEATURE), None)
-    return core.ProbeVersionsResponse(found.min_version if found else 0, found.max_version if found else 0, message.error_code)
+    return core.ProbeVersionsResponse(
+        found.min_version if found else 0, found.max_version if found else 0, message.error_code
+    )
 
 
 TO_CORE: dict[type, Callable[[Any, Any], core.Response]] = {

@@ -1,7 +1,8 @@
-"""Proposals of in-sync sets to the controller (KIP-497): one request at a time, with everything that has come up meanwhile.
+"""Proposals of in-sync sets to the controller (KIP-497): one request at a time, with everything that has come up
+meanwhile.
 
-A partition holds its proposal as `pending_isr` from the moment of proposing until the controller's answer or the metadata log decides. Whatever is not told
-to be refused stays pending: it may have happened, so both sets count.
+A partition holds its proposal as `pending_isr` from the moment of proposing until the controller's answer or the
+metadata log decides. Whatever is not told to be refused stays pending: it may have happened, so both sets count.
 """
 
 from __future__ import annotations
@@ -46,8 +47,9 @@ class Channel(Protocol):
 
 
 class _Proposal:
-    """One partition's, as it was when it came up. Whenever it is sent, its members are the incarnations of brokers that were found in sync then (KIP-903):
-    one that has started again since may have lost its disk, and only the epoch of before lets the controller refuse it.
+    """One partition's, as it was when it came up. Whenever it is sent, its members are the incarnations of brokers
+    that were found in sync then (KIP-903): one that has started again since may have lost its disk, and only the
+    epoch of before lets the controller refuse it.
     """
 
     __slots__ = ("_followers", "isr", "leader_epoch", "partition", "partition_epoch")
@@ -65,11 +67,17 @@ class _Proposal:
     def stands(self) -> bool:
         """Whether nothing newer has been read in the metadata log since."""
         partition = self.partition
-        return partition.pending_isr == self.isr and (partition.leader_epoch, partition.partition_epoch) == (self.leader_epoch, self.partition_epoch)
+        return partition.pending_isr == self.isr and (partition.leader_epoch, partition.partition_epoch) == (
+            self.leader_epoch,
+            self.partition_epoch,
+        )
 
     def to_wire(self, own_epoch: int) -> PartitionData:
         partition = self.partition
-        members = [(member, own_epoch if member == partition.node_id else self._followers.get(member, -1)) for member in self.isr]
+        members = [
+            (member, own_epoch if member == partition.node_id else self._followers.get(member, -1))
+            for member in self.isr
+        ]
         return PartitionData(
             partition_index=partition.index,
             leader_epoch=self.leader_epoch,
@@ -82,7 +90,9 @@ class _Proposal:
 class AlterPartitionManager:
     """Owned by the broker's loop."""
 
-    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, clock: Clock, log: Logger) -> None:
+    def __init__(
+        self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, clock: Clock, log: Logger
+    ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._channel = channel
@@ -104,7 +114,13 @@ class AlterPartitionManager:
             self.shrinks += 1
         else:
             self.expansions += 1
-        self._log.debug("in-sync set proposed", topic=partition.topic, partition=partition.index, isr=list(isr), was=list(partition.isr))
+        self._log.debug(
+            "in-sync set proposed",
+            topic=partition.topic,
+            partition=partition.index,
+            isr=list(isr),
+            was=list(partition.isr),
+        )
         self._wanted[partition.topic_id, partition.index] = _Proposal(partition)
         self._woken.set()
 
@@ -169,7 +185,13 @@ class AlterPartitionManager:
             self.reconsider(partition)
             return
         self.failed_updates += 1
-        self._log.info("in-sync set refused", topic=partition.topic, partition=partition.index, code=name_of(code), isr=list(proposal.isr))
+        self._log.info(
+            "in-sync set refused",
+            topic=partition.topic,
+            partition=partition.index,
+            code=name_of(code),
+            isr=list(proposal.isr),
+        )
         if code in WITHDRAWN:
             partition.pending_isr = None
         elif code not in AWAITS_METADATA:

@@ -1,6 +1,8 @@
-"""Telling the controller in which log directory each replica lives (AssignReplicasToDirs, KIP-858): one request at a time, with all that has come up meanwhile.
+"""Telling the controller in which log directory each replica lives (AssignReplicasToDirs, KIP-858): one request at a
+time, with all that has come up meanwhile.
 
-The controller needs it to know which replicas a failed directory takes along. A replica on a directory that is lost is assigned to LOST.
+The controller needs it to know which replicas a failed directory takes along. A replica on a directory that is lost
+is assigned to LOST.
 """
 
 from __future__ import annotations
@@ -12,7 +14,12 @@ import trio
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import name_of
-from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest, DirectoryData, PartitionData, TopicData
+from kraft.protocol.messages.assign_replicas_to_dirs_request import (
+    AssignReplicasToDirsRequest,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
 from kraft.world.ports import Clock
 
 if TYPE_CHECKING:
@@ -93,16 +100,23 @@ class DirectoryAssignments:
         for directory in response.directories:
             for topic in directory.topics:
                 for told in topic.partitions:
-                    done += self._take((bytes(topic.topic_id), told.partition_index), bytes(directory.id), told.error_code)
+                    done += self._take(
+                        (bytes(topic.topic_id), told.partition_index), bytes(directory.id), told.error_code
+                    )
         self._log.info("directories assigned", partitions=done)
         return done == len(sent)
 
     def _request(self, sent: dict[Key, bytes], broker_epoch: int) -> AssignReplicasToDirsRequest:
         directories: dict[bytes, dict[bytes, list[PartitionData]]] = {}
         for (topic_id, index), directory_id in sent.items():
-            directories.setdefault(directory_id, {}).setdefault(topic_id, []).append(PartitionData(partition_index=index))
+            directories.setdefault(directory_id, {}).setdefault(topic_id, []).append(
+                PartitionData(partition_index=index)
+            )
         data = [
-            DirectoryData(id=directory_id, topics=[TopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()])
+            DirectoryData(
+                id=directory_id,
+                topics=[TopicData(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
+            )
             for directory_id, topics in directories.items()
         ]
         return AssignReplicasToDirsRequest(broker_id=self._broker_id, broker_epoch=broker_epoch, directories=data)

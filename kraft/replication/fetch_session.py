@@ -1,7 +1,7 @@
 """Incremental fetch sessions (KIP-227). Pure.
 
-A session remembers the partitions of a fetcher and what it was last told of each, so that an unchanged partition costs nothing on the wire, in either
-direction.
+A session remembers the partitions of a fetcher and what it was last told of each, so that an unchanged partition
+costs nothing on the wire, in either direction.
 """
 
 from __future__ import annotations
@@ -43,7 +43,15 @@ class CachedPartition:
         "told_log_start_offset",
     )
 
-    def __init__(self, key: PartitionKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int, log_start_offset: int, last_fetched_epoch: int) -> None:
+    def __init__(
+        self,
+        key: PartitionKey,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int,
+        log_start_offset: int,
+        last_fetched_epoch: int,
+    ) -> None:
         self.key = key
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
@@ -104,8 +112,8 @@ class FetchSession:
 class FetchSessionCache:
     """All sessions of a broker, bounded by `max.incremental.fetch.session.cache.slots`.
 
-    A full cache evicts a session idle for `idle_seconds`, or, for a follower, a consumer's; if none qualifies the fetcher goes on without a session (id 0),
-    which every client understands.
+    A full cache evicts a session idle for `idle_seconds`, or, for a follower, a consumer's; if none qualifies the
+    fetcher goes on without a session (id 0), which every client understands.
     """
 
     __slots__ = ("_idle_seconds", "_next_id", "_sessions", "_slots", "evictions")
@@ -145,16 +153,24 @@ class FetchSessionCache:
         return True
 
     def use(self, session_id: int, epoch: int, uses_topic_ids: bool, now: float) -> FetchSession:
-        """The session of an incremental request. Raises ApiError FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR."""
+        """The session of an incremental request. Raises ApiError FETCH_SESSION_ID_NOT_FOUND,
+        INVALID_FETCH_SESSION_EPOCH or FETCH_SESSION_TOPIC_ID_ERROR."""
         session = self._sessions.pop(session_id, None)
         if session is None:
-            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"fetch session {session_id} is not known; it may have been evicted")
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {session_id} is not known; it may have been evicted",
+            )
         self._sessions[session_id] = session  # Most recently used last.
         if session.epoch != epoch:
-            raise ApiError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, f"fetch session {session_id} expects epoch {session.epoch}, not {epoch}")
+            raise ApiError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"fetch session {session_id} expects epoch {session.epoch}, not {epoch}",
+            )
         if session.uses_topic_ids != uses_topic_ids:
             raise ApiError(
-                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, f"fetch session {session_id} was made {'with' if session.uses_topic_ids else 'without'} topic ids"
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+                f"fetch session {session_id} was made {'with' if session.uses_topic_ids else 'without'} topic ids",
             )
         session.epoch = session.epoch % EPOCH_MAX + 1
         session.last_used = now

@@ -1,7 +1,8 @@
-"""How followers are served and serve: whether consumers are sent to them (KIP-392), and what they may take of the network while they catch up (KIP-73).
+"""How followers are served and serve: whether consumers are sent to them (KIP-392), and what they may take of the
+network while they catch up (KIP-73).
 
-Throttled are the replicas that a topic's leader.replication.throttled.replicas and follower.replication.throttled.replicas name; who is in sync is never held
-back.
+Throttled are the replicas that a topic's leader.replication.throttled.replicas and
+follower.replication.throttled.replicas name; who is in sync is never held back.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
 class FollowerServing:
     """One for all partitions of a broker. Rates and lists are those of the metadata applied last."""
 
-    def __init__(self, node_id: int, config: Callable[[], NodeConfig], topic_overrides: Callable[[str], Any], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        config: Callable[[], NodeConfig],
+        topic_overrides: Callable[[str], Any],
+        now: Callable[[], float],
+    ) -> None:
         """`topic_overrides` gives what a topic sets of its own, or None."""
         self.sends_consumers_to_followers = False
         """Whether replica.selector.class does; followers then hear at once of what is committed."""
@@ -46,7 +53,11 @@ class FollowerServing:
 
     def follower_waits(self, partition: Partition) -> float:
         """Seconds until this broker may fetch the partition that it follows."""
-        held = self._follower.is_limited and self._node_id not in partition.isr and self._is_throttled(partition, FOLLOWER_REPLICAS)
+        held = (
+            self._follower.is_limited
+            and self._node_id not in partition.isr
+            and self._is_throttled(partition, FOLLOWER_REPLICAS)
+        )
         return self._follower.seconds_to_wait() if held else 0.0
 
     def follower_took(self, partition: Partition, size: int) -> None:

@@ -1,8 +1,11 @@
-"""What a leader has to look at of one follower's fetch session: not all of its partitions, but those where something may have moved.
+"""What a leader has to look at of one follower's fetch session: not all of its partitions, but those where something
+may have moved.
 
-A partition is quiet for a follower that has all of its log and is in sync. It leaves the list of what is due, and a watch on it (`FollowerWatch`) brings it
-back as soon as it grows, changes hands or changes its in-sync set. So a Fetch costs what changed, and not what the session holds: with thousands of partitions
-nearly all are quiet nearly always. What Kafka notes of every partition with every Fetch - that the follower was caught up then - is noted when the watch ends.
+A partition is quiet for a follower that has all of its log and is in sync. It leaves the list of what is due, and a
+watch on it (`FollowerWatch`) brings it back as soon as it grows, changes hands or changes its in-sync set. So a
+Fetch costs what changed, and not what the session holds: with thousands of partitions nearly all are quiet nearly
+always. What Kafka notes of every partition with every Fetch - that the follower was caught up then - is noted when
+the watch ends.
 
 As a safeguard every partition becomes due once in `SWEEP_SECONDS`.
 """
@@ -25,12 +28,23 @@ SWEEP_SECONDS: Final = 30.0
 class FollowerSession:
     """The leader's notes on one follower's session. Owned by the broker's loop.
 
-    `due` are partitions to be looked at, in the order in which they are served; `news` those of which there is nothing to send but how far they are committed.
-    Both hold names alone: what is asked of a partition is what the session says when its turn comes.
-    With `prompt`, news are reason enough to answer a Fetch that waits (followers serve consumers then).
+    `due` are partitions to be looked at, in the order in which they are served; `news` those of which there is
+    nothing to send but how far they are committed. Both hold names alone: what is asked of a partition is what the
+    session says when its turn comes. With `prompt`, news are reason enough to answer a Fetch that waits (followers
+    serve consumers then).
     """
 
-    __slots__ = ("_awaited", "_sweep", "_swept_at", "broker_epoch", "due", "last_request_at", "news", "prompt", "replica_id")
+    __slots__ = (
+        "_awaited",
+        "_sweep",
+        "_swept_at",
+        "broker_epoch",
+        "due",
+        "last_request_at",
+        "news",
+        "prompt",
+        "replica_id",
+    )
 
     def __init__(self, replica_id: int, broker_epoch: int, now: float, *, prompt: bool = False) -> None:
         self.replica_id = replica_id
@@ -44,9 +58,14 @@ class FollowerSession:
         self._sweep: Iterator[PartitionKey] = iter(())
 
     def request_came(
-        self, partitions: dict[PartitionKey, CachedPartition], mentioned: list[CachedPartition], broker_epoch: int, now: float
+        self,
+        partitions: dict[PartitionKey, CachedPartition],
+        mentioned: list[CachedPartition],
+        broker_epoch: int,
+        now: float,
     ) -> None:
-        """A Fetch of the session of these partitions has arrived. From another incarnation than before it says something of each of them (KIP-903)."""
+        """A Fetch of the session of these partitions has arrived. From another incarnation than before it says
+        something of each of them (KIP-903)."""
         for cached in mentioned:
             self.due[cached.key] = None
         self.last_request_at = now
@@ -93,7 +112,8 @@ class FollowerWatch:
         """There is something to send, or to say; up to its last Fetch the follower had everything."""
         session = self.session
         follower = partition.followers.get(session.replica_id) if partition.followers is not None else None
-        if follower is not None and follower.log_end_offset == self.cached.fetch_offset:  # In a new term nothing is known of it yet.
+        # In a new term nothing is known of it yet.
+        if follower is not None and follower.log_end_offset == self.cached.fetch_offset:
             follower.was_quiet(session.last_request_at)
         session.due[self.cached.key] = None
         session.wake()

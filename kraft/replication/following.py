@@ -1,4 +1,5 @@
-"""What a follower knows of a partition that it follows, where its log must be cut, and how it grows. `replica_fetcher` asks."""
+"""What a follower knows of a partition that it follows, where its log must be cut, and how it grows.
+`replica_fetcher` asks."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ if TYPE_CHECKING:
 
 
 FIRST_BACKOFF_SECONDS: Final = 0.02
-"""After an error: most are of leaders that are about to read what the follower has read. Doubled up to replica.fetch.backoff.ms."""
+"""After an error: most are of leaders that are about to read what the follower has read. Doubled up to
+replica.fetch.backoff.ms."""
 FAILURES_TO_TELL: Final = 6
 """In a row; fewer happen whenever leaders move."""
 
 
 class Following:
-    """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after `failures` errors in a row."""
+    """One partition that is followed, in one leader epoch. `not_before` is when it may be asked for again after
+    `failures` errors in a row."""
 
     __slots__ = ("failures", "is_asked", "leader_epoch", "not_before", "partition")
 
@@ -54,7 +57,8 @@ class Following:
 
 
 class Truncation(NamedTuple):
-    """What a log had and gave up, from `start_offset` to `end_offset` (exclusive): the first of it was written in `first_epoch`, -1 where that is unknown."""
+    """What a log had and gave up, from `start_offset` to `end_offset` (exclusive): the first of it was written in
+    `first_epoch`, -1 where that is unknown."""
 
     start_offset: int
     end_offset: int
@@ -88,9 +92,11 @@ class FetcherSettings:
 
 
 def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
-    """Where to cut a log whose leader's largest epoch not beyond our last is `leader_epoch`, ending at `leader_end` (KIP-279).
+    """Where to cut a log whose leader's largest epoch not beyond our last is `leader_epoch`, ending at `leader_end`
+    (KIP-279).
 
-    If we know that epoch, we agree up to where it ends first, here or there; if not, what we have of later epochs goes, and the next fetch finds out more.
+    If we know that epoch, we agree up to where it ends first, here or there; if not, what we have of later epochs
+    goes, and the next fetch finds out more.
     """
     own_end, own_epoch = log.end_offset_for_epoch(leader_epoch)
     if own_epoch == -1:
@@ -101,11 +107,13 @@ def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
 
 
 async def append_fetched(replicas: ReplicaManager, partition: Partition, data: PartitionData) -> None:
-    """Take over what the leader sent: not durable yet, so not acknowledged either. Raises ApiError, NotLeader, StorageError."""
+    """Take over what the leader sent: not durable yet, so not acknowledged either. Raises ApiError, NotLeader,
+    StorageError."""
     records = memoryview(data.records or b"")
     try:
         info = await _append(replicas, partition, data, records)
-    except ProtocolError as problem:  # This partition's, and no fault of the connection: the others of the answer go on.
+    except ProtocolError as problem:
+        # This partition's, and no fault of the connection: the others of the answer go on.
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, f"{partition}: what the leader sent: {problem}") from problem
     if info is None:
         return
@@ -114,25 +122,33 @@ async def append_fetched(replicas: ReplicaManager, partition: Partition, data: P
     partition.traffic.replication_bytes_in += len(records)
 
 
-async def _append(replicas: ReplicaManager, partition: Partition, data: PartitionData, records: memoryview) -> LogAppendInfo | None:
+async def _append(
+    replicas: ReplicaManager, partition: Partition, data: PartitionData, records: memoryview
+) -> LogAppendInfo | None:
     writer, now_ms = replicas.writer, replicas.world.clock.wall_ms()
     if starts_within(partition.log, records):
         return append_across_start(replicas.logs, partition, records, data, now_ms)
     if writer.takes(partition.log, len(records)):
-        return await writer.append_as_follower(partition, records, data.high_watermark, data.log_start_offset, now_ms).outcome()
+        return await writer.append_as_follower(
+            partition, records, data.high_watermark, data.log_start_offset, now_ms
+        ).outcome()
     return partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
 
 
 def starts_within(log: LogState, records: memoryview) -> bool:
-    """Whether `log` is empty and starts in the middle of the first batch of `records`, where DeleteRecords may put the start of a leader's log."""
+    """Whether `log` is empty and starts in the middle of the first batch of `records`, where DeleteRecords may put
+    the start of a leader's log."""
     if log.log_start_offset != log.log_end_offset or log.is_appending:
         return False
     first = next(batches(records, partial_tail=True), None)
     return first is not None and first.base_offset < log.log_end_offset <= first.last_offset
 
 
-def append_across_start(logs: LogManager, partition: Partition, records: memoryview, data: PartitionData, now_ms: int) -> LogAppendInfo | None:
-    """As `Partition.append_as_follower`, of records within whose first batch the empty log starts: it gets that batch whole, and starts where it did."""
+def append_across_start(
+    logs: LogManager, partition: Partition, records: memoryview, data: PartitionData, now_ms: int
+) -> LogAppendInfo | None:
+    """As `Partition.append_as_follower`, of records within whose first batch the empty log starts: it gets that
+    batch whole, and starts where it did."""
     log = partition.log
     start, base_offset = log.log_start_offset, next(batches(records, partial_tail=True)).base_offset
     logs.truncate_fully_and_start_at(log, base_offset, now_ms=now_ms)

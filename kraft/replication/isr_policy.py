@@ -1,6 +1,7 @@
 """Who counts as in sync, and how far the high watermark may go. Pure.
 
-Sources: KIP-101, KIP-497 (AlterPartition), KIP-903 (broker epochs), KIP-966 (high watermark frozen below min.insync.replicas).
+Sources: KIP-101, KIP-497 (AlterPartition), KIP-903 (broker epochs), KIP-966 (high watermark frozen below
+min.insync.replicas).
 """
 
 from __future__ import annotations
@@ -16,10 +17,13 @@ class IsrRules:
 
     __slots__ = ("is_eligible", "lag_seconds_max", "now")
 
-    def __init__(self, now: Callable[[], float], lag_seconds_max: Callable[[], float], is_eligible: Callable[[int, int], bool]) -> None:
+    def __init__(
+        self, now: Callable[[], float], lag_seconds_max: Callable[[], float], is_eligible: Callable[[int, int], bool]
+    ) -> None:
         """`lag_seconds_max` is replica.lag.time.max.ms;
 
-        `is_eligible(broker, epoch)` tells whether that incarnation of a broker may be in an in-sync set: registered, neither fenced nor leaving (KIP-841, 903).
+        `is_eligible(broker, epoch)` tells whether that incarnation of a broker may be in an in-sync set: registered,
+        neither fenced nor leaving (KIP-841, 903).
         """
         self.now = now
         self.lag_seconds_max = lag_seconds_max
@@ -27,12 +31,21 @@ class IsrRules:
 
 
 class FollowerState:
-    """What the leader knows of one follower. Invariant: `-1 <= log_end_offset`; `caught_up_at <= last_fetch_at` once it has fetched."""
+    """What the leader knows of one follower. Invariant: `-1 <= log_end_offset`; `caught_up_at <= last_fetch_at` once
+    it has fetched."""
 
-    __slots__ = ("broker_epoch", "caught_up_at", "last_fetch_at", "last_fetch_leader_end", "log_end_offset", "log_start_offset")
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_at",
+        "last_fetch_at",
+        "last_fetch_leader_end",
+        "log_end_offset",
+        "log_start_offset",
+    )
 
     def __init__(self, now: float, *, in_isr: bool = True) -> None:
-        """As it is when a leader's term begins: a member of the in-sync set has its time to show up, anybody else has to catch up first."""
+        """As it is when a leader's term begins: a member of the in-sync set has its time to show up, anybody else
+        has to catch up first."""
         self.log_end_offset = -1
         self.log_start_offset = -1
         self.broker_epoch = -1
@@ -43,8 +56,8 @@ class FollowerState:
     def fetched(self, offset: int, log_start_offset: int, leader_end: int, broker_epoch: int, now: float) -> None:
         """Record a Fetch at `offset`:
 
-        it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the leader had then. Of a new incarnation (KIP-903)
-        nothing is known but this fetch.
+        it acknowledges everything before. A follower was caught up at its previous fetch if it now has what the
+        leader had then. Of a new incarnation (KIP-903) nothing is known but this fetch.
         """
         if broker_epoch != self.broker_epoch and self.broker_epoch != -1:
             self.caught_up_at = self.last_fetch_at = NEVER
@@ -80,10 +93,11 @@ def high_watermark(
     min_isr: int,
     rules: IsrRules,
 ) -> int:
-    """The next high watermark: the minimum end over the maximal ISR, which is the ISR and whoever is proposed for it.
+    """The next high watermark: the minimum end over the maximal ISR, which is the ISR and whoever is proposed for
+    it.
 
-    Never lower than `current`; frozen while the ISR is below the effective minimum. It also waits for a follower that has caught up and may join, or it would
-    run away from that one under load for ever.
+    Never lower than `current`; frozen while the ISR is below the effective minimum. It also waits for a follower
+    that has caught up and may join, or it would run away from that one under load for ever.
     """
     if isr_size < min_isr:
         return current
@@ -93,13 +107,20 @@ def high_watermark(
             member = followers.get(replica)
             lowest = min(lowest, member.log_end_offset if member is not None else -1)
     for replica, follower in followers.items():
-        if follower.log_end_offset < lowest and lowest > current and replica not in maximal_isr and _about_to_join(replica, follower, leader_end, rules):
+        if (
+            follower.log_end_offset < lowest
+            and lowest > current
+            and replica not in maximal_isr
+            and _about_to_join(replica, follower, leader_end, rules)
+        ):
             lowest = follower.log_end_offset
     return max(current, lowest)
 
 
 def _about_to_join(replica: int, follower: FollowerState, leader_end: int, rules: IsrRules) -> bool:
-    return follower.in_sync(leader_end, rules.now(), rules.lag_seconds_max()) and rules.is_eligible(replica, follower.broker_epoch)
+    return follower.in_sync(leader_end, rules.now(), rules.lag_seconds_max()) and rules.is_eligible(
+        replica, follower.broker_epoch
+    )
 
 
 def effective_min_isr(configured: int, replica_count: int) -> int:
@@ -108,7 +129,12 @@ def effective_min_isr(configured: int, replica_count: int) -> int:
 
 
 def shrunk_isr(
-    isr: tuple[int, ...], leader_id: int, followers: Mapping[int, FollowerState], leader_end: int, now: float, lag_seconds_max: float
+    isr: tuple[int, ...],
+    leader_id: int,
+    followers: Mapping[int, FollowerState],
+    leader_end: int,
+    now: float,
+    lag_seconds_max: float,
 ) -> tuple[int, ...]:
     """`isr` without the followers that have fallen behind."""
 
@@ -121,8 +147,11 @@ def shrunk_isr(
     return tuple(replica for replica in isr if keeps(replica))
 
 
-def forget_who_left(followers: dict[int, FollowerState], before: Collection[int], isr: Collection[int], now: float) -> None:
-    """Whom the controller took out of the in-sync set may have lost its disk: it has to fetch again before it may be proposed for it."""
+def forget_who_left(
+    followers: dict[int, FollowerState], before: Collection[int], isr: Collection[int], now: float
+) -> None:
+    """Whom the controller took out of the in-sync set may have lost its disk: it has to fetch again before it may be
+    proposed for it."""
     for replica in before:
         if replica in followers and replica not in isr:
             followers[replica] = FollowerState(now, in_isr=False)

@@ -14,10 +14,14 @@ LATEST: Final = -1
 EARLIEST: Final = -2
 
 
-async def leader_offset(connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float) -> int:
+async def leader_offset(
+    connection: ClientConnection, following: Following, timestamp: int, replica_id: int, timeout: float
+) -> int:
     """The leader's log end (LATEST) or start (EARLIEST). Raises ApiError, Disconnected, TimeoutError."""
     partition = following.partition
-    wanted = ListOffsetsPartition(partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp)
+    wanted = ListOffsetsPartition(
+        partition_index=partition.index, current_leader_epoch=following.leader_epoch, timestamp=timestamp
+    )
     topics = [ListOffsetsTopic(name=partition.topic, partitions=[wanted])]
     request = ListOffsetsRequest(replica_id=replica_id, isolation_level=0, topics=topics)
     response: Any = await connection.call(request, timeout=timeout)

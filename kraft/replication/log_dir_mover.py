@@ -1,9 +1,10 @@
 """Moving replicas between this broker's log directories (KIP-113, KIP-858).
 
-A copy follows the log in process, and when it has everything the controller is told where the replica will be; only then does it take the log's place. So
-whichever of the two directories fails, the controller has been told of the one that counts, or is told in the next moment. One task copies for all, a piece
-of each in turn. What a restart interrupts goes on from where the copy agrees with the log: copies are made durable from time to time, so that a start has
-little to read of them.
+A copy follows the log in process, and when it has everything the controller is told where the replica will be; only
+then does it take the log's place. So whichever of the two directories fails, the controller has been told of the one
+that counts, or is told in the next moment. One task copies for all, a piece of each in turn. What a restart
+interrupts goes on from where the copy agrees with the log: copies are made durable from time to time, so that a
+start has little to read of them.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ LAST_BYTES_MAX: Final = 1 << 16
 BYTES_PER_FLUSH: Final = 64 << 20
 POLL_SECONDS: Final = 0.02
 FLUSHES_BEFORE_LAST: Final = 2
-"""In a thread: once it has everything, and once the controller knows. What the last one, which blocks, finds is little then."""
+"""In a thread: once it has everything, and once the controller knows. What the last one, which blocks, finds is
+little then."""
 _BASE_OFFSET = struct.Struct(">q")
 
 
@@ -60,7 +62,9 @@ class LogDirMove:
 class LogDirMover:
     """Owned by the broker's loop."""
 
-    def __init__(self, replicas: ReplicaManager, assignments: DirectoryAssignments, rate: Callable[[], int], log: Logger) -> None:
+    def __init__(
+        self, replicas: ReplicaManager, assignments: DirectoryAssignments, rate: Callable[[], int], log: Logger
+    ) -> None:
         """`rate`: replica.alter.log.dirs.io.max.bytes.per.second."""
         self._replicas = replicas
         self._assignments = assignments
@@ -92,7 +96,13 @@ class LogDirMover:
         if future is None:
             future = logs.future_of(partition.log, target, now_ms=now_ms)
         self._moves[key] = LogDirMove(partition, future, target)
-        self._log.info("replica moves", topic=partition.topic, partition=partition.index, to=target.path, from_offset=future.log_end_offset)
+        self._log.info(
+            "replica moves",
+            topic=partition.topic,
+            partition=partition.index,
+            to=target.path,
+            from_offset=future.log_end_offset,
+        )
         self._woken.set()
 
     async def run(self) -> None:
@@ -127,23 +137,41 @@ class LogDirMover:
             return False
 
     def _is_current(self, move: LogDirMove) -> bool:
-        """Whether it was not given up. It may be whenever a step waits, this one's or another's: its copy is deleted then, and that is nobody's fault."""
+        """Whether it was not given up. It may be whenever a step waits, this one's or another's: its copy is deleted
+        then, and that is nobody's fault."""
         return self._moves.get((move.partition.topic, move.partition.index)) is move
 
     def _may_go_on(self, move: LogDirMove) -> bool:
-        """Whether it was not given up and has no reason to be. To be asked after every wait, before the log or the copy is touched."""
+        """Whether it was not given up and has no reason to be. To be asked after every wait, before the log or the
+        copy is touched."""
         partition = move.partition
-        return self._is_current(move) and self._replicas.find(partition.topic, partition.index) is partition and move.target.is_online
+        return (
+            self._is_current(move)
+            and self._replicas.find(partition.topic, partition.index) is partition
+            and move.target.is_online
+        )
 
     def _failed(self, move: LogDirMove, problem: KraftError | OSError) -> None:
         """The copy is given up. A disk that failed under the original is taken offline by those who work with that."""
-        self._log.error("replica cannot move", topic=move.partition.topic, partition=move.partition.index, to=move.target.path, reason=str(problem))
+        self._log.error(
+            "replica cannot move",
+            topic=move.partition.topic,
+            partition=move.partition.index,
+            to=move.target.path,
+            reason=str(problem),
+        )
         self._give_up(move, str(problem))
 
     def _give_up(self, move: LogDirMove, reason: str) -> None:
         partition = move.partition
         self._moves.pop((partition.topic, partition.index), None)
-        self._log.info("move of replica given up", topic=partition.topic, partition=partition.index, to=move.target.path, reason=reason)
+        self._log.info(
+            "move of replica given up",
+            topic=partition.topic,
+            partition=partition.index,
+            to=move.target.path,
+            reason=reason,
+        )
         if move.target.is_online and not move.is_open:
             self._replicas.logs.discard_future(move.future, now_ms=self._clock.wall_ms())
         if move.assigned is not None and self._replicas.find(partition.topic, partition.index) is partition:
@@ -159,10 +187,13 @@ class LogDirMover:
             move.truncations = log.truncations
             if log.local.files_exist:
                 with self._distrusting(move):
-                    self._replicas.logs.truncate_fully_and_start_at(future, log.log_start_offset, now_ms=self._clock.wall_ms())
+                    self._replicas.logs.truncate_fully_and_start_at(
+                        future, log.log_start_offset, now_ms=self._clock.wall_ms()
+                    )
 
     async def _copy(self, move: LogDirMove) -> None:
-        """A piece. The last one, when it is small, is read at once, or a log that grows all the time would never be caught up with."""
+        """A piece. The last one, when it is small, is read at once, or a log that grows all the time would never be
+        caught up with."""
         pause = self._quota.seconds_to_wait()
         if pause:
             await self._clock.sleep(min(pause, 1.0))
@@ -185,7 +216,9 @@ class LogDirMover:
             raise CorruptData(f"{move.partition}: nothing to be read at {future.log_end_offset}, before the log's end")
         (base,) = _BASE_OFFSET.unpack_from(content)
         if base < future.log_end_offset and future.size:
-            raise CorruptData(f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended")
+            raise CorruptData(
+                f"{move.partition}: a batch at {base} goes on beyond {future.log_end_offset}, where another ended"
+            )
         with self._distrusting(move):
             if base < future.log_end_offset:  # The log starts within its first batch.
                 self._replicas.logs.truncate_fully_and_start_at(future, base, now_ms=now_ms)
@@ -203,7 +236,9 @@ class LogDirMover:
 
     async def _finish(self, move: LogDirMove) -> bool:
         """Everything is there: first durable, then known to the controller, then in use."""
-        if move.flushes == 0 or (move.flushes < FLUSHES_BEFORE_LAST and move.assigned is not None and move.assigned.is_set()):
+        if move.flushes == 0 or (
+            move.flushes < FLUSHES_BEFORE_LAST and move.assigned is not None and move.assigned.is_set()
+        ):
             await self._flush(move)
             move.flushes += 1
             return True
@@ -216,8 +251,8 @@ class LogDirMover:
 
     @contextmanager
     def _distrusting(self, move: LogDirMove) -> Iterator[None]:
-        """A disk that failed to write or to sync is not used any more, and the move is over. What the source is to blame for, or what may pass, is neither;
-        what happens to a copy that was given up says nothing about a disk."""
+        """A disk that failed to write or to sync is not used any more, and the move is over. What the source is to
+        blame for, or what may pass, is neither; what happens to a copy that was given up says nothing about a disk."""
         try:
             yield
         except (OSError, StorageError) as problem:
@@ -240,13 +275,20 @@ class LogDirMover:
                 move.future.flush(now_ms=self._clock.wall_ms())
         try:
             self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
-        except PromotionFailed as problem:  # A name that may not be durable is trusted no more than records that may not be.
+        except PromotionFailed as problem:
+            # A name that may not be durable is trusted no more than records that may not be.
             move.is_open = problem.is_open
             for directory in problem.directories:
                 self._replicas.directory_failed(directory.path, str(problem))
             raise
         del self._moves[partition.topic, partition.index]
         partition.log = move.future
-        self._log.info("replica moved", topic=partition.topic, partition=partition.index, to=move.target.path, end=partition.log.log_end_offset)
+        self._log.info(
+            "replica moved",
+            topic=partition.topic,
+            partition=partition.index,
+            to=move.target.path,
+            end=partition.log.log_end_offset,
+        )
         if partition.durable_end() < partition.log.log_end_offset:
             self._replicas.flusher.flush_later(partition.log)

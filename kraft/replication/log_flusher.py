@@ -1,8 +1,8 @@
-"""Syncs of data logs, grouped: whoever needs a log durable queues here; one worker per log directory syncs everything queued before it, and one wake-up
-releases all.
+"""Syncs of data logs, grouped: whoever needs a log durable queues here; one worker per log directory syncs
+everything queued before it, and one wake-up releases all.
 
-A sync that fails is never tried again: the directory goes offline, and everybody who waits for it, now or later, is told. A log that was deleted while it was
-being synced proves nothing about its disk.
+A sync that fails is never tried again: the directory goes offline, and everybody who waits for it, now or later, is
+told. A log that was deleted while it was being synced proves nothing about its disk.
 """
 
 from __future__ import annotations
@@ -40,11 +40,15 @@ class _DirectoryQueue:
 
 
 class LogFlusher:
-    """Owned by the broker's loop. `directory_failed(path, why)` is called for a disk that fails; `is_current(log)` tells a log in use from a deleted one;
-    `flushed(log)` is called when more of a log is durable."""
+    """Owned by the broker's loop. `directory_failed(path, why)` is called for a disk that fails; `is_current(log)`
+    tells a log in use from a deleted one; `flushed(log)` is called when more of a log is durable."""
 
     def __init__(
-        self, world: World, directories: Sequence[str], directory_failed: Callable[[str, str], None], is_current: Callable[[UnifiedLog], bool],
+        self,
+        world: World,
+        directories: Sequence[str],
+        directory_failed: Callable[[str, str], None],
+        is_current: Callable[[UnifiedLog], bool],
         flushed: Callable[[UnifiedLog], None],
     ) -> None:
         self._world = world
@@ -62,7 +66,8 @@ class LogFlusher:
                 directory_nursery.start_soon(self._serve, path)
 
     async def flush(self, log: UnifiedLog) -> None:
-        """Return once everything now in `log` is durable. Raises StorageError (OutOfResources: may be tried again); ApiError when the log was deleted."""
+        """Return once everything now in `log` is durable. Raises StorageError (OutOfResources: may be tried again);
+        ApiError when the log was deleted."""
         waiter = self._enqueue(log)
         await waiter.event.wait()
         if waiter.failure is not None:
@@ -122,7 +127,14 @@ class LogFlusher:
                 self._failed(path, queue, log, outcome, failures)
         return failures
 
-    def _failed(self, path: str, queue: _DirectoryQueue, log: UnifiedLog, problem: StorageError, failures: dict[UnifiedLog, KraftError]) -> None:
+    def _failed(
+        self,
+        path: str,
+        queue: _DirectoryQueue,
+        log: UnifiedLog,
+        problem: StorageError,
+        failures: dict[UnifiedLog, KraftError],
+    ) -> None:
         if isinstance(problem, OutOfResources):
             failures[log] = problem
         elif not self._is_current(log):

@@ -1,4 +1,5 @@
-"""Loading a broker's logs when it starts: a task for each log directory, so that none waits for another's disk, and nobody else on the loop for any of them.
+"""Loading a broker's logs when it starts: a task for each log directory, so that none waits for another's disk, and
+nobody else on the loop for any of them.
 
 A combined node serves the quorum meanwhile, with what may be ten seconds of reading for each log after a crash.
 """
@@ -15,7 +16,14 @@ from kraft.common.ids import TopicPartition
 from kraft.replication.step_driver import run_steps
 from kraft.storage.checkpoints import read_partition_metadata
 from kraft.storage.log_directory import LogDirectory
-from kraft.storage.log_files import LOG_SUFFIX, PARTITION_METADATA, STRAY_DIRECTORY_SUFFIX, directory_name, marked_directory_name, offset_file_name
+from kraft.storage.log_files import (
+    LOG_SUFFIX,
+    PARTITION_METADATA,
+    STRAY_DIRECTORY_SUFFIX,
+    directory_name,
+    marked_directory_name,
+    offset_file_name,
+)
 from kraft.storage.log_manager import LogManager
 from kraft.world.ports import World
 
@@ -24,12 +32,16 @@ FIRST_SEGMENT = offset_file_name(0, LOG_SUFFIX)
 
 
 async def load_logs(
-    logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None], assigned: Callable[[TopicPartition], bytes | None] = lambda _: None
+    logs: LogManager,
+    world: World,
+    topic_id_of: Callable[[str], bytes | None],
+    assigned: Callable[[TopicPartition], bytes | None] = lambda _: None,
 ) -> None:
-    """After a crash every log's names have to be made durable: many at a time, so that the kernel does them together.
+    """After a crash every log's names have to be made durable: many at a time, so that the kernel does them
+    together.
 
-    Raises StorageError when no directory is left, ConfigurationError when two have the same log. `topic_id_of` tells which topic has a name now, `assigned` in
-    which directory the metadata has a replica of this broker's.
+    Raises StorageError when no directory is left, ConfigurationError when two have the same log. `topic_id_of` tells
+    which topic has a name now, `assigned` in which directory the metadata has a replica of this broker's.
     """
     unsynced: list[str] = []
     now_ms = world.clock.wall_ms()
@@ -47,9 +59,15 @@ async def load_logs(
     _remember_absent(logs)
 
 
-def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str], bytes | None], assigned: Callable[[TopicPartition], bytes | None]) -> None:
-    """A disk that failed for a while has logs of topics that were deleted meanwhile, and made anew under their names in another directory, and of replicas that
-    left and came back to another directory: these are strays. So is what was begun where the replica is not assigned any more, and never got a record."""
+def _set_former_aside(
+    logs: LogManager,
+    world: World,
+    topic_id_of: Callable[[str], bytes | None],
+    assigned: Callable[[TopicPartition], bytes | None],
+) -> None:
+    """A disk that failed for a while has logs of topics that were deleted meanwhile, and made anew under their names
+    in another directory, and of replicas that left and came back to another directory: these are strays. So is what
+    was begun where the replica is not assigned any more, and never got a record."""
     places: dict[TopicPartition, list[LogDirectory]] = {}
     for directory in logs.online() if len(logs.directories) > 1 else ():
         try:
@@ -62,15 +80,27 @@ def _set_former_aside(logs: LogManager, world: World, topic_id_of: Callable[[str
     for topic_partition, directories in places.items():
         place, topic_id = assigned(topic_partition), topic_id_of(topic_partition.topic)
         if len(directories) > 1 or place is not None:
-            directories = _left(logs, world, topic_partition, directories, partial(_was_only_begun, topic_partition, place, world))
+            directories = _left(
+                logs, world, topic_partition, directories, partial(_was_only_begun, topic_partition, place, world)
+            )
         if len(directories) > 1:
-            directories = _left(logs, world, topic_partition, directories, partial(_is_of_former_topic, topic_partition, topic_id, world))
+            directories = _left(
+                logs,
+                world,
+                topic_partition,
+                directories,
+                partial(_is_of_former_topic, topic_partition, topic_id, world),
+            )
         if len(directories) > 1:
             _left(logs, world, topic_partition, directories, partial(_was_away, directories, place))
 
 
 def _left(
-    logs: LogManager, world: World, topic_partition: TopicPartition, directories: list[LogDirectory], is_stray: Callable[[LogDirectory], bool]
+    logs: LogManager,
+    world: World,
+    topic_partition: TopicPartition,
+    directories: list[LogDirectory],
+    is_stray: Callable[[LogDirectory], bool],
 ) -> list[LogDirectory]:
     """Those of `directories` that have a log of this name still, after the strays among them are set aside."""
     left = []
@@ -85,16 +115,22 @@ def _left(
     return left
 
 
-def _was_only_begun(topic_partition: TopicPartition, place: bytes | None, world: World, directory: LogDirectory) -> bool:
-    """Whether it is not where the replica belongs, and has nothing but what making a log leaves behind that fails or is interrupted. Raises OSError."""
+def _was_only_begun(
+    topic_partition: TopicPartition, place: bytes | None, world: World, directory: LogDirectory
+) -> bool:
+    """Whether it is not where the replica belongs, and has nothing but what making a log leaves behind that fails or
+    is interrupted. Raises OSError."""
     if directory.directory_id == place:
         return False
     path = directory.file(directory_name(topic_partition))
-    segments = [name for name in world.files.list_directory(path) if LOG_SUFFIX in name]  # Those that compaction was about to exchange included.
+    # Those that compaction was about to exchange included.
+    segments = [name for name in world.files.list_directory(path) if LOG_SUFFIX in name]
     return all(name == FIRST_SEGMENT and world.files.status(f"{path}/{name}").size == 0 for name in segments)
 
 
-def _is_of_former_topic(topic_partition: TopicPartition, topic_id: bytes | None, world: World, directory: LogDirectory) -> bool:
+def _is_of_former_topic(
+    topic_partition: TopicPartition, topic_id: bytes | None, world: World, directory: LogDirectory
+) -> bool:
     """Whether the log's topic is known, and another one. Raises OSError, StorageError."""
     path = f"{directory.file(directory_name(topic_partition))}/{PARTITION_METADATA}"
     return read_partition_metadata(world.files, path) not in (None, topic_id)
@@ -103,8 +139,9 @@ def _is_of_former_topic(topic_partition: TopicPartition, topic_id: bytes | None,
 def _was_away(directories: list[LogDirectory], assigned: bytes | None, directory: LogDirectory) -> bool:
     """Whether another of these was used while this one was away. Raises OSError.
 
-    Where it was so both ways the metadata decides: a replica that turns up in a directory while the one that it is assigned to is away acknowledges nothing
-    until the controller has assigned it anew, and then it is in no in-sync set before it has caught up.
+    Where it was so both ways the metadata decides: a replica that turns up in a directory while the one that it is
+    assigned to is away acknowledges nothing until the controller has assigned it anew, and then it is in no in-sync
+    set before it has caught up.
     """
     users = [other for other in directories if directory.path in other.absent.paths()]
     return any(other.path not in directory.absent.paths() or other.directory_id == assigned for other in users)
@@ -119,7 +156,8 @@ def _set_aside(directory: LogDirectory, topic_partition: TopicPartition, world: 
 
 
 def _remember_absent(logs: LogManager) -> None:
-    """No name is left in two directories that are here; what is used from now on counts more than what is in those that are not."""
+    """No name is left in two directories that are here; what is used from now on counts more than what is in those
+    that are not."""
     for directory in logs.online():
         try:
             directory.absent.settle([other.path for other in logs.online()])

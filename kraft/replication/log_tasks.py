@@ -1,6 +1,8 @@
-"""What a broker's logs need from time to time: retention, delayed deletion, checkpoints, timed flushes, expiry of idle producers.
+"""What a broker's logs need from time to time: retention, delayed deletion, checkpoints, timed flushes, expiry of
+idle producers.
 
-Each concern is a task with its own period (Kafka's names); the Python part of a pass runs in slices, so that clients are served in between.
+Each concern is a task with its own period (Kafka's names); the Python part of a pass runs in slices, so that clients
+are served in between.
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ class LogTasks:
     """Owned by the broker's loop."""
 
     def __init__(
-        self, world: World, logs: LogManager, flusher: LogFlusher, config: Callable[[], NodeConfig], directory_failed: Callable[[str, str], None], log: Logger
+        self,
+        world: World,
+        logs: LogManager,
+        flusher: LogFlusher,
+        config: Callable[[], NodeConfig],
+        directory_failed: Callable[[str, str], None],
+        log: Logger,
     ) -> None:
         self._world = world
         self._logs = logs
@@ -50,11 +58,19 @@ class LogTasks:
     async def run(self) -> None:
         """Work until cancelled."""
         async with trio.open_nursery() as task_nursery:
-            task_nursery.start_soon(self._every, lambda: self._config().seconds("log.retention.check.interval.ms"), self.apply_retention)
-            task_nursery.start_soon(self._every, lambda: DELETION_PERIOD_SECONDS, self.delete_due)
-            task_nursery.start_soon(self._every, lambda: self._config().seconds("log.flush.offset.checkpoint.interval.ms"), self.checkpoint_recovery_points)
             task_nursery.start_soon(
-                self._every, lambda: self._config().seconds("replica.high.watermark.checkpoint.interval.ms"), self.checkpoint_high_watermarks
+                self._every, lambda: self._config().seconds("log.retention.check.interval.ms"), self.apply_retention
+            )
+            task_nursery.start_soon(self._every, lambda: DELETION_PERIOD_SECONDS, self.delete_due)
+            task_nursery.start_soon(
+                self._every,
+                lambda: self._config().seconds("log.flush.offset.checkpoint.interval.ms"),
+                self.checkpoint_recovery_points,
+            )
+            task_nursery.start_soon(
+                self._every,
+                lambda: self._config().seconds("replica.high.watermark.checkpoint.interval.ms"),
+                self.checkpoint_high_watermarks,
             )
             task_nursery.start_soon(self._every, self._flush_period, self.flush_due)
             task_nursery.start_soon(self._every, lambda: PRODUCER_EXPIRY_PERIOD_SECONDS, self.expire_producers)
@@ -67,7 +83,8 @@ class LogTasks:
             await task()  # type: ignore[misc]  # Every task of this class is a coroutine function.
 
     def _flush_period(self) -> float:
-        """log.flush.scheduler.interval.ms; where it is left at "never", flush.ms of a topic is still looked at once a second."""
+        """log.flush.scheduler.interval.ms; where it is left at "never", flush.ms of a topic is still looked at once
+        a second."""
         return min(self._config().integer("log.flush.scheduler.interval.ms") / 1000, 1.0)
 
     async def apply_retention(self) -> None:
@@ -85,7 +102,9 @@ class LogTasks:
             self._failed(self._logs.directory_of(log), problem, "retention")
             return
         if deleted.count:
-            self._log.info("segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason)
+            self._log.info(
+                "segments deleted", partition=str(log.topic_partition), count=deleted.count, reason=deleted.reason
+            )
 
     def _failed(self, directory: LogDirectory, problem: StorageError, doing: str) -> None:
         """What is out of resources is put off to the next time; any other failure is the disk's."""
@@ -143,8 +162,8 @@ class LogTasks:
     async def _clean(self) -> None:
         """Compact the log that needs it most, again and again; rest for log.cleaner.backoff.ms when none does.
 
-        It is a long Python loop, so it runs on the loop in slices, and rests twice as long as it ran while it is at it (DESIGN D4: a thread would hold the
-        interpreter).
+        It is a long Python loop, so it runs on the loop in slices, and rests twice as long as it ran while it is at
+        it (DESIGN D4: a thread would hold the interpreter).
         """
         clock = self._world.clock
         while True:
@@ -167,7 +186,9 @@ class LogTasks:
         except Uncleanable as problem:
             self._log.error("log cannot be cleaned", partition=partition, reason=str(problem))
         except (OSError, StorageError) as problem:
-            self._cleaning_failed(directory, problem if isinstance(problem, StorageError) else upkeep_failure(problem, partition))
+            self._cleaning_failed(
+                directory, problem if isinstance(problem, StorageError) else upkeep_failure(problem, partition)
+            )
             return False
         else:
             self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))

@@ -1,11 +1,13 @@
 """Appends that are written in a thread: large ones, and small ones to a log that such a write holds up.
 
-Writing a megabyte takes the kernel 0.2 to 3 ms, in which the loop serves nobody else. One worker per log directory takes what is queued there, at most one
-append a log at a time, has a thread write all of it, and lets it take effect; one wake-up releases all. Until an append takes effect nobody sees any of it:
-the log's end, its producers and its epochs move only then.
+Writing a megabyte takes the kernel 0.2 to 3 ms, in which the loop serves nobody else. One worker per log directory
+takes what is queued there, at most one append a log at a time, has a thread write all of it, and lets it take
+effect; one wake-up releases all. Until an append takes effect nobody sees any of it: the log's end, its producers
+and its epochs move only then.
 
-What an append rests on is checked when its turn comes, not when it was queued; and once more when it was written. If the replica has another role or leader
-epoch by then, the bytes are cut off again: they would stand where the new epoch begins.
+What an append rests on is checked when its turn comes, not when it was queued; and once more when it was written. If
+the replica has another role or leader epoch by then, the bytes are cut off again: they would stand where the new
+epoch begins.
 """
 
 from __future__ import annotations
@@ -27,12 +29,26 @@ ROUND_BYTES_MAX = 4 << 20
 
 
 class QueuedAppend:
-    """One append on its way. When `done` is set it has taken effect (`info`; None: nothing was left to append), or has failed (`failure`) and left no trace.
+    """One append on its way. When `done` is set it has taken effect (`info`; None: nothing was left to append), or
+    has failed (`failure`) and left no trace.
 
-    `leader_epoch` is the one it was written in, and it counts only if the replica has kept its role in that epoch until then.
+    `leader_epoch` is the one it was written in, and it counts only if the replica has kept its role in that epoch
+    until then.
     """
 
-    __slots__ = ("_prepare", "_role", "_take_effect", "_when_done", "done", "failure", "info", "leader_epoch", "log", "partition", "size")
+    __slots__ = (
+        "_prepare",
+        "_role",
+        "_take_effect",
+        "_when_done",
+        "done",
+        "failure",
+        "info",
+        "leader_epoch",
+        "log",
+        "partition",
+        "size",
+    )
 
     def __init__(
         self,
@@ -83,11 +99,21 @@ class QueuedAppend:
 
     def _check_still_valid(self) -> None:
         partition = self.partition
-        if partition.leader_epoch != self.leader_epoch or partition.is_leader != self._role or partition.leader_id == -1 or partition.log is not self.log:
-            raise NotLeader(f"{partition}: the leader epoch, or its log, changed before it was appended", partition.leader_id, partition.leader_epoch)
+        if (
+            partition.leader_epoch != self.leader_epoch
+            or partition.is_leader != self._role
+            or partition.leader_id == -1
+            or partition.log is not self.log
+        ):
+            raise NotLeader(
+                f"{partition}: the leader epoch, or its log, changed before it was appended",
+                partition.leader_id,
+                partition.leader_epoch,
+            )
 
     def written(self, pending: PendingAppend, problem: OSError | StorageError | None) -> None:
-        """The bytes are in the file, unless there was a `problem`: the append takes effect, or is undone. Raises NotLeader, ApiError, StorageError."""
+        """The bytes are in the file, unless there was a `problem`: the append takes effect, or is undone. Raises
+        NotLeader, ApiError, StorageError."""
         log = self.log
         pending.settle()
         if problem is not None:
@@ -120,9 +146,12 @@ class _DirectoryQueue:
 
 
 class LogWriter:
-    """Owned by the broker's loop. `rolled(log)` is called when an append closed a segment. `large_bytes_min`: what is smaller is written on the loop."""
+    """Owned by the broker's loop. `rolled(log)` is called when an append closed a segment. `large_bytes_min`: what
+    is smaller is written on the loop."""
 
-    def __init__(self, world: World, directories: Sequence[str], rolled: Callable[[UnifiedLog], None], large_bytes_min: int) -> None:
+    def __init__(
+        self, world: World, directories: Sequence[str], rolled: Callable[[UnifiedLog], None], large_bytes_min: int
+    ) -> None:
         self._world = world
         self._queues = {path: _DirectoryQueue() for path in directories}
         self._rolled = rolled
@@ -158,9 +187,15 @@ class LogWriter:
             partition.check_may_append(required_acks)
             return partition.log.prepare_append_as_leader(batch, partition.leader_epoch, now_ms=now_ms, origin=origin)
 
-        return self._enqueue(QueuedAppend(partition, len(batch), prepare, lambda: partition.appended(len(batch)), leader_epoch, when_done))
+        return self._enqueue(
+            QueuedAppend(
+                partition, len(batch), prepare, lambda: partition.appended(len(batch)), leader_epoch, when_done
+            )
+        )
 
-    def append_as_follower(self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int) -> QueuedAppend:
+    def append_as_follower(
+        self, partition: Partition, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
+    ) -> QueuedAppend:
         """Queue what the leader of this epoch sent, as `Partition.append_as_follower`."""
         epoch = partition.leader_epoch
         return self._enqueue(
@@ -179,7 +214,8 @@ class LogWriter:
         return log.is_appending or any(append.partition.log is log for append in self._queue_of(log).waiting)
 
     async def until_free(self, log: UnifiedLog) -> None:
-        """Return once no append to `log` is being written; what is queued may begin again as soon as others have their turn.
+        """Return once no append to `log` is being written; what is queued may begin again as soon as others have
+        their turn.
 
         Others have had theirs: what comes next, once for each of perhaps a thousand logs, waits for the disk.
         """
@@ -207,13 +243,16 @@ class LogWriter:
                 queue.round_over = trio.Event()
                 self._settled.set()
                 self._settled = trio.Event()
-            elif queue.waiting:  # Their logs are being appended to from another directory's queue: nothing can begin before that is over.
+            elif queue.waiting:
+                # Their logs are being appended to from another directory's queue: nothing can begin before that is
+                # over.
                 await self._settled.wait()
             if not queue.waiting:
                 queue.wanted = trio.Event()
 
     def _begin(self, queue: _DirectoryQueue) -> list[tuple[QueuedAppend, PendingAppend]]:
-        """Take from the queue, in order, what may be written together: one append a log. What is wrong with the others is found here as well."""
+        """Take from the queue, in order, what may be written together: one append a log. What is wrong with the
+        others is found here as well."""
         begun: list[tuple[QueuedAppend, PendingAppend]] = []
         waiting, queue.waiting = queue.waiting, []
         size = 0

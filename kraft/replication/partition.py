@@ -27,10 +27,11 @@ CONSUMER = -1
 
 
 class Partition(PartitionWaiters):
-    """Owned by the broker's loop: every method is synchronous, so a caller sees one consistent state between two awaits.
+    """Owned by the broker's loop: every method is synchronous, so a caller sees one consistent state between two
+    awaits.
 
-    Invariants: `is_leader` only while `leader_id` is this broker; `log` is there for every replica assigned here; the high watermark never falls within a
-    leader epoch.
+    Invariants: `is_leader` only while `leader_id` is this broker; `log` is there for every replica assigned here;
+    the high watermark never falls within a leader epoch.
     """
 
     __slots__ = (
@@ -65,7 +66,8 @@ class Partition(PartitionWaiters):
         self.is_leader = False
         self.leader_id = -1
         self.leader_epoch = -1
-        self.led_since_epoch = -1  # While it leads: no other did since this epoch, so what it appended from then on still stands in its log.
+        # While it leads: no other did since this epoch, so what it appended from then on still stands in its log.
+        self.led_since_epoch = -1
         self.partition_epoch = -1
         self.replicas: tuple[int, ...] = ()
         self.isr: tuple[int, ...] = ()
@@ -76,13 +78,15 @@ class Partition(PartitionWaiters):
         self.followers: dict[int, FollowerState] | None = None
         self.traffic = PartitionTraffic()
 
-    # --- roles -------------------------------------------------------------------------------------------------------------------------------------------
+    # --- roles
 
     def apply(self, registration: PartitionRegistration, now: float) -> bool:
-        """Take over what the metadata log says. True when the leader epoch is new (a new term: coordinators and waiters care)."""
+        """Take over what the metadata log says. True when the leader epoch is new (a new term: coordinators and
+        waiters care)."""
         if registration.partition_epoch < self.partition_epoch:
             return False
-        if registration.partition_epoch > self.partition_epoch:  # Equal where the answer to AlterPartition told the in-sync set first.
+        # Equal where the answer to AlterPartition told the in-sync set first.
+        if registration.partition_epoch > self.partition_epoch:
             self.pending_isr = None
         new_epoch = registration.leader_epoch > self.leader_epoch
         was_leader = self.is_leader
@@ -113,7 +117,9 @@ class Partition(PartitionWaiters):
         if len(self.replicas) > 1:
             known = self.followers or {}
             others = [replica for replica in self.replicas if replica != self.node_id]
-            self.followers = {replica: known.get(replica) or FollowerState(now, in_isr=replica in self.isr) for replica in others}
+            self.followers = {
+                replica: known.get(replica) or FollowerState(now, in_isr=replica in self.isr) for replica in others
+            }
         else:
             self.followers = None
         self.advance_high_watermark()
@@ -122,19 +128,29 @@ class Partition(PartitionWaiters):
         """Raises NotLeader when another broker leads; ApiError as `check_epoch`."""
         self.check_epoch(current_leader_epoch)
         if not self.is_leader:
-            raise NotLeader(f"{self}: broker {self.leader_id} leads in epoch {self.leader_epoch}", self.leader_id, self.leader_epoch)
+            raise NotLeader(
+                f"{self}: broker {self.leader_id} leads in epoch {self.leader_epoch}", self.leader_id, self.leader_epoch
+            )
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Raises ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the caller names an epoch, and another one (KIP-320)."""
+        """Raises ApiError FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH when the caller names an epoch, and another
+        one (KIP-320)."""
         if current_leader_epoch != -1 and current_leader_epoch != self.leader_epoch:
             if current_leader_epoch < self.leader_epoch:
-                raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"{self}: leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}")
-            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self}: leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}")
+                raise ApiError(
+                    ErrorCode.FENCED_LEADER_EPOCH,
+                    f"{self}: leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}",
+                )
+            raise ApiError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{self}: leader epoch is {self.leader_epoch}, the request has {current_leader_epoch}",
+            )
 
-    # --- writing -----------------------------------------------------------------------------------------------------------------------------------------
+    # --- writing
 
     def append(self, batch: memoryview, required_acks: int, now_ms: int, origin: int) -> LogAppendInfo:
-        """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation finds), StorageError."""
+        """Append one batch as leader. Raises NotLeader, ApiError (NOT_ENOUGH_REPLICAS, and whatever validation
+        finds), StorageError."""
         self.check_may_append(required_acks)
         info = self.log.append_as_leader(batch, self.leader_epoch, now_ms=now_ms, origin=origin)
         self.appended(len(batch))
@@ -145,10 +161,13 @@ class Partition(PartitionWaiters):
         if not self.is_leader:
             self.check_leader()
         if required_acks == -1 and not self.has_enough_in_sync:
-            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{self}: {len(self.isr)} in sync, min.insync.replicas is {self.min_isr}")
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"{self}: {len(self.isr)} in sync, min.insync.replicas is {self.min_isr}"
+            )
 
     def appended(self, size: int) -> None:
-        """This leader's log has grown by `size` bytes: the high watermark moves as far as it may, and those who wait are told."""
+        """This leader's log has grown by `size` bytes: the high watermark moves as far as it may, and those who wait
+        are told."""
         log = self.log
         self.traffic.bytes_in += size
         if self.followers is None:
@@ -174,14 +193,16 @@ class Partition(PartitionWaiters):
         return len(self.isr) >= isr_policy.effective_min_isr(self.min_isr, len(self.replicas))
 
     def durable_end(self) -> int:
-        """How far this replica's own log counts: its end, or what is synced once flush.messages asks for a sync (Kafka syncs within the append)."""
+        """How far this replica's own log counts: its end, or what is synced once flush.messages asks for a sync
+        (Kafka syncs within the append)."""
         log = self.log
         end = log.log_end_offset
         recovery_point = log.recovery_point
         return recovery_point if end - recovery_point >= log.config.flush_messages else end
 
     def advance_high_watermark(self) -> bool:
-        """Move the high watermark as far as the in-sync set allows; wakes those who waited for it. A follower's is where its leader says."""
+        """Move the high watermark as far as the in-sync set allows; wakes those who waited for it. A follower's is
+        where its leader says."""
         if not self.is_leader:
             return False
         log = self.log
@@ -192,7 +213,14 @@ class Partition(PartitionWaiters):
         else:
             minimum = isr_policy.effective_min_isr(self.min_isr, len(self.replicas))
             reached = isr_policy.high_watermark(
-                end, self.maximal_isr, self.node_id, followers, log.high_watermark, isr_size=len(self.isr), min_isr=minimum, rules=self.rules
+                end,
+                self.maximal_isr,
+                self.node_id,
+                followers,
+                log.high_watermark,
+                isr_size=len(self.isr),
+                min_isr=minimum,
+                rules=self.rules,
             )
         if reached <= log.high_watermark:
             return False
@@ -204,39 +232,62 @@ class Partition(PartitionWaiters):
     def maximal_isr(self) -> tuple[int, ...]:
         """Everybody who is, or may by now be, in the in-sync set: what is committed must be on all of them."""
         pending = self.pending_isr
-        return self.isr if pending is None else self.isr + tuple(replica for replica in pending if replica not in self.isr)
+        return (
+            self.isr if pending is None else self.isr + tuple(replica for replica in pending if replica not in self.isr)
+        )
 
-    def follower_fetched(self, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, now: float, *, knows_epoch: bool = True) -> None:
-        """A follower's Fetch at `offset` acknowledges everything before it. `knows_epoch`: it named the leader epoch, and that is ours."""
+    def follower_fetched(
+        self,
+        replica_id: int,
+        offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        now: float,
+        *,
+        knows_epoch: bool = True,
+    ) -> None:
+        """A follower's Fetch at `offset` acknowledges everything before it. `knows_epoch`: it named the leader
+        epoch, and that is ours."""
         followers = self.followers
         follower = followers.get(replica_id) if followers is not None else None
         if follower is None:
             if not knows_epoch:
                 raise NotLeader(f"{self}: broker {replica_id} is not a replica", self.leader_id, self.leader_epoch)
-            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self}: broker {replica_id} is not a replica as far as the leader knows")
+            raise ApiError(
+                ErrorCode.UNKNOWN_LEADER_EPOCH,
+                f"{self}: broker {replica_id} is not a replica as far as the leader knows",
+            )
         if broker_epoch != -1 and broker_epoch < follower.broker_epoch:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self}: broker {replica_id} has a newer incarnation than epoch {broker_epoch} (KIP-903)")
+            raise ApiError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{self}: broker {replica_id} has a newer incarnation than epoch {broker_epoch} (KIP-903)",
+            )
         follower.fetched(offset, log_start_offset, self.log.log_end_offset, broker_epoch, now)
         self.advance_high_watermark()
 
-    # --- the in-sync set ---------------------------------------------------------------------------------------------------------------------------------
+    # --- the in-sync set
 
     def isr_to_propose(self, now: float) -> tuple[int, ...] | None:
-        """The in-sync set as it should be, by what the followers have fetched; None while it is right, or a proposal is under way.
+        """The in-sync set as it should be, by what the followers have fetched; None while it is right, or a proposal
+        is under way.
 
         First whoever fell behind leaves; replicas join when nobody has to.
         """
         followers, rules = self.followers, self.rules
         if not self.is_leader or followers is None or self.pending_isr is not None:
             return None
-        kept = isr_policy.shrunk_isr(self.isr, self.node_id, followers, self.log.log_end_offset, now, rules.lag_seconds_max())
+        kept = isr_policy.shrunk_isr(
+            self.isr, self.node_id, followers, self.log.log_end_offset, now, rules.lag_seconds_max()
+        )
         if kept != self.isr:
             return kept
         high_watermark, start = self.log.high_watermark, self.epoch_start_offset
         joining = tuple(
             replica
             for replica, follower in followers.items()
-            if replica not in self.isr and isr_policy.may_join_isr(follower, high_watermark, start) and rules.is_eligible(replica, follower.broker_epoch)
+            if replica not in self.isr
+            and isr_policy.may_join_isr(follower, high_watermark, start)
+            and rules.is_eligible(replica, follower.broker_epoch)
         )
         return self.isr + joining if joining else None
 
@@ -250,9 +301,11 @@ class Partition(PartitionWaiters):
         self.pending_isr = None
         self.advance_high_watermark()
 
-    # --- following ---------------------------------------------------------------------------------------------------------------------------------------
+    # --- following
 
-    def append_as_follower(self, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int) -> LogAppendInfo | None:
+    def append_as_follower(
+        self, records: memoryview, leader_high_watermark: int, leader_log_start: int, now_ms: int
+    ) -> LogAppendInfo | None:
         """Take over what the leader sent, and how far it is committed. Raises ApiError, StorageError."""
         info = self.log.append_as_follower(records, now_ms=now_ms, leader_epoch=self.leader_epoch) if records else None
         self.followed(leader_high_watermark, leader_log_start)
@@ -269,28 +322,38 @@ class Partition(PartitionWaiters):
         if leader_log_start > log.log_start_offset:
             log.follow_log_start(leader_log_start)
 
-    # --- reading -----------------------------------------------------------------------------------------------------------------------------------------
+    # --- reading
 
     def fetchable_end(self, isolation_level: int, replica_id: int = CONSUMER) -> int:
-        """Where a reader must stop: log end for a follower or a debugging tool, last stable offset for read_committed, else the high watermark."""
+        """Where a reader must stop: log end for a follower or a debugging tool, last stable offset for
+        read_committed, else the high watermark."""
         log = self.log
         if replica_id != CONSUMER:
             return log.log_end_offset
         return log.last_stable_offset if isolation_level == READ_COMMITTED else log.high_watermark
 
-    def read(self, offset: int, max_bytes: int, isolation_level: int, *, min_one_message: bool, replica_id: int = CONSUMER) -> FetchData:
+    def read(
+        self, offset: int, max_bytes: int, isolation_level: int, *, min_one_message: bool, replica_id: int = CONSUMER
+    ) -> FetchData:
         """Whole batches from the one that holds `offset`. Raises ApiError OFFSET_OUT_OF_RANGE."""
         log = self.log
         end = self.fetchable_end(isolation_level, replica_id)
         if offset < log.log_start_offset or offset > log.log_end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: offset {offset} is outside {log.log_start_offset}..{log.log_end_offset}")
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self}: offset {offset} is outside {log.log_start_offset}..{log.log_end_offset}",
+            )
         return log.read(offset, max_bytes, max_offset=end, min_one_message=min_one_message)
 
     def delete_records_before(self, offset: int) -> int:
-        """Raise the log start offset (DeleteRecords). Returns the new low watermark. Raises ApiError OFFSET_OUT_OF_RANGE."""
+        """Raise the log start offset (DeleteRecords). Returns the new low watermark. Raises ApiError
+        OFFSET_OUT_OF_RANGE."""
         log = self.log
         if not 0 <= offset <= log.high_watermark:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}")
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}",
+            )
         log.delete_records_before(offset)
         self.tell_watches()
         return log.log_start_offset

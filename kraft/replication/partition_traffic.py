@@ -1,4 +1,5 @@
-"""What has gone into and out of one replica since it is here: plain integers, added to on the data path, read at a scrape."""
+"""What has gone into and out of one replica since it is here: plain integers, added to on the data path, read at a
+scrape."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ FOLLOWERS: Final = True
 
 
 class PartitionTraffic:
-    """Bytes are those of record batches as they are stored. `bytes_out` is indexed by CONSUMERS and FOLLOWERS, and counts what was read to be sent.
+    """Bytes are those of record batches as they are stored. `bytes_out` is indexed by CONSUMERS and FOLLOWERS, and
+    counts what was read to be sent.
 
     `isr_shrinks` and `isr_expands` count decisions of the controller on what this leader proposed.
     """

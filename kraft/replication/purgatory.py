@@ -1,6 +1,8 @@
-"""Requests that wait for a partition to move: delayed produce (until the high watermark passes) and delayed fetch (until enough bytes are there).
+"""Requests that wait for a partition to move: delayed produce (until the high watermark passes) and delayed fetch
+(until enough bytes are there).
 
-A partition keeps its waiters in plain lists, made when the first one comes. Waking is a trio.Event; deadlines are the waiting task's own.
+A partition keeps its waiters in plain lists, made when the first one comes. Waking is a trio.Event; deadlines are
+the waiting task's own.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 class FetchWaiter:
     """One parked Fetch. `missing_bytes` counts down as its partitions grow; a change of leadership wakes it at once.
 
-    A follower may read what is appended; a consumer, where there are followers, what is committed, so it is woken by the high watermark.
+    A follower may read what is appended; a consumer, where there are followers, what is committed, so it is woken by
+    the high watermark.
     """
 
     __slots__ = ("event", "is_follower", "missing_bytes")

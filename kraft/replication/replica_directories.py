@@ -31,14 +31,22 @@ class ReplicaDirectories:
         self._log = log
         self._preferred: dict[tuple[str, int], str] = {}
         self.assignments = DirectoryAssignments(replicas.node_id, replicas.world.clock, self._is_here, log)
-        self.mover = LogDirMover(replicas, self.assignments, lambda: replicas.config.integer("replica.alter.log.dirs.io.max.bytes.per.second"), log)
+        self.mover = LogDirMover(
+            replicas,
+            self.assignments,
+            lambda: replicas.config.integer("replica.alter.log.dirs.io.max.bytes.per.second"),
+            log,
+        )
 
     def _is_here(self, key: Key) -> bool:
         name = self._replicas.topic_names.get(key[0])
-        return name is not None and ((name, key[1]) in self._replicas.offline or self._replicas.find(name, key[1]) is not None)
+        return name is not None and (
+            (name, key[1]) in self._replicas.offline or self._replicas.find(name, key[1]) is not None
+        )
 
     def for_new(self, topic_partition: TopicPartition, assigned: bytes) -> Uuid | None:
-        """Where a replica that has no log yet belongs: where an administrator wants it, else where the metadata has it. None: anywhere."""
+        """Where a replica that has no log yet belongs: where an administrator wants it, else where the metadata has
+        it. None: anywhere."""
         path = self._preferred.get(topic_partition)
         for directory in self._logs.online():
             if directory.path == path:
@@ -46,7 +54,8 @@ class ReplicaDirectories:
         return None if directory_is_reserved(assigned) else Uuid(assigned)
 
     def may_be_lost(self, topic_id: bytes, index: int, assigned: bytes, before: MetadataImage | None) -> bool:
-        """Whether a replica that is on no directory at hand may be on one that is offline: the metadata says so, or it was here in the image `before`."""
+        """Whether a replica that is on no directory at hand may be on one that is offline: the metadata says so, or
+        it was here in the image `before`."""
         online = self._logs.online()
         if len(online) == len(self._logs.directories):
             return False
@@ -58,7 +67,8 @@ class ReplicaDirectories:
         return registration is not None and self._replicas.node_id in registration.replicas
 
     def placed(self, partition: Partition, assigned: bytes) -> None:
-        """The metadata says that the replica is in `assigned`. Where it is not, the controller is told; a move that a restart interrupted begins again."""
+        """The metadata says that the replica is in `assigned`. Where it is not, the controller is told; a move that
+        a restart interrupted begins again."""
         key = (partition.topic_id, partition.index)
         self._preferred.pop((partition.topic, partition.index), None)
         move = self.mover.move_of(partition.topic, partition.index)
@@ -82,15 +92,24 @@ class ReplicaDirectories:
         try:
             self.mover.start(partition, directory)
         except OutOfResources as problem:
-            self._log.warning("move of replica not resumed", topic=partition.topic, partition=partition.index, to=directory.path, reason=str(problem))
+            self._log.warning(
+                "move of replica not resumed",
+                topic=partition.topic,
+                partition=partition.index,
+                to=directory.path,
+                reason=str(problem),
+            )
         except StorageError as problem:
             self._replicas.directory_failed(directory.path, str(problem))
         self._logs.interrupted_moves.pop(topic_partition, None)
 
     def went_offline(self, partition: Partition) -> None:
-        """Its directory failed. The controller hears of that; of a replica that it believes elsewhere it has to hear apart."""
+        """Its directory failed. The controller hears of that; of a replica that it believes elsewhere it has to hear
+        apart."""
         move = self.mover.move_of(partition.topic, partition.index)
-        if self.assignments.is_pending((partition.topic_id, partition.index)) or (move is not None and move.assigned is not None):
+        if self.assignments.is_pending((partition.topic_id, partition.index)) or (
+            move is not None and move.assigned is not None
+        ):
             self.lost(partition.topic_id, partition.index)
 
     def lost(self, topic_id: bytes, index: int) -> None:
@@ -98,7 +117,8 @@ class ReplicaDirectories:
         self.assignments.assign((topic_id, index), LOST_DIRECTORY)
 
     def alter(self, topic: str, index: int, path: str) -> None:
-        """AlterReplicaLogDirs for one replica. Raises ApiError, NotLeader where there is no such replica (it is made there when it comes), StorageError."""
+        """AlterReplicaLogDirs for one replica. Raises ApiError, NotLeader where there is no such replica (it is made
+        there when it comes), StorageError."""
         directory = self._directory(path)
         if directory is None:
             raise ApiError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is no log directory of this broker")

@@ -1,4 +1,5 @@
-"""The fetcher's end of an incremental fetch session (KIP-227): what the leader was told of each partition, so that only what changed is told again. Pure."""
+"""The fetcher's end of an incremental fetch session (KIP-227): what the leader was told of each partition, so that
+only what changed is told again. Pure."""
 
 from __future__ import annotations
 
@@ -40,11 +41,15 @@ class ReplicaFetchSession:
         self._told: dict[Key, Wanted] = {}
 
     def broken(self) -> None:
-        """The answer did not come, or said that the leader does not know the session: the next request tells everything."""
+        """The answer did not come, or said that the leader does not know the session: the next request tells
+        everything."""
         self._id, self._epoch, self._told = INVALID_SESSION_ID, INITIAL_EPOCH, {}
 
-    def build(self, wanted: dict[Key, Wanted], forgotten: list[Key], replica: ReplicaState, limits: FetchLimits, wait_ms: int) -> FetchRequest:
-        """Ask for `wanted`: all partitions in a new session, else those that differ from what was told before; `forgotten` leave the session."""
+    def build(
+        self, wanted: dict[Key, Wanted], forgotten: list[Key], replica: ReplicaState, limits: FetchLimits, wait_ms: int
+    ) -> FetchRequest:
+        """Ask for `wanted`: all partitions in a new session, else those that differ from what was told before;
+        `forgotten` leave the session."""
         told = self._told
         topics: dict[bytes, list[FetchPartition]] = {}
         for key, want in wanted.items():
@@ -64,11 +69,14 @@ class ReplicaFetchSession:
             session_epoch=self._epoch,
             replica_state=replica,
             topics=[FetchTopic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
-            forgotten_topics_data=[ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in leaving.items()],
+            forgotten_topics_data=[
+                ForgottenTopic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in leaving.items()
+            ],
         )
 
     def answered(self, session_id: int) -> bool:
-        """A request was answered. False without a session (the leader has no room for one): every request tells everything then."""
+        """A request was answered. False without a session (the leader has no room for one): every request tells
+        everything then."""
         if session_id == INVALID_SESSION_ID:
             self.broken()
             return False

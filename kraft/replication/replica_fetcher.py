@@ -1,7 +1,9 @@
-"""Following one leader: fetch, append, acknowledge by fetching on (KIP-101, KIP-279, KIP-595's diverging epochs, KIP-903).
+"""Following one leader: fetch, append, acknowledge by fetching on (KIP-101, KIP-279, KIP-595's diverging epochs,
+KIP-903).
 
-One task a leader. It asks for every partition that it follows there in one request, in an incremental session, and takes the answers over one by one. A log
-that differs from the leader's is cut by leader epochs, never to the high watermark, which may be behind what was acknowledged (KIP-101).
+One task a leader. It asks for every partition that it follows there in one request, in an incremental session, and
+takes the answers over one by one. A log that differs from the leader's is cut by leader epochs, never to the high
+watermark, which may be behind what was acknowledged (KIP-101).
 """
 
 from __future__ import annotations
@@ -16,7 +18,14 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
-from kraft.replication.following import FIRST_BACKOFF_SECONDS, FetcherSettings, Following, Truncation, append_fetched, truncation_offset
+from kraft.replication.following import (
+    FIRST_BACKOFF_SECONDS,
+    FetcherSettings,
+    Following,
+    Truncation,
+    append_fetched,
+    truncation_offset,
+)
 from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
@@ -58,7 +67,8 @@ class ReplicaFetcher:
     # Called by the manager.
 
     def follow(self, partition: Partition) -> None:
-        """From now on, in the partition's leader epoch. A request that is under way is given up: it does not ask for this one."""
+        """From now on, in the partition's leader epoch. A request that is under way is given up: it does not ask for
+        this one."""
         key = (partition.topic_id, partition.index)
         known = self._following.get(key)
         if known is not None and known.partition is partition and known.leader_epoch == partition.leader_epoch:
@@ -96,7 +106,12 @@ class ReplicaFetcher:
                     self._unreachable = False
                 except (KraftError, OSError, TimeoutError) as problem:
                     if not self._unreachable:
-                        self._log.warning("leader not reached", leader=self.leader_id, partitions=len(self._following), reason=str(problem))
+                        self._log.warning(
+                            "leader not reached",
+                            leader=self.leader_id,
+                            partitions=len(self._following),
+                            reason=str(problem),
+                        )
                     self._unreachable = True
                     await self._pause(UNREACHABLE_SECONDS)
 
@@ -111,7 +126,9 @@ class ReplicaFetcher:
         if endpoint is None:
             raise Disconnected(f"no endpoint of broker {self.leader_id} is known")
         client_id = f"broker-{self._replicas.node_id}-fetcher"
-        connection = await open_connection(self._replicas.world, *endpoint, client_id=client_id, timeout=CONNECT_SECONDS_MAX)
+        connection = await open_connection(
+            self._replicas.world, *endpoint, client_id=client_id, timeout=CONNECT_SECONDS_MAX
+        )
         self._session_broken()
         try:
             while True:
@@ -147,7 +164,9 @@ class ReplicaFetcher:
         with trio.CancelScope() as scope:
             self._waiting = scope
             try:
-                response, frame = await connection.exchange(request, version=version, timeout=self._settings.socket_timeout_seconds)
+                response, frame = await connection.exchange(
+                    request, version=version, timeout=self._settings.socket_timeout_seconds
+                )
             finally:
                 self._waiting = None
         if scope.cancelled_caught:
@@ -166,7 +185,8 @@ class ReplicaFetcher:
         return True
 
     async def _sync_due(self) -> None:
-        """To ask is to acknowledge: what flush.messages wants synced is synced before, however it got into the log; all of it at once."""
+        """To ask is to acknowledge: what flush.messages wants synced is synced before, however it got into the log;
+        all of it at once."""
         self._end_waits(self._clock.now())
         due = [self._following[key] for key in self._due if key not in self._put_aside]
         unsynced = [(following, following.partition.log) for following in due if following.is_unsynced]
@@ -174,7 +194,9 @@ class ReplicaFetcher:
             return
         failures = await self._replicas.flusher.flush_all(log for _, log in unsynced)
         for following, log in unsynced:
-            if log in failures:  # A disk that failed is offline by now, and the partition is left; or the log is not here any more; or it may pass.
+            # A disk that failed is offline by now, and the partition is left; or the log is not here any more; or it
+            # may pass.
+            if log in failures:
                 self._put_off(following, str(failures[log]))
 
     def _end_waits(self, now: float) -> None:
@@ -217,7 +239,8 @@ class ReplicaFetcher:
             self._left[key] = None
 
     def _wait_ms(self) -> int:
-        """How long the leader may wait for records: not beyond the time when a partition that was put off is due again."""
+        """How long the leader may wait for records: not beyond the time when a partition that was put off is due
+        again."""
         now = self._clock.now()
         due = min((following.not_before for following in self._put_aside.values()), default=now + 3600)
         return min(self._settings.limits.wait_ms_max, max(1, int((due - now) * 1000)))
@@ -225,51 +248,76 @@ class ReplicaFetcher:
     # Taking over.
 
     def _is_current(self, following: Following) -> bool:
-        """Whether the partition is still led as it was when it was asked for: all may change while a request is under way."""
+        """Whether the partition is still led as it was when it was asked for: all may change while a request is
+        under way."""
         partition = following.partition
         key = (partition.topic_id, partition.index)
-        return self._following.get(key) is following and partition.leader_id == self.leader_id and partition.leader_epoch == following.leader_epoch
+        return (
+            self._following.get(key) is following
+            and partition.leader_id == self.leader_id
+            and partition.leader_epoch == following.leader_epoch
+        )
 
-    async def _take(self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection) -> None:
+    async def _take(
+        self, following: Following, data: fetch_response.PartitionData, connection: ClientConnection
+    ) -> None:
         if not following.is_asked or not self._is_current(following):
             return
         partition = following.partition
         try:
             if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
                 await self._start_where_the_leader_is(following, connection)
-            elif data.error_code:  # Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it is, ask again later.
+            elif data.error_code:
+                # Leader and follower see different moments of the metadata; the one behind will catch up. Whatever it
+                # is, ask again later.
                 self._put_off(following, name_of(data.error_code))
             elif data.diverging_epoch is not None and data.diverging_epoch.epoch >= 0:
                 epoch, end = data.diverging_epoch.epoch, data.diverging_epoch.end_offset
                 await self._replicas.writer.until_free(partition.log)  # We may have led until just now.
                 if self._is_current(following):
-                    self._cut(partition, truncation_offset(partition.log, epoch, end), f"the leader's epoch {epoch} ends at {end}")
+                    self._cut(
+                        partition,
+                        truncation_offset(partition.log, epoch, end),
+                        f"the leader's epoch {epoch} ends at {end}",
+                    )
             else:
                 self._replicas.serving.follower_took(partition, len(data.records or b""))
                 await append_fetched(self._replicas, partition, data)
                 following.failures = 0
         except (KraftError, OSError) as problem:
-            if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):  # The leader did not answer: that says nothing of our disk.
+            # The leader did not answer: that says nothing of our disk.
+            if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):
                 raise
             self._replicas.met(problem, partition.topic, partition.index, "replication")
             self._put_off(following, str(problem))
 
     def _put_off(self, following: Following, reason: str) -> None:
         if not self._is_current(following):
-            return  # It was left while something of it went wrong: a directory that failed takes its replicas away first.
+            # It was left while something of it went wrong: a directory that failed takes its replicas away first.
+            return
         is_to_be_told = following.failed(self._clock.now(), self._settings.backoff_seconds)
         partition = following.partition
         self._put_aside[partition.topic_id, partition.index] = following
         report = self._log.info if is_to_be_told else self._log.debug
-        report("fetch put off", topic=partition.topic, partition=partition.index, leader=self.leader_id, epoch=following.leader_epoch, reason=reason)
+        report(
+            "fetch put off",
+            topic=partition.topic,
+            partition=partition.index,
+            leader=self.leader_id,
+            epoch=following.leader_epoch,
+            reason=reason,
+        )
 
     def _cut(self, partition: Partition, offset: int, reason: str) -> None:
         log = partition.log
-        cut = Truncation(offset, log.log_end_offset, log.high_watermark, log.leader_epoch_cache.epoch_for_offset(offset))
+        cut = Truncation(
+            offset, log.log_end_offset, log.high_watermark, log.leader_epoch_cache.epoch_for_offset(offset)
+        )
         if offset < cut.end_offset:
             self._settings.before_truncation(partition, cut)
         self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
-        # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which no truncation of records removes.
+        # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which
+        # no truncation of records removes.
         log.leader_epoch_cache.truncate_from_end(offset)
         if offset < cut.end_offset:
             report = self._log.warning if offset < cut.high_watermark else self._log.info
@@ -277,22 +325,36 @@ class ReplicaFetcher:
             self._settings.on_truncation(partition, cut)
 
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
-        """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention, or we are new)."""
+        """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,
+        or we are new)."""
         partition = following.partition
         log = partition.log
-        leader_end = await leader_offset(connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds)
+        leader_end = await leader_offset(
+            connection, following, LATEST, self._replicas.node_id, self._settings.socket_timeout_seconds
+        )
         await self._replicas.writer.until_free(log)
         if not self._is_current(following):
             return
         if leader_end < log.log_end_offset:
             self._cut(partition, leader_end, "the leader's log ends there")
             return
-        leader_start = await leader_offset(connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds)
+        leader_start = await leader_offset(
+            connection, following, EARLIEST, self._replicas.node_id, self._settings.socket_timeout_seconds
+        )
         await self._replicas.writer.until_free(log)
         if not self._is_current(following):
             return
         if leader_start > log.log_end_offset:
-            self._log.info("log started afresh", topic=partition.topic, partition=partition.index, at=leader_start, end=log.log_end_offset)
+            self._log.info(
+                "log started afresh",
+                topic=partition.topic,
+                partition=partition.index,
+                at=leader_start,
+                end=log.log_end_offset,
+            )
             self._replicas.logs.truncate_fully_and_start_at(log, leader_start, now_ms=self._clock.wall_ms())
         else:
-            self._put_off(following, f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}")
+            self._put_off(
+                following,
+                f"offset {log.log_end_offset} is out of range, though the leader has {leader_start} to {leader_end}",
+            )

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class ReplicaFetcherManager:
     """Owned by the broker's loop.
 
-    `role_changed` notes what the metadata says of a partition, `settle` acts on it once the whole image is known, so that a leader's new address is, too.
+    `role_changed` notes what the metadata says of a partition, `settle` acts on it once the whole image is known, so
+    that a leader's new address is, too.
     """
 
     def __init__(self, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
@@ -43,7 +44,8 @@ class ReplicaFetcherManager:
             self._nursery = None
 
     def role_changed(self, partition: Partition) -> None:
-        """The partition has a new leader epoch, or is here no more (its leader is then -1). Fetching from its old leader ends at once."""
+        """The partition has a new leader epoch, or is here no more (its leader is then -1). Fetching from its old
+        leader ends at once."""
         key = (partition.topic_id, partition.index)
         self._changed[key] = partition
         leader = self._leaders.get(key)

@@ -1,7 +1,8 @@
-"""Where a replica's log comes from when the metadata gives the replica to this broker: the one that is on a disk, or a new one.
+"""Where a replica's log comes from when the metadata gives the replica to this broker: the one that is on a disk, or
+a new one.
 
-A disk that refuses takes its directory offline, as anywhere else. What is out of resources is tried again every second until the log is there, or the replica
-is not ours any more.
+A disk that refuses takes its directory offline, as anywhere else. What is out of resources is tried again every
+second until the log is there, or the replica is not ours any more.
 """
 
 from __future__ import annotations
@@ -33,21 +34,28 @@ class ReplicaHosting:
         self._postponed: dict[tuple[str, int], bytes] = {}
         self._woken = trio.Event()
 
-    def log_of(self, topic_partition: TopicPartition, topic_id: bytes, assigned: bytes, before: MetadataImage | None) -> UnifiedLog | None:
-        """The log, found or new; None where there can be none until the next start. Raises OutOfResources: it is tried again then."""
+    def log_of(
+        self, topic_partition: TopicPartition, topic_id: bytes, assigned: bytes, before: MetadataImage | None
+    ) -> UnifiedLog | None:
+        """The log, found or new; None where there can be none until the next start. Raises OutOfResources: it is
+        tried again then."""
         replicas, now_ms = self._replicas, self._replicas.world.clock.wall_ms()
         key = (topic_partition.topic, topic_partition.partition)
         self._postponed.pop(key, None)
         found = replicas.logs.get(topic_partition)
         if found is None and replicas.directories.may_be_lost(topic_id, topic_partition.partition, assigned, before):
-            self._log.error("replica missing while a log directory is offline: not made anew", topic=key[0], partition=key[1])
+            self._log.error(
+                "replica missing while a log directory is offline: not made anew", topic=key[0], partition=key[1]
+            )
             return None
         directory = None
         try:
             wanted = replicas.directories.for_new(topic_partition, assigned)
             directory = replicas.logs.directory_for_new(wanted) if found is None else replicas.logs.directory_of(found)
             settle_owner(replicas.logs, topic_partition, topic_id, now_ms, self._log)
-            return replicas.logs.get_or_create(topic_partition, Uuid(topic_id), now_ms=now_ms, directory_id=directory.directory_id)
+            return replicas.logs.get_or_create(
+                topic_partition, Uuid(topic_id), now_ms=now_ms, directory_id=directory.directory_id
+            )
         except (OSError, StorageError) as problem:
             failure = problem if isinstance(problem, StorageError) else upkeep_failure(problem, str(topic_partition))
             self._log.error("replica cannot be made", topic=key[0], partition=key[1], reason=str(failure))

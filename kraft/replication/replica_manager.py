@@ -42,8 +42,12 @@ class ReplicaManager:
 
     def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, world: World, log: Logger) -> None:
         paths = [directory.path for directory in logs.directories]
-        self.flusher = LogFlusher(world, paths, self.directory_failed, lambda log: logs.get(log.topic_partition) is log, self._flushed)
-        self.writer = LogWriter(world, paths, self.flusher.flush_later, configs.static.integer("kraft.append.thread.min.bytes"))
+        self.flusher = LogFlusher(
+            world, paths, self.directory_failed, lambda log: logs.get(log.topic_partition) is log, self._flushed
+        )
+        self.writer = LogWriter(
+            world, paths, self.flusher.flush_later, configs.static.integer("kraft.append.thread.min.bytes")
+        )
         self.node_id = node_id
         self.logs = logs
         self.topic_names: dict[bytes, str] = {}
@@ -56,11 +60,18 @@ class ReplicaManager:
         self._image: MetadataImage | None = None
         self.directories = ReplicaDirectories(self, log)
         self.hosting = ReplicaHosting(self, log)
-        self.isr_rules = IsrRules(world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), lambda broker, epoch: False)
+        self.isr_rules = IsrRules(
+            world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), lambda broker, epoch: False
+        )
         """Set by the broker before the first metadata comes."""
         self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
         """Called when a follower outside the in-sync set has fetched."""
-        self.serving = FollowerServing(node_id, lambda: self.config, lambda topic: self._image and self._image.configs.topic(topic), world.clock.now)
+        self.serving = FollowerServing(
+            node_id,
+            lambda: self.config,
+            lambda topic: self._image and self._image.configs.topic(topic),
+            world.clock.now,
+        )
         self._role_listeners: list[Callable[[Partition], None]] = []
         self._listeners: list[LeadershipListener] = []
         self._directory_listeners: list[Callable[[str], None]] = []
@@ -75,11 +86,13 @@ class ReplicaManager:
         self._listeners.append(listener)
 
     def on_role_change(self, listener: Callable[[Partition], None]) -> None:
-        """`listener` hears of every partition here with a new leader epoch, and of those that leave (they have no leader then)."""
+        """`listener` hears of every partition here with a new leader epoch, and of those that leave (they have no
+        leader then)."""
         self._role_listeners.append(listener)
 
     def knows_leaders_by(self, look_up: Callable[[str, int], tuple[int, int] | None]) -> None:
-        """`look_up(topic, index)` gives (leader, epoch) of a partition that has no replica here, or None when there is no such partition."""
+        """`look_up(topic, index)` gives (leader, epoch) of a partition that has no replica here, or None when there
+        is no such partition."""
         self._elsewhere = look_up
 
     def partition(self, topic: str, index: int) -> Partition:
@@ -105,15 +118,26 @@ class ReplicaManager:
         return iter(list(self._partitions.values()))
 
     def follower_fetched(
-        self, partition: Partition, replica_id: int, offset: int, log_start_offset: int, broker_epoch: int, *, knows_epoch: bool = True
+        self,
+        partition: Partition,
+        replica_id: int,
+        offset: int,
+        log_start_offset: int,
+        broker_epoch: int,
+        *,
+        knows_epoch: bool = True,
     ) -> None:
-        """A follower's Fetch arrived. Raises NotLeader or ApiError when it is none of ours, or of an incarnation that is gone."""
-        partition.follower_fetched(replica_id, offset, log_start_offset, broker_epoch, self.world.clock.now(), knows_epoch=knows_epoch)
+        """A follower's Fetch arrived. Raises NotLeader or ApiError when it is none of ours, or of an incarnation
+        that is gone."""
+        partition.follower_fetched(
+            replica_id, offset, log_start_offset, broker_epoch, self.world.clock.now(), knows_epoch=knows_epoch
+        )
         if replica_id not in partition.isr:
             self.reconsider_isr(partition)
 
     def brokers_changed(self, broker_ids: Collection[int]) -> Iterator[None]:
-        """Brokers came, went, or were fenced: who may join an in-sync set, and whom the high watermark waits for, has changed."""
+        """Brokers came, went, or were fenced: who may join an in-sync set, and whom the high watermark waits for,
+        has changed."""
         for done, partition in enumerate(self):
             if partition.followers is not None and any(broker in partition.followers for broker in broker_ids):
                 partition.advance_high_watermark()
@@ -122,16 +146,29 @@ class ReplicaManager:
                 yield
 
     async def append(
-        self, partition: Partition, batch: memoryview, required_acks: int, now_ms: int, origin: int, *, leader_epoch: int | None = None
+        self,
+        partition: Partition,
+        batch: memoryview,
+        required_acks: int,
+        now_ms: int,
+        origin: int,
+        *,
+        leader_epoch: int | None = None,
     ) -> LogAppendInfo:
         """`Partition.append`, whatever the size and whoever else appends; with `leader_epoch` in that epoch only."""
         if self.writer.takes(partition.log, len(batch)):
-            queued = self.writer.append_as_leader(partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch)
+            queued = self.writer.append_as_leader(
+                partition, batch, required_acks, now_ms, origin, leader_epoch=leader_epoch
+            )
             info = await queued.outcome()
             assert info is not None, "a leader's append takes all or nothing"
             return info
         if leader_epoch not in (None, partition.leader_epoch):
-            raise NotLeader(f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}", partition.leader_id, partition.leader_epoch)
+            raise NotLeader(
+                f"{partition}: led in epoch {partition.leader_epoch}, not {leader_epoch}",
+                partition.leader_id,
+                partition.leader_epoch,
+            )
         return partition.append(batch, required_acks, now_ms, origin)
 
     async def flush(self, partition: Partition) -> None:
@@ -161,7 +198,8 @@ class ReplicaManager:
             listener(path)
 
     def met(self, problem: Exception, topic: str, index: int, doing: str) -> None:
-        """Working on a partition met `problem`. Trouble with the disk is logged; one that leaves doubt about it takes the directory offline."""
+        """Working on a partition met `problem`. Trouble with the disk is logged; one that leaves doubt about it
+        takes the directory offline."""
         if isinstance(problem, OSError):
             problem = upkeep_failure(problem, f"{topic}-{index}")
         if not isinstance(problem, StorageError):
@@ -174,10 +212,11 @@ class ReplicaManager:
     def on_directory_failure(self, listener: Callable[[str], None]) -> None:
         self._directory_listeners.append(listener)
 
-    # --- metadata ----------------------------------------------------------------------------------------------------------------------------------------
+    # --- metadata
 
     def apply(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
-        """Bring partitions in line with `image`. A generator: yields now and then so that its driver can let others run."""
+        """Bring partitions in line with `image`. A generator: yields now and then so that its driver can let others
+        run."""
         now = self.world.clock.now()
         for topic_id, topic in changes.topics.deleted.items():
             self._delete_topic(topic_id, topic.name, topic.partitions.keys())
@@ -203,7 +242,15 @@ class ReplicaManager:
         yield from self._apply_configs(image, changes)
         self._image = image
 
-    def _apply_partition(self, name: str, index: int, topic_id: bytes, registration: PartitionRegistration, config: TopicConfig, now: float) -> None:
+    def _apply_partition(
+        self,
+        name: str,
+        index: int,
+        topic_id: bytes,
+        registration: PartitionRegistration,
+        config: TopicConfig,
+        now: float,
+    ) -> None:
         if (name, index) in self.offline:
             return  # Until the next start: an empty log elsewhere would deny what the lost one holds.
         assigned = registration.directory(self.node_id)
@@ -225,7 +272,8 @@ class ReplicaManager:
                 listener.resigned(name, index, old_epoch)
         if partition.is_leader:
             if partition.durable_end() < partition.log.log_end_offset:
-                self.flusher.flush_later(partition.log)  # What recovery found was written, perhaps read, and must not stay out of sight.
+                # What recovery found was written, perhaps read, and must not stay out of sight.
+                self.flusher.flush_later(partition.log)
             for listener in self._listeners:
                 listener.became_leader(partition)
 
@@ -233,10 +281,13 @@ class ReplicaManager:
         """Of a replica that could not be made for now."""
         registration = None if self._image is None else self._image.topics.partition(topic_id, index)
         if self._image is not None and registration is not None:
-            self._apply_partition(name, index, topic_id, registration, self._configs.topic(self._image, name), self.world.clock.now())
+            self._apply_partition(
+                name, index, topic_id, registration, self._configs.topic(self._image, name), self.world.clock.now()
+            )
 
     def _host(self, name: str, index: int, topic_id: bytes, config: TopicConfig, assigned: bytes) -> Partition | None:
-        """A partition with its log, found or new; None, and counted among the offline ones, where there can be none. Raises OutOfResources."""
+        """A partition with its log, found or new; None, and counted among the offline ones, where there can be none.
+        Raises OutOfResources."""
         log = self.hosting.log_of(TopicPartition(name, index), topic_id, assigned, self._image)
         if log is None:
             self.offline.add((name, index))

@@ -1,4 +1,5 @@
-"""How many bytes a second replication may take (KIP-73): a budget that fills at the rate, up to one second's worth. Pure.
+"""How many bytes a second replication may take (KIP-73): a budget that fills at the rate, up to one second's worth.
+Pure.
 
 A transfer that has begun is let through whole; what it took too much is waited for before the next one.
 """
@@ -37,7 +38,8 @@ class ReplicationQuota:
         return 0.0 if self._budget > 0 else (1 - self._budget) / max(rate, 1)
 
     def piece(self, size: int) -> int:
-        """At most a second's worth of `size`, so that what is transferred at a time does not exceed the rate by much."""
+        """At most a second's worth of `size`, so that what is transferred at a time does not exceed the rate by
+        much."""
         return max(1, min(size, self._rate()))
 
     def took(self, size: int) -> None:

@@ -1,4 +1,5 @@
-"""Drives long work of the storage engine from the loop: others are served between its steps (`kraft.storage.steps`), threads do what waits for the disk."""
+"""Drives long work of the storage engine from the loop: others are served between its steps (`kraft.storage.steps`),
+threads do what waits for the disk."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ T = TypeVar("T")
 
 
 async def run_steps(steps: Steps[T], threads: Threads, pause: Callable[[bool], Awaitable[None]]) -> T:
-    """What the steps return. After each step `pause` decides how long the next one waits; it is told whether it was a job. Raises what they raise."""
+    """What the steps return. After each step `pause` decides how long the next one waits; it is told whether it was
+    a job. Raises what they raise."""
     try:
         job = next(steps)
         while True:
@@ -31,7 +33,8 @@ async def run_steps(steps: Steps[T], threads: Threads, pause: Callable[[bool], A
 
 
 async def write_checkpoint(job: CheckpointJob, threads: Threads) -> None:
-    """The three steps of a checkpoint that need not be written at once. Raises StorageError (OutOfResources may pass)."""
+    """The three steps of a checkpoint that need not be written at once. Raises StorageError (OutOfResources may
+    pass)."""
     await threads.run(job.prepare)
     job.put_in_place()
     await threads.run(job.finish)

@@ -1,4 +1,5 @@
-"""Effective configurations as of a metadata image: topic over broker over cluster over what the process was given over default."""
+"""Effective configurations as of a metadata image: topic over broker over cluster over what the process was given
+over default."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class ConfigView:
 
     def layers(self, image: MetadataImage) -> BrokerLayers:
         configs = image.configs
-        return BrokerLayers(self.static, dict(configs.cluster.items()), dict(configs.broker(self.static.node_id).items()))
+        return BrokerLayers(
+            self.static, dict(configs.cluster.items()), dict(configs.broker(self.static.node_id).items())
+        )
 
     def effective(self, image: MetadataImage) -> NodeConfig:
         """The node's configuration under its dynamic values."""

@@ -1,4 +1,5 @@
-"""What a server keeps of a password for SCRAM (RFC 5802, KIP-84): salt, iterations and two keys that prove the password without holding it.
+"""What a server keeps of a password for SCRAM (RFC 5802, KIP-84): salt, iterations and two keys that prove the
+password without holding it.
 
 Kafka takes the UTF-8 bytes of a password as they are (no SASLprep), and so does this.
 """
@@ -23,7 +24,10 @@ class ScramMechanism(NamedTuple):
     iterations_max: int = 16384
 
 
-MECHANISMS: Final = {each.name: each for each in (ScramMechanism("SCRAM-SHA-256", 1, "sha256"), ScramMechanism("SCRAM-SHA-512", 2, "sha512"))}
+MECHANISMS: Final = {
+    each.name: each
+    for each in (ScramMechanism("SCRAM-SHA-256", 1, "sha256"), ScramMechanism("SCRAM-SHA-512", 2, "sha512"))
+}
 
 
 class ScramKeys(NamedTuple):
@@ -38,4 +42,6 @@ def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, itera
 
 def keys_of(mechanism: ScramMechanism, salted: bytes) -> ScramKeys:
     client_key = hmac.digest(salted, b"Client Key", mechanism.hash_name)
-    return ScramKeys(hashlib.new(mechanism.hash_name, client_key).digest(), hmac.digest(salted, b"Server Key", mechanism.hash_name))
+    return ScramKeys(
+        hashlib.new(mechanism.hash_name, client_key).digest(), hmac.digest(salted, b"Server Key", mechanism.hash_name)
+    )

@@ -1,4 +1,5 @@
-"""A whole node: what is built, in which order, and how it stops. Enters: a configuration and a world. Leaves: a serving broker, controller, or both.
+"""A whole node: what is built, in which order, and how it stops. Enters: a configuration and a world. Leaves: a
+serving broker, controller, or both.
 
 Deliberately absent: decisions (they are in the parts) and the process (signals, stdout, the HTTP thread: kraft/cli).
 """

@@ -34,7 +34,9 @@ READ_AT_ONCE_BYTES: Final = 1 << 20
 class LocalRequests:
     """Requests to this node's own broker, without a socket."""
 
-    def __init__(self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint, threads: Threads, log: Logger) -> None:
+    def __init__(
+        self, dispatcher: RequestDispatcher, registry: Registry, listener: Endpoint, threads: Threads, log: Logger
+    ) -> None:
         """Answers that name addresses (Metadata, FindCoordinator) name those of `listener`."""
         self._dispatcher = dispatcher
         self._registry = registry
@@ -44,8 +46,9 @@ class LocalRequests:
         self._correlation_id = 0
 
     async def call(self, api_key: int, version: int, request: Message) -> Message:
-        """Raises ApiError: UNSUPPORTED_VERSION for what is not served, KAFKA_STORAGE_ERROR when the answer's records cannot be read, UNKNOWN_SERVER_ERROR where
-        a connection would be closed; ProtocolError for a request that cannot be encoded."""
+        """Raises ApiError: UNSUPPORTED_VERSION for what is not served, KAFKA_STORAGE_ERROR when the answer's records
+        cannot be read, UNKNOWN_SERVER_ERROR where a connection would be closed; ProtocolError for a request that
+        cannot be encoded."""
         handler = self._registry.get(api_key)
         if handler is None or not handler.min_version <= version <= handler.max_version:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{name_of(api_key)} version {version} is not served here")
@@ -53,7 +56,8 @@ class LocalRequests:
         frame = encode_request(api_key, version, self._correlation_id, CLIENT_ID, request)
         try:
             return await self._answer(api_key, version, memoryview(frame)[SIZE_BYTES:])
-        except ProtocolError as problem:  # What was asked could be encoded, so this is about the answer. The dispatcher has logged it.
+        except ProtocolError as problem:
+            # What was asked could be encoded, so this is about the answer. The dispatcher has logged it.
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem
         except OSError as problem:
             self._log.error("answer failed", api=name_of(api_key), reason=str(problem))
@@ -66,7 +70,8 @@ class LocalRequests:
         return response
 
     async def _bytes_of(self, reply: Reply) -> bytearray:
-        """A whole reply frame. What would go from a file to the socket is read, by pieces, between which others have their turn."""
+        """A whole reply frame. What would go from a file to the socket is read, by pieces, between which others have
+        their turn."""
         whole = bytearray()
         for part in reply.parts:
             if not isinstance(part, FileRange):
@@ -93,7 +98,8 @@ class RemoteRequests:
         self._opening: dict[int, trio.Lock] = {}
 
     async def call(self, version: int, request: Any, node_id: int | None) -> Any:
-        """To broker `node_id`, or to any live one. Raises ConnectionError, TimeoutError, ApiError UNSUPPORTED_VERSION."""
+        """To broker `node_id`, or to any live one. Raises ConnectionError, TimeoutError, ApiError
+        UNSUPPORTED_VERSION."""
         wanted = self._any_broker() if node_id is None else node_id
         try:
             connection = await self._connection(wanted)
@@ -122,5 +128,7 @@ class RemoteRequests:
         broker = self._node.shared.loader.image.cluster.brokers.get(node_id)
         endpoint = None if broker is None else broker.endpoint(self._node.config.inter_broker_listener_name)
         if endpoint is None:
-            raise ConnectionError(f"broker {node_id} is not registered with the listener {self._node.config.inter_broker_listener_name}")
+            raise ConnectionError(
+                f"broker {node_id} is not registered with the listener {self._node.config.inter_broker_listener_name}"
+            )
         return endpoint.host, endpoint.port

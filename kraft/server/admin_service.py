@@ -1,8 +1,9 @@
 """What the HTTP admin sees of this node: `api.ports.AdminPort`, carried out on the node's own loop.
 
-Requests go through the very dispatcher that serves the broker's listeners, without a socket in between, so they mean what they mean on the wire; those for
-other brokers, and all of them on a node without a broker role, go over Kafka's protocol. Facts and metrics are read from the metadata image and the parts of
-the broker in slices that leave room for clients.
+Requests go through the very dispatcher that serves the broker's listeners, without a socket in between, so they mean
+what they mean on the wire; those for other brokers, and all of them on a node without a broker role, go over Kafka's
+protocol. Facts and metrics are read from the metadata image and the parts of the broker in slices that leave room
+for clients.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ class AdminService:
         self._local: LocalRequests | None = None
         if node.broker is not None:
             listener, log = node.config.broker_listeners[0], node.loggers.get("http_admin")
-            self._local = LocalRequests(node.broker.dispatcher, node.broker.services.registry, listener, node.world.threads, log)
+            self._local = LocalRequests(
+                node.broker.dispatcher, node.broker.services.registry, listener, node.world.threads, log
+            )
         self._remote = RemoteRequests(node)
         self._metrics = NodeMetrics(node)
         self._identity = NodeIdentity(
@@ -79,7 +82,10 @@ class AdminService:
             with clock.move_on_at(clock.now() + wait_seconds):
                 await journal.wait(journal.last_id)
             found = journal.since(after_id)
-        events = tuple(EventFacts(id=event.id, time_ms=event.time_ms, kind=event.kind, fields=event.fields) for event in found.events)
+        events = tuple(
+            EventFacts(id=event.id, time_ms=event.time_ms, kind=event.kind, fields=event.fields)
+            for event in found.events
+        )
         return EventPage(events=events, missed=found.missed, last_id=events[-1].id if events else journal.last_id)
 
     async def liveness(self) -> Sequence[Check]:
@@ -102,8 +108,20 @@ class AdminService:
         if node.broker is not None:
             lifecycle = node.broker.lifecycle
             registered, serving = lifecycle.epoch >= 0, lifecycle.state == BrokerState.RUNNING and not lifecycle.fenced
-            checks.append(Check(name="registered", ok=registered, detail=f"broker epoch {lifecycle.epoch}" if registered else "not registered with the quorum"))
-            checks.append(Check(name="unfenced", ok=serving, detail="the controller counts this broker in" if serving else "fenced or shutting down"))
+            checks.append(
+                Check(
+                    name="registered",
+                    ok=registered,
+                    detail=f"broker epoch {lifecycle.epoch}" if registered else "not registered with the quorum",
+                )
+            )
+            checks.append(
+                Check(
+                    name="unfenced",
+                    ok=serving,
+                    detail="the controller counts this broker in" if serving else "fenced or shutting down",
+                )
+            )
         return checks
 
     async def metrics(self) -> str:

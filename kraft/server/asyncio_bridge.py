@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 class AsyncioBridge:
-    """Runs functions on the loop that `token` belongs to. Each is a task of its own there; it goes on to its end even if nobody waits for it any more."""
+    """Runs functions on the loop that `token` belongs to. Each is a task of its own there; it goes on to its end
+    even if nobody waits for it any more."""
 
     def __init__(self, token: trio.lowlevel.TrioToken) -> None:
         self._token = token
@@ -28,11 +29,21 @@ class AsyncioBridge:
             raise ConnectionError("the node has stopped") from None
         return await future
 
-    def _begin(self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]) -> None:
+    def _begin(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        future: asyncio.Future[Any],
+        function: Callable[..., Awaitable[Any]],
+        arguments: tuple[Any, ...],
+    ) -> None:
         trio.lowlevel.spawn_system_task(self._carry_out, loop, future, function, arguments)
 
     async def _carry_out(
-        self, loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any], function: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...]
+        self,
+        loop: asyncio.AbstractEventLoop,
+        future: asyncio.Future[Any],
+        function: Callable[..., Awaitable[Any]],
+        arguments: tuple[Any, ...],
     ) -> None:
         try:
             result = await function(*arguments)

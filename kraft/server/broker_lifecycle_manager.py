@@ -1,7 +1,7 @@
 """A broker's standing with the controller: registered, caught up, unfenced, and on its way out (KIP-631).
 
-Starting -> Registered (fenced) -> Unfenced -> PendingControlledShutdown -> ShuttingDown. Heartbeats go out every broker.heartbeat.interval.ms, at once when
-something waits for the answer.
+Starting -> Registered (fenced) -> Unfenced -> PendingControlledShutdown -> ShuttingDown. Heartbeats go out every
+broker.heartbeat.interval.ms, at once when something waits for the answer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,13 @@ class BrokerLifecycleManager:
     """One task (`run`) talks to the controller; others read `state` and wait on the events."""
 
     def __init__(
-        self, world: World, config: NodeConfig, cluster_id: str, channel: NodeToControllerChannel, metadata_offset: Callable[[], int], log: Logger
+        self,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        channel: NodeToControllerChannel,
+        metadata_offset: Callable[[], int],
+        log: Logger,
     ) -> None:
         self._world = world
         self._config = config
@@ -66,7 +72,8 @@ class BrokerLifecycleManager:
         self.may_stop = trio.Event()
 
     async def run(self, listeners: list[Listener], directories: list[bytes], previous_epoch: int) -> None:
-        """Register, then keep the session alive until cancelled. Raises ApiError when the controller refuses this broker for good."""
+        """Register, then keep the session alive until cancelled. Raises ApiError when the controller refuses this
+        broker for good."""
         await self._register(listeners, directories, previous_epoch)
         while True:
             wake = self._wake
@@ -92,21 +99,33 @@ class BrokerLifecycleManager:
             cluster_id=self._cluster_id,
             incarnation_id=self._incarnation_id,
             listeners=listeners,
-            features=[Feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in sorted(SUPPORTED_FEATURES.items())],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            ],
             rack=self._config.rack,
             log_dirs=directories,
             previous_broker_epoch=previous_epoch,
         )
         deadline = clock.now() + self._config.seconds("initial.broker.registration.timeout.ms")
         while True:
-            response = await self._attempt(request, min(deadline, clock.now() + self._config.seconds("broker.session.timeout.ms")))  # It may be half-open.
+            # It may be half-open.
+            response = await self._attempt(
+                request, min(deadline, clock.now() + self._config.seconds("broker.session.timeout.ms"))
+            )
             if isinstance(response, BrokerRegistrationResponse) and not response.error_code:
                 self.epoch = response.broker_epoch
                 self.registered.set()
                 self._log.info("broker registered", epoch=self.epoch)
                 return
-            code = response.error_code if isinstance(response, BrokerRegistrationResponse) else ErrorCode.REQUEST_TIMED_OUT
-            if clock.now() >= deadline or code in (ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REGISTRATION):
+            code = (
+                response.error_code if isinstance(response, BrokerRegistrationResponse) else ErrorCode.REQUEST_TIMED_OUT
+            )
+            if clock.now() >= deadline or code in (
+                ErrorCode.INCONSISTENT_CLUSTER_ID,
+                ErrorCode.UNSUPPORTED_VERSION,
+                ErrorCode.INVALID_REGISTRATION,
+            ):
                 raise ApiError(code, f"the controller does not take this broker: {name_of(code)}")
             await clock.sleep(REGISTRATION_RETRY_SECONDS)
 
@@ -128,7 +147,9 @@ class BrokerLifecycleManager:
             offline_log_dirs=self.offline_directories,
         )
         interval = self._config.seconds("broker.heartbeat.interval.ms")
-        response: BrokerHeartbeatResponse | None = await self._attempt(request, self._world.clock.now() + self._config.seconds("broker.session.timeout.ms"))
+        response: BrokerHeartbeatResponse | None = await self._attempt(
+            request, self._world.clock.now() + self._config.seconds("broker.session.timeout.ms")
+        )
         if response is None:
             return REGISTRATION_RETRY_SECONDS
         if response.error_code:
@@ -138,7 +159,9 @@ class BrokerLifecycleManager:
             return REGISTRATION_RETRY_SECONDS
         self._refused_with = ErrorCode.NONE
         self._take(response)
-        if self.fenced:  # Somebody waits for the next answer, as a rule; but an operator may keep us fenced for hours. News of the metadata wakes us.
+        # Somebody waits for the next answer, as a rule; but an operator may keep us fenced for hours. News of the
+        # metadata wakes us.
+        if self.fenced:
             self._fenced_answers += 1
             return min(interval, FENCED_PAUSES_SECONDS[min(self._fenced_answers, len(FENCED_PAUSES_SECONDS)) - 1])
         self._fenced_answers = 0

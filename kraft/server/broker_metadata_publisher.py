@@ -1,4 +1,5 @@
-"""Brings one broker in line with each new metadata image: replicas first, then what handlers see, so that nobody is sent to a partition that is not ready."""
+"""Brings one broker in line with each new metadata image: replicas first, then what handlers see, so that nobody is
+sent to a partition that is not ready."""
 
 from __future__ import annotations
 
@@ -21,7 +22,14 @@ if TYPE_CHECKING:
 class BrokerMetadataPublisher:
     """Called by the metadata loader, one image at a time."""
 
-    def __init__(self, metadata: MetadataCache, replicas: ReplicaManager, groups: GroupCoordinator, published: Callable[[], None], log: Logger) -> None:
+    def __init__(
+        self,
+        metadata: MetadataCache,
+        replicas: ReplicaManager,
+        groups: GroupCoordinator,
+        published: Callable[[], None],
+        log: Logger,
+    ) -> None:
         self._metadata = metadata
         self._replicas = replicas
         self._groups = groups
@@ -40,13 +48,16 @@ class BrokerMetadataPublisher:
         self._metadata.set(update.image, update.offset, update.epoch)
         self._leadership.tell()
         if update.changes.topics.deleted:
-            self._groups.on_topics_deleted([(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()])
+            self._groups.on_topics_deleted(
+                [(topic.name, topic_id) for topic_id, topic in update.changes.topics.deleted.items()]
+            )
         if update.changes.brokers:
             yield from self._replicas.brokers_changed(update.changes.brokers)
         self._published()
 
     def _set_strays_aside(self, image: MetadataImage) -> None:
-        """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the same name; and copies of such."""
+        """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the
+        same name; and copies of such."""
         logs, now_ms = self._replicas.logs, self._replicas.world.clock.wall_ms()
         for log in logs.logs():
             if not self._is_ours(image, log.topic_partition, log.topic_id):
@@ -62,14 +73,19 @@ class BrokerMetadataPublisher:
     def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
         topic = image.topics.by_name(topic_partition.topic)
         partition = None if topic is None else topic.partitions.get(topic_partition.partition)
-        return partition is not None and self._replicas.node_id in partition.replicas and topic_id in (None, topic.id if topic else None)
+        return (
+            partition is not None
+            and self._replicas.node_id in partition.replicas
+            and topic_id in (None, topic.id if topic else None)
+        )
 
 
 class GroupLeadership:
     """The group coordinator follows the leadership of `__consumer_offsets`.
 
-    It resigns at once, but hears of an election only when handlers see the image that brought it: in an older one, topics that its predecessor knew, and whose
-    offsets it finds, would not be there yet, or still be others of the same name."""
+    It resigns at once, but hears of an election only when handlers see the image that brought it: in an older one,
+    topics that its predecessor knew, and whose offsets it finds, would not be there yet, or still be others of the
+    same name."""
 
     def __init__(self, groups: GroupCoordinator) -> None:
         self._groups = groups

@@ -1,4 +1,5 @@
-"""Replication of one broker put together: following leaders, keeping in-sync sets, and what both ask of the metadata."""
+"""Replication of one broker put together: following leaders, keeping in-sync sets, and what both ask of the
+metadata."""
 
 from __future__ import annotations
 
@@ -40,10 +41,14 @@ class BrokerReplication:
         self._metadata = metadata
         self._lifecycle = lifecycle
         self._channel = channel
-        self.isr = AlterPartitionManager(config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas"))
+        self.isr = AlterPartitionManager(
+            config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas")
+        )
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
         log = loggers.get("replicas")
-        self.losses = LossTeller(config.node_id, lambda: metadata.image, channel, CutFiles(replicas, log), world.clock, log)
+        self.losses = LossTeller(
+            config.node_id, lambda: metadata.image, channel, CutFiles(replicas, log), world.clock, log
+        )
         self.fetchers.settings.before_truncation = self.losses.truncating
         replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
         replicas.serving.sends_consumers_to_followers = config.optional_text("replica.selector.class") == RACK_AWARE
@@ -51,14 +56,17 @@ class BrokerReplication:
         replicas.on_role_change(self.fetchers.role_changed)
 
     async def run(self) -> None:
-        """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch (KIP-903)."""
+        """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch
+        (KIP-903)."""
         await self._lifecycle.registered.wait()
         self.losses.recall()
         async with trio.open_nursery() as replication_nursery:
             replication_nursery.start_soon(self.isr.run)
             replication_nursery.start_soon(self.fetchers.run)
             replication_nursery.start_soon(self.losses.run)
-            replication_nursery.start_soon(self._replicas.directories.assignments.run, self._channel, self._broker_epoch)
+            replication_nursery.start_soon(
+                self._replicas.directories.assignments.run, self._channel, self._broker_epoch
+            )
             replication_nursery.start_soon(self._replicas.directories.mover.run)
             replication_nursery.start_soon(self._replicas.hosting.run)
             while True:

@@ -1,7 +1,7 @@
 """The broker of a node: its logs and replicas, coordinators, listeners, and its standing with the controller.
 
-Start: logs recovered, listeners bound, metadata caught up, registered, unfenced. Stop: leaders moved away, coordinators and listeners ended, logs closed in
-good order.
+Start: logs recovered, listeners bound, metadata caught up, registered, unfenced. Stop: leaders moved away,
+coordinators and listeners ended, logs closed in good order.
 """
 
 from __future__ import annotations
@@ -105,11 +105,17 @@ class BrokerServer:
             partition_count=self._offsets_partitions,
             world=world,
         )
-        self.lifecycle = BrokerLifecycleManager(world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle"))
+        self.lifecycle = BrokerLifecycleManager(
+            world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle")
+        )
         self._disk_lost = trio.Event()
         self.replicas.on_directory_failure(self._directory_failed)
-        self.replication = BrokerReplication(world, config, self.replicas, self.metadata, self.lifecycle, channel, loggers)
-        self.publisher = BrokerMetadataPublisher(self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata"))
+        self.replication = BrokerReplication(
+            world, config, self.replicas, self.metadata, self.lifecycle, channel, loggers
+        )
+        self.publisher = BrokerMetadataPublisher(
+            self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
+        )
         self.producer_ids = ProducerIdManager(config.node_id, lambda: self.lifecycle.epoch, channel, nursery)
         registry = broker_registry()
         self.services = BrokerServices(
@@ -122,7 +128,10 @@ class BrokerServer:
             registry=registry,
             metadata=self.metadata,
             replicas=self.replicas,
-            sessions=FetchSessionCache(config.integer("max.incremental.fetch.session.cache.slots"), world.random.stream("fetch-session").getrandbits(31)),
+            sessions=FetchSessionCache(
+                config.integer("max.incremental.fetch.session.cache.slots"),
+                world.random.stream("fetch-session").getrandbits(31),
+            ),
             groups=self.groups,
             controller=channel,
             producer_ids=self.producer_ids,
@@ -130,7 +139,12 @@ class BrokerServer:
         self.dispatcher = RequestDispatcher(registry, self.services, world.clock, loggers.get("requests"))
         self.socket_servers = socket_servers(world, config, config.broker_listeners, counts, self.dispatcher, loggers)
         self.log_tasks = LogTasks(
-            world, logs, self.replicas.flusher, lambda: self.configs.effective(self.metadata.image), self.replicas.directory_failed, loggers.get("logs")
+            world,
+            logs,
+            self.replicas.flusher,
+            lambda: self.configs.effective(self.metadata.image),
+            self.replicas.directory_failed,
+            loggers.get("logs"),
         )
 
     async def run(
@@ -142,18 +156,22 @@ class BrokerServer:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Serve on `listeners` until cancelled; `task_status` hears when clients are served. Raises ApiError when the controller refuses this broker.
+        """Serve on `listeners` until cancelled; `task_status` hears when clients are served. Raises ApiError when
+        the controller refuses this broker.
 
-        Nothing is led, followed or answered before the metadata shows this incarnation: what it says of the one before, which may have led, is not for us. We
-        do not know how far that one had committed, nor who follows it. Clients are served once the metadata shows this broker unfenced, as by Kafka: a fenced
-        one may know of no broker at all, and a client that is told so has nobody left to ask (librdkafka then waits for ever).
+        Nothing is led, followed or answered before the metadata shows this incarnation: what it says of the one
+        before, which may have led, is not for us. We do not know how far that one had committed, nor who follows it.
+        Clients are served once the metadata shows this broker unfenced, as by Kafka: a fenced one may know of no
+        broker at all, and a client that is told so has nobody left to ask (librdkafka then waits for ever).
         """
         async with trio.open_nursery() as service_nursery:
             service_nursery.start_soon(self._end_without_disk)
             service_nursery.start_soon(self.replicas.flusher.run)
             service_nursery.start_soon(self.replicas.writer.run)
             service_nursery.start_soon(self.groups.run)
-            service_nursery.start_soon(self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch)
+            service_nursery.start_soon(
+                self.lifecycle.run, self._endpoints(advertised), self._directories(), previous_epoch
+            )
             await self.lifecycle.registered.wait()
             await shows_registration(loader, self._config.node_id, self.lifecycle.epoch)
             loader.add_publisher(self.publisher)
@@ -162,26 +180,37 @@ class BrokerServer:
             service_nursery.start_soon(self.log_tasks.run)
             await self._until_live()
             for name, server in self.socket_servers.items():
-                await service_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
+                await service_nursery.start(
+                    lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)
+                )
             task_status.started()
 
     async def _until_live(self) -> None:
-        """Returns when the controller has unfenced this broker and the broker has acted on that, which may make it leader of much."""
+        """Returns when the controller has unfenced this broker and the broker has acted on that, which may make it
+        leader of much."""
         await self.lifecycle.unfenced.wait()
         await self.metadata.wait_until(lambda image: self.metadata.is_live(self._config.node_id), SHOWN_SECONDS_MAX)
 
     def _endpoints(self, advertised: tuple[Endpoint, ...]) -> list[RegisteredListener]:
         return [
-            RegisteredListener(name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol])
+            RegisteredListener(
+                name=endpoint.name,
+                host=endpoint.host,
+                port=endpoint.port,
+                security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol],
+            )
             for endpoint in advertised
             if endpoint.name in self.socket_servers
         ]
 
     def _directories(self) -> list[bytes]:
-        return sorted(directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None)
+        return sorted(
+            directory.directory_id for directory in self.replicas.logs.online() if directory.directory_id is not None
+        )
 
     async def leave(self, deadline: float) -> None:
-        """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than `deadline` on the clock."""
+        """Controlled shutdown: the controller moves leaderships away and says when to stop; not later than
+        `deadline` on the clock."""
         if not self._config.flag("controlled.shutdown.enable") or self.lifecycle.epoch < 0:
             return
         self.lifecycle.begin_controlled_shutdown()
@@ -202,19 +231,28 @@ class BrokerServer:
             self._disk_lost.set()
 
     async def _end_without_disk(self) -> None:
-        """As Kafka: a broker without a log directory, or without that of its metadata, ends; another process may find the disk in order."""
+        """As Kafka: a broker without a log directory, or without that of its metadata, ends; another process may
+        find the disk in order."""
         await self._disk_lost.wait()
         await self._world.clock.sleep(LAST_WORDS_SECONDS)
-        failures = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.replicas.logs.directories if not directory.is_online)
+        failures = "; ".join(
+            f"{directory.path}: {directory.failure}"
+            for directory in self.replicas.logs.directories
+            if not directory.is_online
+        )
         raise StorageError(f"log directory failed: {failures}")
 
     def _published(self) -> None:
         """Act on what the new image says of others.
 
-        The controller waits to hear how far this broker's metadata is while it is fenced, and while another wants to leave.
+        The controller waits to hear how far this broker's metadata is while it is fenced, and while another wants to
+        leave.
         """
         self.replication.fetchers.settle()
-        if self.lifecycle.fenced or any(broker.in_controlled_shutdown and not broker.fenced for broker in self.metadata.image.cluster.brokers.values()):
+        if self.lifecycle.fenced or any(
+            broker.in_controlled_shutdown and not broker.fenced
+            for broker in self.metadata.image.cluster.brokers.values()
+        ):
             self.lifecycle.poke()
 
 

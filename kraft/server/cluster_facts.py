@@ -47,7 +47,10 @@ async def gather_facts(node: Node) -> ClusterFacts:
         controller_id=leader.leader_id,
         controller_epoch=leader.epoch,
         voters=tuple(sorted(node.shared.raft.voters.ids)),
-        brokers=tuple(_broker_facts(image, broker, node.config.inter_broker_listener_name, leaders, replicas) for broker in image.cluster.brokers.values()),
+        brokers=tuple(
+            _broker_facts(image, broker, node.config.inter_broker_listener_name, leaders, replicas)
+            for broker in image.cluster.brokers.values()
+        ),
         topics_count=topics,
         partitions_count=partitions,
         impaired=tuple(impaired),
@@ -59,7 +62,9 @@ async def gather_facts(node: Node) -> ClusterFacts:
     )
 
 
-def _broker_facts(image: MetadataImage, broker: BrokerRegistration, listener: str, leaders: dict[int, int], replicas: dict[int, int]) -> BrokerFacts:
+def _broker_facts(
+    image: MetadataImage, broker: BrokerRegistration, listener: str, leaders: dict[int, int], replicas: dict[int, int]
+) -> BrokerFacts:
     endpoint = broker.endpoint(listener) or next(iter(broker.endpoints), None)
     desired_state = image.configs.desired_state(broker.id)
     return BrokerFacts(
@@ -79,7 +84,10 @@ def _broker_facts(image: MetadataImage, broker: BrokerRegistration, listener: st
 
 def _drain_facts(image: MetadataImage, broker_id: int) -> DrainFacts:
     left = draining(image, broker_id)
-    return DrainFacts(moving=left.moving, blocked=tuple(sorted(f"{image.topics.by_id[topic_id].name}-{index}" for topic_id, index in left.blocked)))
+    return DrainFacts(
+        moving=left.moving,
+        blocked=tuple(sorted(f"{image.topics.by_id[topic_id].name}-{index}" for topic_id, index in left.blocked)),
+    )
 
 
 def _reassignments(image: MetadataImage) -> tuple[ReassignmentFacts, ...]:

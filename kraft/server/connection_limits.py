@@ -1,7 +1,9 @@
-"""The limits of a node's listeners, from Kafka's keys, and how those of brokers and of controllers follow the dynamic configuration.
+"""The limits of a node's listeners, from Kafka's keys, and how those of brokers and of controllers follow the
+dynamic configuration.
 
-`max.connections`, for all listeners or for one (`listener.name.<name>.max.connections`), `max.connections.per.ip` and its overrides can be altered while the
-node runs. A lower limit of all listeners closes what is too much, any other holds for what comes next.
+`max.connections`, for all listeners or for one (`listener.name.<name>.max.connections`), `max.connections.per.ip`
+and its overrides can be altered while the node runs. A lower limit of all listeners closes what is too much, any
+other holds for what comes next.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ NO_LIMIT: Final = 2**31 - 1
 
 def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
     """Of one listener, from Kafka's keys."""
-    overrides, _ = host_counts(config.text("max.connections.per.ip.overrides"))  # What is in the log and does not parse is passed over.
+    # What is in the log and does not parse is passed over.
+    overrides, _ = host_counts(config.text("max.connections.per.ip.overrides"))
     idle_ms = config.integer("connections.max.idle.ms")
     queued = config.integer("queued.max.request.bytes")
     return ConnectionLimits(
@@ -41,7 +44,12 @@ def connection_limits(config: NodeConfig, listener: str) -> ConnectionLimits:
 
 
 def socket_servers(
-    world: World, config: NodeConfig, listeners: Sequence[Endpoint], counts: ConnectionCounts, dispatcher: RequestDispatcher, loggers: Loggers
+    world: World,
+    config: NodeConfig,
+    listeners: Sequence[Endpoint],
+    counts: ConnectionCounts,
+    dispatcher: RequestDispatcher,
+    loggers: Loggers,
 ) -> dict[str, SocketServer]:
     """One for each listener, by its name."""
     log, names = loggers.get("network"), [listener.name for listener in listeners]

@@ -81,8 +81,13 @@ class ControllerServer:
             raft=raft,
         )
         self.dispatcher = RequestDispatcher(self.registry, self.services, world.clock, loggers.get("requests"))
-        self.socket_servers = socket_servers(world, config, config.controller_listeners, counts, self.dispatcher, loggers)
-        self.publishers = (ControllerMetadataPublisher(self.metadata), DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())))
+        self.socket_servers = socket_servers(
+            world, config, config.controller_listeners, counts, self.dispatcher, loggers
+        )
+        self.publishers = (
+            ControllerMetadataPublisher(self.metadata),
+            DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())),
+        )
         """What hears of each new image."""
         channel.use_local(self.registry, self.services)
 
@@ -91,7 +96,9 @@ class ControllerServer:
         async with trio.open_nursery() as controller_nursery:
             controller_nursery.start_soon(self.controller.run)
             for name, server in self.socket_servers.items():
-                await controller_nursery.start(lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status))
+                await controller_nursery.start(
+                    lambda task_status, name=name, server=server: server.run(listeners[name], task_status=task_status)
+                )
             await self._register([endpoint for endpoint in advertised if endpoint.name in self.socket_servers])
 
     async def _register(self, endpoints: Sequence[Endpoint]) -> None:
@@ -100,17 +107,27 @@ class ControllerServer:
             controller_id=self._config.node_id,
             incarnation_id=self._world.random.uuid("controller-incarnation"),
             listeners=[
-                Listener(name=endpoint.name, host=endpoint.host, port=endpoint.port, security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol])
+                Listener(
+                    name=endpoint.name,
+                    host=endpoint.host,
+                    port=endpoint.port,
+                    security_protocol=SECURITY_PROTOCOL_IDS[endpoint.security_protocol],
+                )
                 for endpoint in endpoints
             ],
-            features=[Feature(name=name, min_supported_version=low, max_supported_version=high) for name, (low, high) in sorted(SUPPORTED_FEATURES.items())],
+            features=[
+                Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+            ],
         )
         while True:
             try:
                 response = await self._channel.send(request)
                 if not response.error_code:
                     return
-                self._log.warning("controller registration refused", code=response.error_code, reason=response.error_message)
+                self._log.warning(
+                    "controller registration refused", code=response.error_code, reason=response.error_message
+                )
             except KraftError as problem:
                 self._log.warning("controller registration failed", reason=str(problem))
             await self._world.clock.sleep(REGISTRATION_RETRY_SECONDS)
@@ -138,7 +155,9 @@ def controller_settings(config: NodeConfig, cluster_id: str) -> ControllerSettin
         delete_topic_enable=config.flag("delete.topic.enable"),
         broker_session_timeout_ms=config.integer("broker.session.timeout.ms"),
         metadata_max_idle_interval_ms=config.integer("metadata.max.idle.interval.ms"),
-        leader_imbalance_check_interval_ms=config.integer("leader.imbalance.check.interval.seconds") * 1000 if balances else 0,
+        leader_imbalance_check_interval_ms=config.integer("leader.imbalance.check.interval.seconds") * 1000
+        if balances
+        else 0,
         unclean_leader_election_interval_ms=config.integer("unclean.leader.election.interval.ms"),
         unclean_recovery_timeout_ms=config.integer("kraft.unclean.recovery.timeout.ms"),
         inter_broker_listener_name=config.inter_broker_listener_name,

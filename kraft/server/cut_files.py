@@ -1,4 +1,5 @@
-"""The files that tell of cuts no controller has heard of (`kraft.storage.cut_checkpoint`), one for each log directory of a broker."""
+"""The files that tell of cuts no controller has heard of (`kraft.storage.cut_checkpoint`), one for each log
+directory of a broker."""
 
 from __future__ import annotations
 
@@ -23,23 +24,29 @@ class CutFiles:
     def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
         self._replicas = replicas
         self._log = log
-        self._checkpoints = {directory.path: CutCheckpoint(replicas.world.files, directory.path) for directory in replicas.logs.directories}
+        self._checkpoints = {
+            directory.path: CutCheckpoint(replicas.world.files, directory.path)
+            for directory in replicas.logs.directories
+        }
 
     def directory_of(self, partition: Partition) -> str:
         return self._replicas.logs.directory_of(partition.log).path
 
     def is_made(self, cut: Cut) -> bool:
-        """Whether the log has lost what was to be cut. An offset is written once in an epoch: while its first record is there, it is not."""
+        """Whether the log has lost what was to be cut. An offset is written once in an epoch: while its first record
+        is there, it is not."""
         log = self._replicas.logs.get(TopicPartition(cut.topic, cut.partition))
         start = cut.loss.start_offset
         if log is None:
-            return (cut.topic, cut.partition) not in self._replicas.offline  # What an offline directory has is seen at the next start.
+            # What an offline directory has is seen at the next start.
+            return (cut.topic, cut.partition) not in self._replicas.offline
         if log.topic_id != cut.topic_id or log.log_end_offset <= start:
             return True
         return log.leader_epoch_cache.epoch_for_offset(start) != cut.first_epoch
 
     def read(self) -> list[tuple[str, Cut]]:
-        """What the last run left, with the directories. A damaged file tells nothing; one that cannot be read takes its directory offline."""
+        """What the last run left, with the directories. A damaged file tells nothing; one that cannot be read takes
+        its directory offline."""
         found: list[tuple[str, Cut]] = []
         for directory in self._replicas.logs.online():
             try:

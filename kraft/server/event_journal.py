@@ -1,7 +1,9 @@
-"""What happened in the cluster of late, as this node saw it: a bounded list of events that anybody may read on, and wait for more of.
+"""What happened in the cluster of late, as this node saw it: a bounded list of events that anybody may read on, and
+wait for more of.
 
-Not a log of record: it lives in memory, holds the last `EVENTS_MAX` events, and begins anew with the process. Ids rise by one and start where the wall clock
-stands (microseconds), so that a reader who comes back with an id from before a restart is told of the gap rather than given another event of the same number.
+Not a log of record: it lives in memory, holds the last `EVENTS_MAX` events, and begins anew with the process. Ids
+rise by one and start where the wall clock stands (microseconds), so that a reader who comes back with an id from
+before a restart is told of the gap rather than given another event of the same number.
 """
 
 from __future__ import annotations
@@ -35,13 +37,17 @@ class EventKind:
     DIRECTORY_OFFLINE: Final = "directory.offline"  # broker, directory (its id, as text)
     TOPIC_CREATED: Final = "topic.created"  # topic, topic_id, partitions
     TOPIC_DELETED: Final = "topic.deleted"  # topic, topic_id
-    UNCLEAN_ELECTION: Final = "election.unclean"  # topic, partition, leader, leader_epoch, former_leader, former_epoch, former_isr, former_elr: on every node
-    UNCLEAN_RECOVERY: Final = "election.recovery"  # As election.unclean, with strategy, last_known, last_epoch, end_offset, ends, silent: active controller
-    REPLICA_TRUNCATED: Final = "replica.truncated"  # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
+    # topic, partition, leader, leader_epoch, former_leader, former_epoch, former_isr, former_elr: on every node
+    UNCLEAN_ELECTION: Final = "election.unclean"
+    # As election.unclean, with strategy, last_known, last_epoch, end_offset, ends, silent: active controller
+    UNCLEAN_RECOVERY: Final = "election.recovery"
+    # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
+    REPLICA_TRUNCATED: Final = "replica.truncated"
 
 
 class Event(NamedTuple):
-    """One event. `time_ms` is this node's wall clock when it noticed; `fields` are JSON values: text, numbers, and lists of them."""
+    """One event. `time_ms` is this node's wall clock when it noticed; `fields` are JSON values: text, numbers, and
+    lists of them."""
 
     id: int
     time_ms: int
@@ -50,7 +56,8 @@ class Event(NamedTuple):
 
 
 class Events(NamedTuple):
-    """An answer of `EventJournal.since`. `missed`: events between the id asked for and the first of these are no longer, or were never, known here."""
+    """An answer of `EventJournal.since`. `missed`: events between the id asked for and the first of these are no
+    longer, or were never, known here."""
 
     events: tuple[Event, ...]
     missed: bool
@@ -67,7 +74,8 @@ class EventJournal:
 
     @property
     def last_id(self) -> int:
-        """The id of the newest event; before the first, one less than its id will be. Give it to `since` or `wait` to hear only of what is to come."""
+        """The id of the newest event; before the first, one less than its id will be. Give it to `since` or `wait`
+        to hear only of what is to come."""
         return self._next_id - 1
 
     def append(self, kind: str, **fields: Any) -> Event:
@@ -81,7 +89,8 @@ class EventJournal:
         return event
 
     def since(self, after_id: int = -1, events_max: int = READ_MAX) -> Events:
-        """The events after `after_id`, oldest first, at most `events_max`; with -1 from the oldest that is kept. Read on with the id of the last."""
+        """The events after `after_id`, oldest first, at most `events_max`; with -1 from the oldest that is kept.
+        Read on with the id of the last."""
         if not self._events:
             return Events((), after_id not in (-1, self.last_id))
         first = self._events[0].id

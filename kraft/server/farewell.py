@@ -1,7 +1,8 @@
 """How a node leaves: leaderships handed over, then its logs closed in good order.
 
-Handing over needs an active controller. One that is between two terms is waited for; but when so many voters are proven dead that there can be no quorum any
-more, there is nobody to hand over to, and waiting would only delay the end: of a cluster that is shut down as a whole, the last nodes find this.
+Handing over needs an active controller. One that is between two terms is waited for; but when so many voters are
+proven dead that there can be no quorum any more, there is nobody to hand over to, and waiting would only delay the
+end: of a cluster that is shut down as a whole, the last nodes find this.
 """
 
 from __future__ import annotations
@@ -24,15 +25,20 @@ PROBES_IN_A_ROW = 2
 VoterEndpoint = tuple[int, str, int]
 
 
-async def leave(broker: BrokerServer, world: World, deadline: float, voters: Callable[[], Sequence[VoterEndpoint]], own_id: int) -> None:
-    """Controlled shutdown, until the controller lets the broker go, a quorum is proven impossible, or `deadline` on the clock."""
+async def leave(
+    broker: BrokerServer, world: World, deadline: float, voters: Callable[[], Sequence[VoterEndpoint]], own_id: int
+) -> None:
+    """Controlled shutdown, until the controller lets the broker go, a quorum is proven impossible, or `deadline` on
+    the clock."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_without_quorum, nursery.cancel_scope, world, voters, own_id)
         await broker.leave(deadline)
         nursery.cancel_scope.cancel()
 
 
-async def _cancel_without_quorum(scope: trio.CancelScope, world: World, voters: Callable[[], Sequence[VoterEndpoint]], own_id: int) -> None:
+async def _cancel_without_quorum(
+    scope: trio.CancelScope, world: World, voters: Callable[[], Sequence[VoterEndpoint]], own_id: int
+) -> None:
     in_a_row = 0
     while in_a_row < PROBES_IN_A_ROW:
         await world.clock.sleep(PROBE_PAUSE_SECONDS)
@@ -41,7 +47,8 @@ async def _cancel_without_quorum(scope: trio.CancelScope, world: World, voters: 
 
 
 async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], own_id: int) -> bool:
-    """Whether so many of `voters` refuse a connection that the others are no majority. One that hangs or cannot be reached proves nothing."""
+    """Whether so many of `voters` refuse a connection that the others are no majority. One that hangs or cannot be
+    reached proves nothing."""
     refused = 0
     for node_id, host, port in voters:
         if node_id != own_id:
@@ -56,7 +63,8 @@ async def quorum_is_impossible(world: World, voters: Sequence[VoterEndpoint], ow
 
 
 async def close_logs(replicas: ReplicaManager, world: World) -> None:
-    """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a time."""
+    """Logs closed in good order, after the last who could write to them has ended. Syncs run in threads, many at a
+    time."""
     logs = replicas.logs.logs_and_futures()
     for start in range(0, len(logs), LOGS_CLOSED_AT_ONCE):
         async with trio.open_nursery() as closing_nursery:

@@ -1,7 +1,7 @@
 """Whose directories are these, and may they be formatted? Run before anything is written to them.
 
-A quorum of one formats an empty directory unasked. A member of a quorum of several never does: an amnesiac voter could vote twice, or elect a log that lacks
-committed records.
+A quorum of one formats an empty directory unasked. A member of a quorum of several never does: an amnesiac voter
+could vote twice, or elect a log that lacks committed records.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ HARMLESS: Final = frozenset((LOCK, "lost+found"))
 
 
 def directories_of(config: NodeConfig) -> tuple[str, ...]:
-    """The metadata directory first, whether or not it is one of log.dirs, then the others: whoever formats in this order may crash at any point."""
+    """The metadata directory first, whether or not it is one of log.dirs, then the others: whoever formats in this
+    order may crash at any point."""
     return (config.metadata_log_dir, *(path for path in config.log_dirs if path != config.metadata_log_dir))
 
 
@@ -54,13 +55,17 @@ def refuse_foreign_directories(files: FileSystem, config: NodeConfig) -> None:
             continue
         if names and META_PROPERTIES not in names and not is_unfinished_format(files, path, names):
             shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-            problems.append(f"{option}: {path} is not empty ({shown}) and has no meta.properties: not a node's directory; choose another")
+            problems.append(
+                f"{option}: {path} is not empty ({shown}) and has no meta.properties: not a node's directory; "
+                "choose another"
+            )
     if problems:
         raise ConfigurationError(problems)
 
 
 def is_unfinished_format(files: FileSystem, path: str, names: Sequence[str]) -> bool:
-    """Whether `names` are only what formatting writes before meta.properties: it was killed, nothing has been in use, and it may be done again."""
+    """Whether `names` are only what formatting writes before meta.properties: it was killed, nothing has been in
+    use, and it may be done again."""
     metadata = f"{path}/{METADATA_DIRECTORY}"
     within = files.list_directory(metadata) if METADATA_DIRECTORY in names else []
     at_top = (BOOTSTRAP_FILE, part_of(BOOTSTRAP_FILE), f"{META_PROPERTIES}.tmp", METADATA_DIRECTORY)
@@ -69,7 +74,8 @@ def is_unfinished_format(files: FileSystem, path: str, names: Sequence[str]) -> 
 
 
 def open_metadata_directory(files: FileSystem, config: NodeConfig, stack: ExitStack) -> MetaProperties | None:
-    """The identity of metadata.log.dir, None where it is not formatted. Where it is none of log.dirs it is locked until `stack` closes.
+    """The identity of metadata.log.dir, None where it is not formatted. Where it is none of log.dirs it is locked
+    until `stack` closes.
 
     Raises ConfigurationError when it is in use or another node's, StorageError or OSError when it cannot be read.
     """
@@ -83,27 +89,35 @@ def open_metadata_directory(files: FileSystem, config: NodeConfig, stack: ExitSt
 
 
 def require_metadata_directory(config: NodeConfig, cluster_id: str, found: MetaProperties | None) -> None:
-    """Raises ConfigurationError for a controller whose other directories are formatted while that of its metadata is empty."""
+    """Raises ConfigurationError for a controller whose other directories are formatted while that of its metadata is
+    empty."""
     if config.is_controller and found is None:
         raise ConfigurationError(
             [
-                f"{config.metadata_log_dir}: not formatted, while other directories of this node belong to cluster {cluster_id}. Is its disk mounted?"
-                " A controller does not begin with an empty metadata log. If that disk was lost, remove the voter from the quorum first,"
-                " format the directory with `kraft storage format --ignore-formatted`, and add the voter again with its new directory id."
+                f"{config.metadata_log_dir}: not formatted, while other directories of this node belong to "
+                f"cluster {cluster_id}. Is its disk mounted?"
+                " A controller does not begin with an empty metadata log. If that disk was lost, remove the "
+                "voter from the quorum first,"
+                " format the directory with `kraft storage format --ignore-formatted`, and add the voter "
+                "again with its new directory id."
             ]
         )
 
 
 def format_empty_directories(world: World, config: NodeConfig, controllers: tuple[ListenerEndpoint, ...]) -> str:
-    """Format the directories of a controller that has none yet, where that is safe or was asked for; returns the cluster id. Raises ConfigurationError."""
+    """Format the directories of a controller that has none yet, where that is safe or was asked for; returns the
+    cluster id. Raises ConfigurationError."""
     if not config.quorum_of_one and not config.format_requested:
         cluster_id = config.cluster_id or "$(kraft storage random-uuid)"
         raise ConfigurationError(
             [
-                f"{config.metadata_log_dir}: not formatted, and this node is a member of a quorum of several: it is never formatted by accident."
-                f" If it is new, run `kraft storage format --cluster-id {cluster_id} --config FILE`, the same id on every node"
+                f"{config.metadata_log_dir}: not formatted, and this node is a member of a quorum of several: "
+                "it is never formatted by accident."
+                f" If it is new, run `kraft storage format --cluster-id {cluster_id} --config FILE`, the same "
+                "id on every node"
                 " (--format with --cluster-id does it at the start of a throwaway cluster)."
-                " If its disk was lost, remove the voter from the quorum first and add it again with its new directory id."
+                " If its disk was lost, remove the voter from the quorum first and add it again with its new "
+                "directory id."
             ]
         )
     if not config.quorum_of_one and config.cluster_id is None:

@@ -14,7 +14,8 @@ SLICE_REPORTS = 50
 
 
 async def gather_unclean_elections(image: MetadataImage, wanted: str | None) -> list[UncleanElectionFacts]:
-    """As of one image, of one topic or of all, in order of topic, partition and leader epoch; the loop is left to others between slices."""
+    """As of one image, of one topic or of all, in order of topic, partition and leader epoch; the loop is left to
+    others between slices."""
     found: list[UncleanElectionFacts] = []
     read = 0
     for resource, texts in image.configs.resources.items():
@@ -23,7 +24,9 @@ async def gather_unclean_elections(image: MetadataImage, wanted: str | None) -> 
         keys = keys_by_partition(texts.items())
         for partition in sorted(keys):
             for report in reports_of(keys[partition]):
-                gone = tuple(replica for replica in report.outstanding if _is_gone(image, resource.name, partition, replica))
+                gone = tuple(
+                    replica for replica in report.outstanding if _is_gone(image, resource.name, partition, replica)
+                )
                 found.append(UncleanElectionFacts(topic=resource.name, report=report, gone=gone))
             read += 1
             if read % SLICE_REPORTS == 0:

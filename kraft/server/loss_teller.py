@@ -1,7 +1,9 @@
-"""Completes reports of unclean elections (`kraft.common.loss_reports`): what replicas of this broker had and gave up is told to the active controller.
+"""Completes reports of unclean elections (`kraft.common.loss_reports`): what replicas of this broker had and gave up
+is told to the active controller.
 
-`untold_cuts` decides. A cut that may count is in a file of its log directory before it is made, and leaves that file when the controller has it, or refused it
-for good: whenever the process ends, the next one tells what is left. Told twice is told once: the controller's loss is the union of both.
+`untold_cuts` decides. A cut that may count is in a file of its log directory before it is made, and leaves that file
+when the controller has it, or refused it for good: whenever the process ends, the next one tells what is left. Told
+twice is told once: the controller's loss is the union of both.
 """
 
 from __future__ import annotations
@@ -17,7 +19,11 @@ from kraft.common.errors import ApiError
 from kraft.common.loss_reports import Cut, Loss, text_of
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.replication.following import Truncation
 from kraft.replication.partition import Partition
 from kraft.server.cut_files import CutFiles
@@ -37,7 +43,13 @@ class LossTeller:
     """Owned by the broker's loop."""
 
     def __init__(
-        self, replica_id: int, image: Callable[[], MetadataImage], channel: NodeToControllerChannel, files: CutFiles, clock: Clock, log: Logger
+        self,
+        replica_id: int,
+        image: Callable[[], MetadataImage],
+        channel: NodeToControllerChannel,
+        files: CutFiles,
+        clock: Clock,
+        log: Logger,
     ) -> None:
         self._image = image
         self._channel = channel
@@ -58,8 +70,15 @@ class LossTeller:
             self._woken.set()
 
     def truncating(self, partition: Partition, truncation: Truncation) -> None:
-        """A replica is about to give something up; if that may count, it is durable when this returns. Raises StorageError."""
-        loss = Loss(truncation.start_offset, truncation.end_offset, truncation.high_watermark, partition.leader_epoch, self._clock.wall_ms())
+        """A replica is about to give something up; if that may count, it is durable when this returns. Raises
+        StorageError."""
+        loss = Loss(
+            truncation.start_offset,
+            truncation.end_offset,
+            truncation.high_watermark,
+            partition.leader_epoch,
+            self._clock.wall_ms(),
+        )
         cut = Cut(partition.topic, partition.topic_id, partition.index, truncation.first_epoch, loss)
         if self._cuts.may_count(self._image(), cut):
             directory = self._files.directory_of(partition)
@@ -109,7 +128,10 @@ def _request(losses: dict[str, dict[str, Loss]]) -> Any:
             AlterConfigsResource(
                 resource_type=ResourceType.TOPIC,
                 resource_name=topic,
-                configs=[AlterableConfig(name=name, config_operation=Operation.SET, value=text_of(loss)) for name, loss in of_topic.items()],
+                configs=[
+                    AlterableConfig(name=name, config_operation=Operation.SET, value=text_of(loss))
+                    for name, loss in of_topic.items()
+                ],
             )
             for topic, of_topic in losses.items()
         ]

@@ -1,4 +1,5 @@
-"""Tells the event journal what each new metadata image changed: leaders, in-sync sets, brokers, directories, topics, and who is the active controller."""
+"""Tells the event journal what each new metadata image changed: leaders, in-sync sets, brokers, directories, topics,
+and who is the active controller."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ def tell_truncations(journal: EventJournal, replica_id: int, fetchers: FetcherSe
     """From now on the journal hears what replicas here had and gave up."""
 
     def truncated(partition: Partition, cut: Truncation) -> None:
-        where = {"topic": partition.topic, "partition": partition.index, "leader": partition.leader_id, "leader_epoch": partition.leader_epoch}
+        where = {
+            "topic": partition.topic,
+            "partition": partition.index,
+            "leader": partition.leader_id,
+            "leader_epoch": partition.leader_epoch,
+        }
         told = {"start_offset": cut.start_offset, "end_offset": cut.end_offset, "high_watermark": cut.high_watermark}
         journal.append(EventKind.REPLICA_TRUNCATED, **where, replica=replica_id, **told)
 
@@ -66,7 +72,11 @@ class MetadataEvents:
                 journal.append(EventKind.DIRECTORY_OFFLINE, broker=broker_id, directory=uuid_to_text(directory))
         was_fenced = before is None or before.fenced
         if after.fenced != was_fenced:
-            journal.append(EventKind.BROKER_FENCED if after.fenced else EventKind.BROKER_UNFENCED, broker=broker_id, epoch=after.epoch)
+            journal.append(
+                EventKind.BROKER_FENCED if after.fenced else EventKind.BROKER_UNFENCED,
+                broker=broker_id,
+                epoch=after.epoch,
+            )
         if after.in_controlled_shutdown and not (before is not None and before.in_controlled_shutdown):
             journal.append(EventKind.BROKER_SHUTTING_DOWN, broker=broker_id, epoch=after.epoch)
 
@@ -75,7 +85,12 @@ class MetadataEvents:
         for topic_id, gone in changes.deleted.items():
             self._journal.append(EventKind.TOPIC_DELETED, topic=gone.name, topic_id=uuid_to_text(topic_id))
         for topic_id, name in changes.created.items():
-            self._journal.append(EventKind.TOPIC_CREATED, topic=name, topic_id=uuid_to_text(topic_id), partitions=len(topics.by_id[topic_id].partitions))
+            self._journal.append(
+                EventKind.TOPIC_CREATED,
+                topic=name,
+                topic_id=uuid_to_text(topic_id),
+                partitions=len(topics.by_id[topic_id].partitions),
+            )
         done = 0
         for topic_id, partitions in changes.partitions.items():
             topic = topics.by_id[topic_id]
@@ -86,13 +101,22 @@ class MetadataEvents:
                 if done % PARTITIONS_PER_STEP == 0:
                     yield
 
-    def _tell_partition(self, topic: str, index: int, before: PartitionRegistration, after: PartitionRegistration) -> None:
+    def _tell_partition(
+        self, topic: str, index: int, before: PartitionRegistration, after: PartitionRegistration
+    ) -> None:
         where = {"topic": topic, "partition": index, "leader": after.leader, "leader_epoch": after.leader_epoch}
         if after.leader_epoch != before.leader_epoch:
             self._journal.append(EventKind.LEADER_CHANGED, **where, former_leader=before.leader, isr=list(after.isr))
             if is_unclean_election(before, after):
-                former = {"former_leader": before.leader, "former_epoch": before.leader_epoch, "former_isr": list(before.isr), "former_elr": list(before.elr)}
-                self._journal.append(EventKind.UNCLEAN_ELECTION, **where, **former, last_known=list(before.last_known_elr))
+                former = {
+                    "former_leader": before.leader,
+                    "former_epoch": before.leader_epoch,
+                    "former_isr": list(before.isr),
+                    "former_elr": list(before.elr),
+                }
+                self._journal.append(
+                    EventKind.UNCLEAN_ELECTION, **where, **former, last_known=list(before.last_known_elr)
+                )
         if set(after.isr) == set(before.isr):
             return
         kind = EventKind.ISR_EXPANDED if set(before.isr) < set(after.isr) else EventKind.ISR_SHRUNK

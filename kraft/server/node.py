@@ -1,8 +1,9 @@
-"""A whole node from a configuration and a world: `run_node` builds everything that is a node and runs it until it is asked to stop.
+"""A whole node from a configuration and a world: `run_node` builds everything that is a node and runs it until it is
+asked to stop.
 
-Start: ports bound, directories locked and identified (or formatted), the quorum joined, metadata caught up, logs loaded, the broker registered and unfenced.
-Each step needs the one before;
-whatever fails ends the start with its reason and leaves directories as they were.
+Start: ports bound, directories locked and identified (or formatted), the quorum joined, metadata caught up, logs
+loaded, the broker registered and unfenced. Each step needs the one before; whatever fails ends the start with its
+reason and leaves directories as they were.
 """
 
 from __future__ import annotations
@@ -54,7 +55,14 @@ class Node:
     """A serving node, as the process around it sees it."""
 
     def __init__(
-        self, world: World, config: NodeConfig, cluster_id: str, endpoints: tuple[Endpoint, ...], shared: SharedServer, loggers: Loggers, stop: trio.Event
+        self,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        endpoints: tuple[Endpoint, ...],
+        shared: SharedServer,
+        loggers: Loggers,
+        stop: trio.Event,
     ) -> None:
         self.world = world
         self.config = config
@@ -82,10 +90,14 @@ class Node:
         self._stop.set()
 
 
-async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskStatus[Node] = trio.TASK_STATUS_IGNORED) -> None:
-    """Run until `Node.begin_shutdown`, then stop in good order and return. `task_status` gets the Node once it serves.
+async def run_node(
+    config: NodeConfig, world: World, *, task_status: trio.TaskStatus[Node] = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Run until `Node.begin_shutdown`, then stop in good order and return. `task_status` gets the Node once it
+    serves.
 
-    Raises ConfigurationError when it cannot begin, ApiError when the cluster does not take it, StorageError or OSError when the disk fails for good.
+    Raises ConfigurationError when it cannot begin, ApiError when the cluster does not take it, StorageError or
+    OSError when the disk fails for good.
     """
     loggers = Loggers(world.log_sink, world.clock, config.text("kraft.log.level").lower(), node=config.node_id)
     listeners = await _bind(world, config)
@@ -97,7 +109,9 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
         config.log_dirs,
         node_id=config.node_id,
         new_uuid=lambda: world.random.uuid("directory"),
-        config_of=lambda topic: view.topic(shared.loader.image, topic).log if shared is not None else view.topic_default().log,
+        config_of=lambda topic: (
+            view.topic(shared.loader.image, topic).log if shared is not None else view.topic_default().log
+        ),
         producer_expiration_ms=config.integer("producer.id.expiration.ms"),
         on_event=lambda place, sentence: loggers.get("logs").warning("log directory", directory=place, note=sentence),
     )
@@ -108,7 +122,9 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
         cluster_id, directory_id = await _identify(world, config, logs, controllers, loggers, stack)
         shared = SharedServer(world, config, cluster_id, directory_id, controllers, loggers)
         endpoints = tuple(endpoint._replace(port=bound[endpoint.name]) for endpoint in config.listeners)
-        await _serve(_Parts(world, config, cluster_id, logs, shared, loggers, listeners, advertised, endpoints), task_status)
+        await _serve(
+            _Parts(world, config, cluster_id, logs, shared, loggers, listeners, advertised, endpoints), task_status
+        )
     finally:
         for listener in listeners.values():
             listener.close()
@@ -117,7 +133,8 @@ async def run_node(config: NodeConfig, world: World, *, task_status: trio.TaskSt
 
 
 async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
-    """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be had."""
+    """Listen on every port of the configuration. Raises ConfigurationError naming the option for each that cannot be
+    had."""
     listeners: dict[str, Listener] = {}
     backlog = config.integer("socket.listen.backlog.size")
     problems = []
@@ -135,9 +152,15 @@ async def _bind(world: World, config: NodeConfig) -> dict[str, Listener]:
 
 
 async def _identify(
-    world: World, config: NodeConfig, logs: LogManager, controllers: tuple[Endpoint, ...], loggers: Loggers, stack: ExitStack
+    world: World,
+    config: NodeConfig,
+    logs: LogManager,
+    controllers: tuple[Endpoint, ...],
+    loggers: Loggers,
+    stack: ExitStack,
 ) -> tuple[str, bytes]:
-    """Which cluster our directories belong to, and the id of the one with the metadata; formats empty ones where that is safe. Raises ConfigurationError."""
+    """Which cluster our directories belong to, and the id of the one with the metadata; formats empty ones where
+    that is safe. Raises ConfigurationError."""
     files = world.files
     refuse_foreign_directories(files, config)
     metadata = open_metadata_directory(files, config, stack)
@@ -157,12 +180,16 @@ async def _identify(
 
 async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) -> str:
     """Ask the quorum, until it answers: a broker without a controller role needs no format."""
-    addresses = [(voter.host, voter.port) for voter in config.voters] + [(address.host, address.port) for address in config.bootstrap_controllers]
+    addresses = [(voter.host, voter.port) for voter in config.voters] + [
+        (address.host, address.port) for address in config.bootstrap_controllers
+    ]
     while True:
         for host, port in addresses:
             try:
                 async with connect(world, host, port, timeout=2.0) as connection:
-                    response = await connection.call(DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS), timeout=2.0)
+                    response = await connection.call(
+                        DescribeClusterRequest(endpoint_type=CONTROLLER_ENDPOINTS), timeout=2.0
+                    )
                 if not response.error_code:
                     return str(response.cluster_id)
             except (Disconnected, TimeoutError) as problem:
@@ -211,14 +238,20 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     stop = trio.Event()
     node = Node(world, config, parts.cluster_id, parts.endpoints, shared, parts.loggers, stop)
     timeout = config.seconds("request.timeout.ms")
-    channel = NodeToControllerChannel(world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout)
+    channel = NodeToControllerChannel(
+        world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout
+    )
     with closing(channel):
         async with trio.open_nursery() as node_nursery:
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
-                    node.controller = ControllerServer(world, config, parts.cluster_id, shared, bootstrap, channel, ConnectionCounts(), parts.loggers)
-                    node.controller.controller.on_recovery = lambda fields: node.events.append(EventKind.UNCLEAN_RECOVERY, **fields)
+                    node.controller = ControllerServer(
+                        world, config, parts.cluster_id, shared, bootstrap, channel, ConnectionCounts(), parts.loggers
+                    )
+                    node.controller.controller.on_recovery = lambda fields: node.events.append(
+                        EventKind.UNCLEAN_RECOVERY, **fields
+                    )
                     for publisher in node.controller.publishers:
                         shared.loader.add_publisher(publisher)
                     node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
@@ -228,7 +261,17 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 await node_nursery.start(lambda task_status: shared.run(task_status=task_status))
                 if config.is_broker:
                     features, counts = shared.finalized_features, ConnectionCounts()
-                    node.broker = BrokerServer(world, config, parts.cluster_id, parts.logs, parts.loggers, channel, counts, features, broker_nursery)
+                    node.broker = BrokerServer(
+                        world,
+                        config,
+                        parts.cluster_id,
+                        parts.logs,
+                        parts.loggers,
+                        channel,
+                        counts,
+                        features,
+                        broker_nursery,
+                    )
                     tell_truncations(node.events, config.node_id, node.broker.replication.fetchers.settings)
                     await _start_broker(node.broker, parts, first, broker_nursery)
                 task_status.started(node)
@@ -238,11 +281,13 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                     await leave(node.broker, world, deadline, shared.raft.voter_endpoints, config.node_id)
                 broker_nursery.cancel_scope.cancel()
             if node.broker is not None:
-                await close_logs(node.broker.replicas, world)  # Outside the broker's nursery: what was cancelled with it could not close anything.
+                # Outside the broker's nursery: what was cancelled with it could not close anything.
+                await close_logs(node.broker.replicas, world)
             await shared.raft.shutdown()
             node_nursery.cancel_scope.cancel()
     if node.broker is not None:
-        parts.logs.finish_shutdown(node.broker.lifecycle.epoch)  # Last of all: it lets go of the locks, under which the metadata log lives as well.
+        # Last of all: it lets go of the locks, under which the metadata log lives as well.
+        parts.logs.finish_shutdown(node.broker.lifecycle.epoch)
     parts.loggers.get("node").info("stopped")
 
 
@@ -254,8 +299,16 @@ async def _start_broker(broker: BrokerServer, parts: _Parts, first: _FirstImage,
     def assigned(topic_partition: TopicPartition) -> bytes | None:
         topic = topics.by_name(topic_partition.topic)
         registration = None if topic is None else topic.partitions.get(topic_partition.partition)
-        return registration.directory(broker_id) if registration is not None and broker_id in registration.replicas else None
+        return (
+            registration.directory(broker_id)
+            if registration is not None and broker_id in registration.replicas
+            else None
+        )
 
     broker_id = parts.config.node_id
-    await load_logs(parts.logs, parts.world, lambda name: None if (topic := topics.by_name(name)) is None else topic.id, assigned)
-    await nursery.start(partial(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader))
+    await load_logs(
+        parts.logs, parts.world, lambda name: None if (topic := topics.by_name(name)) is None else topic.id, assigned
+    )
+    await nursery.start(
+        partial(broker.run, parts.listeners, parts.advertised, parts.logs.clean_shutdown_epoch, parts.shared.loader)
+    )

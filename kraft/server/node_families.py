@@ -1,4 +1,5 @@
-"""Families that are gathered anew for each scrape, beside those of partitions and groups: request durations, the quorum, how far followers are."""
+"""Families that are gathered anew for each scrape, beside those of partitions and groups: request durations, the
+quorum, how far followers are."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 def request_durations(counters: dict[tuple[int, int], ApiCounters]) -> Family:
     """Histograms by API and version."""
-    help_text = "Seconds from a decoded header to the answer, waits included. Of Produce and Fetch one in sixteen is timed."
+    help_text = (
+        "Seconds from a decoded header to the answer, waits included. Of Produce and Fetch one in sixteen is timed."
+    )
     family = Family("kraft_request_duration_seconds", "histogram", help_text, ("request", "version"))
     for (key, version), counted in sorted(counters.items()):
         if counted.durations.count:
@@ -39,8 +42,15 @@ async def follower_lags(partitions: Iterable[Partition]) -> Family:
         if partition.is_leader and partition.followers:
             end = partition.log.log_end_offset
             for replica, follower in partition.followers.items():
-                lags[replica] = max(lags.get(replica, 0), end - max(follower.log_end_offset, partition.log.log_start_offset))
-    family = Family("kraft_replication_max_lag_records", "gauge", "Records that a follower has yet to copy in its furthest partition led here.", ("follower",))
+                lags[replica] = max(
+                    lags.get(replica, 0), end - max(follower.log_end_offset, partition.log.log_start_offset)
+                )
+    family = Family(
+        "kraft_replication_max_lag_records",
+        "gauge",
+        "Records that a follower has yet to copy in its furthest partition led here.",
+        ("follower",),
+    )
     family.read = [((str(replica),), float(lag)) for replica, lag in sorted(lags.items())].__iter__
     return family
 
@@ -50,7 +60,9 @@ async def quorum_families(node: Node) -> list[Family]:
     raft = node.shared.raft
     if not raft.is_leader:
         return []
-    request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])])
+    request = DescribeQuorumRequest(
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
+    )
     answer = await raft.describe_quorum(request)
     partition = answer.topics[0].partitions[0]  # type: ignore[attr-defined]  # The driver answers with the message of the same name.
     end = raft.log_end_offset
@@ -62,7 +74,14 @@ async def quorum_families(node: Node) -> list[Family]:
             lags.append((labels, float(max(0, end - max(0, replica.log_end_offset)))))
             if replica.replica_id != partition.leader_id and replica.last_caught_up_timestamp >= 0:
                 ages.append((labels, max(0, now_ms - replica.last_caught_up_timestamp) / 1000))
-    lag = Family("kraft_quorum_lag_records", "gauge", "Metadata records that a node has yet to copy, as the active controller sees it.", ("node", "role"))
-    age = Family("kraft_quorum_behind_seconds", "gauge", "Since a node last had all metadata records.", ("node", "role"))
+    lag = Family(
+        "kraft_quorum_lag_records",
+        "gauge",
+        "Metadata records that a node has yet to copy, as the active controller sees it.",
+        ("node", "role"),
+    )
+    age = Family(
+        "kraft_quorum_behind_seconds", "gauge", "Since a node last had all metadata records.", ("node", "role")
+    )
     lag.read, age.read = lags.__iter__, ages.__iter__
     return [lag, age]

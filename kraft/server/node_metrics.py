@@ -1,7 +1,8 @@
-"""The metrics of a node, under the names that existing dashboards and alerts query (the JMX exporter's and kafka_exporter's), read from the node's parts at a
-scrape.
+"""The metrics of a node, under the names that existing dashboards and alerts query (the JMX exporter's and
+kafka_exporter's), read from the node's parts at a scrape.
 
-Nothing is counted twice: hot paths keep plain integers of their own (`ApiCounters`), logs and images know their sizes. A scrape walks them in slices.
+Nothing is counted twice: hot paths keep plain integers of their own (`ApiCounters`), logs and images know their
+sizes. A scrape walks them in slices.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ Number = Callable[[], float]
 
 
 class NodeMetrics:
-    """Renders everything about one node. Gauges are registered once; series by partition and group are gathered anew for each scrape."""
+    """Renders everything about one node. Gauges are registered once; series by partition and group are gathered anew
+    for each scrape."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -48,7 +50,10 @@ class NodeMetrics:
             await trio.lowlevel.checkpoint()
         gathered = [*await self._gather_partitions(), *await self._gather_groups(), *await quorum_families(self._node)]
         if self._node.broker is not None:
-            gathered += [request_durations(self._node.broker.dispatcher.counters), await follower_lags(self._node.broker.replicas)]
+            gathered += [
+                request_durations(self._node.broker.dispatcher.counters),
+                await follower_lags(self._node.broker.replicas),
+            ]
         for piece in render_prometheus(gathered):
             pieces.append(piece)
             await trio.lowlevel.checkpoint()
@@ -61,9 +66,23 @@ class NodeMetrics:
     def _register_node(self) -> None:
         node, registry = self._node, self._registry
         registry.gauges("kraft_build_info", "The version that runs.", ("version",), lambda: [((VERSION,), 1)])
-        registry.gauges("kraft_disk_free_bytes", "Room left for each log directory.", ("directory",), lambda: self._disks(node.world.files.free_bytes))
-        registry.gauges("kraft_disk_total_bytes", "Size of the disk of each log directory.", ("directory",), lambda: self._disks(node.world.files.total_bytes))
-        registry.gauge("kafka_log_logmanager_offlinelogdirectorycount", "Log directories that failed.", lambda: len(offline_log_dirs(node)))
+        registry.gauges(
+            "kraft_disk_free_bytes",
+            "Room left for each log directory.",
+            ("directory",),
+            lambda: self._disks(node.world.files.free_bytes),
+        )
+        registry.gauges(
+            "kraft_disk_total_bytes",
+            "Size of the disk of each log directory.",
+            ("directory",),
+            lambda: self._disks(node.world.files.total_bytes),
+        )
+        registry.gauge(
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            "Log directories that failed.",
+            lambda: len(offline_log_dirs(node)),
+        )
 
     def _disks(self, measure: Callable[[str], int]) -> list[tuple[tuple[str, ...], float]]:
         series: list[tuple[tuple[str, ...], float]] = []
@@ -81,10 +100,19 @@ class NodeMetrics:
             "activecontrollercount": ("1 on the active controller.", lambda: int(self._node.shared.raft.is_leader)),
             "activebrokercount": (f"Brokers that are counted in. {cluster}", lambda: self._brokers(fenced=False)),
             "fencedbrokercount": (f"Registered brokers that are fenced. {cluster}", lambda: self._brokers(fenced=True)),
-            "offlinepartitionscount": (f"Partitions without a leader. {cluster}", lambda: len(self._image.topics.leaderless)),
-            "preferredreplicaimbalancecount": (f"Partitions led by another than their first replica. {cluster}", lambda: len(self._image.topics.imbalanced)),
+            "offlinepartitionscount": (
+                f"Partitions without a leader. {cluster}",
+                lambda: len(self._image.topics.leaderless),
+            ),
+            "preferredreplicaimbalancecount": (
+                f"Partitions led by another than their first replica. {cluster}",
+                lambda: len(self._image.topics.imbalanced),
+            ),
             "globaltopiccount": (f"Topics. {cluster}", lambda: len(self._image.topics.by_id)),
-            "globalpartitioncount": (f"Partitions. {cluster}", lambda: sum(len(topic.partitions) for topic in self._image.topics.by_id.values())),
+            "globalpartitioncount": (
+                f"Partitions. {cluster}",
+                lambda: sum(len(topic.partitions) for topic in self._image.topics.by_id.values()),
+            ),
         }
         for name, (help_text, read) in gauges.items():
             self._registry.gauge(prefix + name, help_text, read)
@@ -96,27 +124,45 @@ class NodeMetrics:
     def _register_raft(self) -> None:
         register_raft(self._registry, self._node.shared.raft)
         applied = "kafka_server_broker_metadata_metrics_last_applied_record_offset"
-        self._registry.gauge(applied, "The metadata this node works with.", lambda: self._node.shared.loader.published_offset)
+        self._registry.gauge(
+            applied, "The metadata this node works with.", lambda: self._node.shared.loader.published_offset
+        )
 
     def _register_broker(self) -> None:
         broker = self._node.broker
         assert broker is not None
-        self._registry.gauge("kafka_server_kafkaserver_brokerstate", "3 is running; 6 and 7 are on the way out.", lambda: broker.lifecycle.state)
+        self._registry.gauge(
+            "kafka_server_kafkaserver_brokerstate",
+            "3 is running; 6 and 7 are on the way out.",
+            lambda: broker.lifecycle.state,
+        )
         requests, seconds = "kafka_network_requestmetrics_requests_total", "kraft_request_seconds_total"
         counters = broker.dispatcher.counters
         self._registry.counters(
             requests,
             "Requests by API and version.",
             ("request", "version"),
-            lambda: [((name_of(key), str(version)), counted.requests) for (key, version), counted in sorted(counters.items())],
+            lambda: [
+                ((name_of(key), str(version)), counted.requests) for (key, version), counted in sorted(counters.items())
+            ],
         )
         self._registry.counters(
             seconds,
-            "Time in handlers by API and version. Produce and Fetch answer outside of handlers: see kraft_request_duration_seconds.",
+            (
+                "Time in handlers by API and version. Produce and Fetch answer outside of handlers: see "
+                "kraft_request_duration_seconds."
+            ),
             ("request", "version"),
-            lambda: [((name_of(key), str(version)), counted.seconds) for (key, version), counted in sorted(counters.items())],
+            lambda: [
+                ((name_of(key), str(version)), counted.seconds) for (key, version), counted in sorted(counters.items())
+            ],
         )
-        self._registry.counters("kafka_network_requestmetrics_errors_total", "Requests that failed as a whole.", ("request", "error"), self._errors)
+        self._registry.counters(
+            "kafka_network_requestmetrics_errors_total",
+            "Requests that failed as a whole.",
+            ("request", "error"),
+            self._errors,
+        )
 
     def _errors(self) -> Iterator[tuple[tuple[str, ...], float]]:
         assert self._node.broker is not None
@@ -133,7 +179,10 @@ class NodeMetrics:
         series: dict[str, list[tuple[tuple[str, ...], float]]] = {name: [] for name in families}
         if self._node.broker is None:
             return []
-        sums: dict[tuple[str, tuple[str, ...]], float] = {(name, ()): 0 for name, family in families.items() if not family.labels}  # Alerts need the zero, too.
+        # Alerts need the zero, too.
+        sums: dict[tuple[str, tuple[str, ...]], float] = {
+            (name, ()): 0 for name, family in families.items() if not family.labels
+        }
         for count, partition in enumerate(list(self._node.broker.replicas), 1):
             for name, labels, number, adds in partition_series(partition):
                 if adds:
@@ -172,7 +221,12 @@ class NodeMetrics:
         families = (
             ("kafka_consumergroup_lag", "How many records a group is behind.", each, lags),
             ("kafka_consumergroup_current_offset", "What a group has committed.", each, offsets),
-            ("kafka_consumergroup_lag_sum", "The same over a topic's partitions.", ("consumergroup", "topic"), sorted(totals.items())),
+            (
+                "kafka_consumergroup_lag_sum",
+                "The same over a topic's partitions.",
+                ("consumergroup", "topic"),
+                sorted(totals.items()),
+            ),
         )
         return [_gauge_family(name, help_text, labels, series) for name, help_text, labels, series in families]
 
@@ -182,9 +236,9 @@ class NodeMetrics:
         return None if partition is None else partition.log.high_watermark
 
 
-def _gauge_family(name: str, help_text: str, labels: tuple[str, ...], series: list[tuple[tuple[str, ...], float]]) -> Family:
+def _gauge_family(
+    name: str, help_text: str, labels: tuple[str, ...], series: list[tuple[tuple[str, ...], float]]
+) -> Family:
     family = Family(name, "gauge", help_text, labels)
     family.read = series.__iter__
     return family
-
-

@@ -1,9 +1,10 @@
-"""The broker's way to the active controller. Where that is this very process the request is a function call; else it travels, what clients asked for in an
-Envelope (KIP-590).
+"""The broker's way to the active controller. Where that is this very process the request is a function call; else it
+travels, what clients asked for in an Envelope (KIP-590).
 
-A request is tried again, at a new leader if there is one, until its deadline, also when a connection ended before its answer came: it may thus be carried out
-twice. What a broker asks for itself tolerates that. A client may hear TOPIC_ALREADY_EXISTS of the topic that its own request made, as from Apache Kafka, whose
-channel puts a request back in front when its connection ends: who asked cannot be told from who came first.
+A request is tried again, at a new leader if there is one, until its deadline, also when a connection ended before
+its answer came: it may thus be carried out twice. What a broker asks for itself tolerates that. A client may hear
+TOPIC_ALREADY_EXISTS of the topic that its own request made, as from Apache Kafka, whose channel puts a request back
+in front when its connection ends: who asked cannot be told from who came first.
 """
 
 from __future__ import annotations
@@ -61,11 +62,14 @@ class NodeToControllerChannel:
 
     async def send(self, request: Any, *, timeout: float | None = None) -> Any:
         """A request of the broker itself. Raises ApiError REQUEST_TIMED_OUT when no controller answers in time."""
-        context = RequestContext(self._own_peer, request.API_KEY, request.VALID_VERSIONS[1], 0, f"broker-{self._node_id}")
+        context = RequestContext(
+            self._own_peer, request.API_KEY, request.VALID_VERSIONS[1], 0, f"broker-{self._node_id}"
+        )
         return await self._until_answered(request, context, False, timeout)
 
     async def forward(self, request: Any, context: RequestContext) -> Any:
-        """A client's request, carried out as the client's principal. Raises ApiError: what the controller refuses with as a whole, or REQUEST_TIMED_OUT."""
+        """A client's request, carried out as the client's principal. Raises ApiError: what the controller refuses
+        with as a whole, or REQUEST_TIMED_OUT."""
         return await self._until_answered(request, context, True, None)
 
     def close(self) -> None:
@@ -73,7 +77,9 @@ class NodeToControllerChannel:
             self._connection.close()
             self._connection = None
 
-    async def _until_answered(self, request: Any, context: RequestContext, enveloped: bool, timeout: float | None) -> Any:
+    async def _until_answered(
+        self, request: Any, context: RequestContext, enveloped: bool, timeout: float | None
+    ) -> Any:
         clock = self._world.clock
         deadline = clock.now() + (self._timeout if timeout is None else timeout)
         while True:
@@ -93,7 +99,10 @@ class NodeToControllerChannel:
             if reason == UNANSWERED:
                 self.close()  # The connection may lead nowhere any more, with nobody left to say so: half-open.
             if clock.now() + RETRY_SECONDS >= deadline:
-                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"no active controller answered {api_keys.name_of(request.API_KEY)}: {reason}")
+                raise ApiError(
+                    ErrorCode.REQUEST_TIMED_OUT,
+                    f"no active controller answered {api_keys.name_of(request.API_KEY)}: {reason}",
+                )
             await clock.sleep(RETRY_SECONDS)
 
     async def _try(self, request: Any, context: RequestContext, enveloped: bool, timeout: float) -> Any:
@@ -107,7 +116,9 @@ class NodeToControllerChannel:
             raise ApiError(response.error_code, "the node asked is not the active controller any more")
         return response
 
-    async def _call_while_it_leads(self, leader: tuple[int, str, int], request: Any, context: RequestContext, enveloped: bool, timeout: float) -> Any:
+    async def _call_while_it_leads(
+        self, leader: tuple[int, str, int], request: Any, context: RequestContext, enveloped: bool, timeout: float
+    ) -> Any:
         """A controller that hangs is not waited for once the quorum has another. Raises NotLeader then."""
         response: Any = None
         failure: Exception | None = None
@@ -115,7 +126,11 @@ class NodeToControllerChannel:
             call_nursery.start_soon(self._watch_leader, leader, call_nursery.cancel_scope)
             try:
                 connection = await self._connect(leader, timeout)
-                response = await (self._call_enveloped(connection, request, context, timeout) if enveloped else connection.call(request, timeout=timeout))
+                response = await (
+                    self._call_enveloped(connection, request, context, timeout)
+                    if enveloped
+                    else connection.call(request, timeout=timeout)
+                )
             except (KraftError, TimeoutError) as problem:
                 failure = problem  # Raised outside: a nursery would wrap it.
             call_nursery.cancel_scope.cancel()
@@ -130,7 +145,9 @@ class NodeToControllerChannel:
             await self._world.clock.sleep(LEADER_WATCH_SECONDS)
         call.cancel()
 
-    async def _call_local(self, registry: Registry, services: ControllerServices, request: Any, context: RequestContext) -> Any:
+    async def _call_local(
+        self, registry: Registry, services: ControllerServices, request: Any, context: RequestContext
+    ) -> Any:
         handler = registry.get(request.API_KEY)
         assert handler is not None
         assert handler.serve_function is not None
@@ -145,14 +162,22 @@ class NodeToControllerChannel:
         async with self._connecting:  # Or two who find none open two, of which one is never closed.
             if self._connection is None or not self._connection.is_open or self._connected_to != leader:
                 self.close()
-                self._connection = await open_connection(self._world, leader[1], leader[2], client_id=f"broker-{self._node_id}", timeout=timeout)
+                self._connection = await open_connection(
+                    self._world, leader[1], leader[2], client_id=f"broker-{self._node_id}", timeout=timeout
+                )
                 self._connected_to = leader
             return self._connection
 
-    async def _call_enveloped(self, connection: ClientConnection, request: Any, context: RequestContext, timeout: float) -> Any:
-        inner = encode_request(request.API_KEY, context.api_version, context.correlation_id, context.client_id, request)[SIZE_BYTES:]
+    async def _call_enveloped(
+        self, connection: ClientConnection, request: Any, context: RequestContext, timeout: float
+    ) -> Any:
+        inner = encode_request(
+            request.API_KEY, context.api_version, context.correlation_id, context.client_id, request
+        )[SIZE_BYTES:]
         envelope = EnvelopeRequest(
-            request_data=inner, request_principal=encode_principal(context.principal), client_host_address=ipaddress.ip_address(context.peer.host).packed
+            request_data=inner,
+            request_principal=encode_principal(context.principal),
+            client_host_address=ipaddress.ip_address(context.peer.host).packed,
         )
         answer: EnvelopeResponse = await connection.call(envelope, timeout=timeout)
         if answer.error_code:

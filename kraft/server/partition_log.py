@@ -24,12 +24,24 @@ class PartitionLog:
     def __init__(self, replicas: ReplicaManager) -> None:
         self._replicas = replicas
 
-    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
-        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and nobody knows for how long."""
+    async def append(
+        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+    ) -> int:
+        """See the port. Raises NotLeader, ApiError, StorageError; ReloadNeeded where the records are in the log and
+        nobody knows for how long."""
         target = self._led(partition)
-        batch = build_batch([Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)])
+        batch = build_batch(
+            [Record(offset, timestamp_ms, key, value, ()) for offset, (key, value) in enumerate(records)]
+        )
         try:
-            info = await self._replicas.append(target, memoryview(batch), ALL_REPLICAS, timestamp_ms, AppendOrigin.COORDINATOR, leader_epoch=leader_epoch)
+            info = await self._replicas.append(
+                target,
+                memoryview(batch),
+                ALL_REPLICAS,
+                timestamp_ms,
+                AppendOrigin.COORDINATOR,
+                leader_epoch=leader_epoch,
+            )
         except (KraftError, OSError) as problem:
             self._replicas.met(problem, partition.topic, partition.partition, "append")
             raise

@@ -1,4 +1,5 @@
-"""Series of one partition that this broker hosts. Sums over partitions are marked as such and added up by the caller."""
+"""Series of one partition that this broker hosts. Sums over partitions are marked as such and added up by the
+caller."""
 
 from __future__ import annotations
 
@@ -15,13 +16,28 @@ PARTITION_FAMILIES: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
     ("kafka_log_log_numlogsegments", "gauge", "Segments of a partition's log here.", _EACH),
     ("kafka_log_log_logstartoffset", "gauge", "First offset of a partition's log here.", _EACH),
     ("kafka_log_log_logendoffset", "gauge", "Next offset of a partition's log here.", _EACH),
-    ("kafka_topic_partition_current_offset", "gauge", "End of what consumers may read, where this broker leads.", _EACH),
+    (
+        "kafka_topic_partition_current_offset",
+        "gauge",
+        "End of what consumers may read, where this broker leads.",
+        _EACH,
+    ),
     ("kafka_topic_partition_oldest_offset", "gauge", "First offset, where this broker leads.", _EACH),
     ("kafka_topic_partition_leader", "gauge", "The broker that leads, where it is this one.", _EACH),
     ("kafka_topic_partition_replicas", "gauge", "Replicas, where this broker leads.", _EACH),
     ("kafka_topic_partition_in_sync_replica", "gauge", "Replicas in sync, where this broker leads.", _EACH),
-    ("kafka_topic_partition_under_replicated_partition", "gauge", "1 when a replica is not in sync, where this broker leads.", _EACH),
-    ("kafka_topic_partition_leader_is_preferred", "gauge", "1 when the first replica leads, where this broker leads.", _EACH),
+    (
+        "kafka_topic_partition_under_replicated_partition",
+        "gauge",
+        "1 when a replica is not in sync, where this broker leads.",
+        _EACH,
+    ),
+    (
+        "kafka_topic_partition_leader_is_preferred",
+        "gauge",
+        "1 when the first replica leads, where this broker leads.",
+        _EACH,
+    ),
     ("kafka_topic_partitions", "gauge", "Partitions of a topic that this broker leads.", ("topic",)),
     (
         "kafka_server_brokertopicmetrics_messagesin_total",
@@ -29,15 +45,45 @@ PARTITION_FAMILIES: Final[tuple[tuple[str, str, str, tuple[str, ...]], ...]] = (
         "Records appended where this broker leads, counted from the beginning of each log.",
         ("topic",),
     ),
-    ("kafka_server_brokertopicmetrics_bytesin_total", "counter", "Bytes of batches appended where this broker leads.", ("topic",)),
+    (
+        "kafka_server_brokertopicmetrics_bytesin_total",
+        "counter",
+        "Bytes of batches appended where this broker leads.",
+        ("topic",),
+    ),
     ("kafka_server_brokertopicmetrics_bytesout_total", "counter", "Bytes of batches read for consumers.", ("topic",)),
-    ("kafka_server_brokertopicmetrics_replicationbytesin_total", "counter", "Bytes of batches copied from leaders.", ()),
-    ("kafka_server_brokertopicmetrics_replicationbytesout_total", "counter", "Bytes of batches read for followers.", ()),
-    ("kafka_server_replicamanager_isrshrinks_total", "counter", "In-sync sets that became smaller on this leader's proposal.", ()),
-    ("kafka_server_replicamanager_isrexpands_total", "counter", "In-sync sets that became larger on this leader's proposal.", ()),
+    (
+        "kafka_server_brokertopicmetrics_replicationbytesin_total",
+        "counter",
+        "Bytes of batches copied from leaders.",
+        (),
+    ),
+    (
+        "kafka_server_brokertopicmetrics_replicationbytesout_total",
+        "counter",
+        "Bytes of batches read for followers.",
+        (),
+    ),
+    (
+        "kafka_server_replicamanager_isrshrinks_total",
+        "counter",
+        "In-sync sets that became smaller on this leader's proposal.",
+        (),
+    ),
+    (
+        "kafka_server_replicamanager_isrexpands_total",
+        "counter",
+        "In-sync sets that became larger on this leader's proposal.",
+        (),
+    ),
     ("kafka_server_replicamanager_leadercount", "gauge", "Partitions that this broker leads.", ()),
     ("kafka_server_replicamanager_partitioncount", "gauge", "Partitions that this broker hosts.", ()),
-    ("kafka_server_replicamanager_underreplicatedpartitions", "gauge", "Led partitions with a replica that is not in sync.", ()),
+    (
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        "gauge",
+        "Led partitions with a replica that is not in sync.",
+        (),
+    ),
     ("kafka_server_replicamanager_underminisrpartitioncount", "gauge", "Led partitions below min.insync.replicas.", ()),
     ("kafka_server_replicamanager_atminisrpartitioncount", "gauge", "Led partitions at min.insync.replicas.", ()),
 )
@@ -55,8 +101,18 @@ def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...
     yield "kafka_server_replicamanager_leadercount", (), int(partition.is_leader), True
     lagging = partition.is_leader and len(partition.isr) < len(partition.replicas)
     yield "kafka_server_replicamanager_underreplicatedpartitions", (), int(lagging), True
-    yield "kafka_server_replicamanager_underminisrpartitioncount", (), int(partition.is_leader and len(partition.isr) < partition.min_isr), True
-    yield "kafka_server_replicamanager_atminisrpartitioncount", (), int(partition.is_leader and len(partition.isr) == partition.min_isr), True
+    yield (
+        "kafka_server_replicamanager_underminisrpartitioncount",
+        (),
+        int(partition.is_leader and len(partition.isr) < partition.min_isr),
+        True,
+    )
+    yield (
+        "kafka_server_replicamanager_atminisrpartitioncount",
+        (),
+        int(partition.is_leader and len(partition.isr) == partition.min_isr),
+        True,
+    )
     yield from _traffic_series(partition)
     if not partition.is_leader:
         return
@@ -66,7 +122,12 @@ def partition_series(partition: Partition) -> Iterator[tuple[str, tuple[str, ...
     yield "kafka_topic_partition_replicas", each, len(partition.replicas), False
     yield "kafka_topic_partition_in_sync_replica", each, len(partition.isr), False
     yield "kafka_topic_partition_under_replicated_partition", each, int(lagging), False
-    yield "kafka_topic_partition_leader_is_preferred", each, int(partition.replicas[:1] == (partition.leader_id,)), False
+    yield (
+        "kafka_topic_partition_leader_is_preferred",
+        each,
+        int(partition.replicas[:1] == (partition.leader_id,)),
+        False,
+    )
     yield "kafka_topic_partitions", (partition.topic,), 1, True
     yield "kafka_server_brokertopicmetrics_messagesin_total", (partition.topic,), log.log_end_offset, True
 

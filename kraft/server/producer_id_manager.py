@@ -1,4 +1,5 @@
-"""Producer ids from blocks that the controller hands out, the next block fetched before the current one runs dry (KIP-730)."""
+"""Producer ids from blocks that the controller hands out, the next block fetched before the current one runs dry
+(KIP-730)."""
 
 from __future__ import annotations
 
@@ -20,9 +21,12 @@ class Channel(Protocol):
 
 
 class ProducerIdManager:
-    """Owned by the broker's loop. An id leaves here at most once, since the controller has committed its block before it answers."""
+    """Owned by the broker's loop. An id leaves here at most once, since the controller has committed its block
+    before it answers."""
 
-    def __init__(self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, nursery: trio.Nursery) -> None:
+    def __init__(
+        self, broker_id: int, broker_epoch: Callable[[], int], channel: Channel, nursery: trio.Nursery
+    ) -> None:
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
         self._channel = channel
@@ -50,7 +54,11 @@ class ProducerIdManager:
 
     def _prefetch(self) -> None:
         size = 1000
-        if self._following is None and self._fetching is None and self._end - self._next <= size * (1 - PREFETCH_USED_SHARE):
+        if (
+            self._following is None
+            and self._fetching is None
+            and self._end - self._next <= size * (1 - PREFETCH_USED_SHARE)
+        ):
             self._nursery.start_soon(self._fetch_now)
 
     async def _fetch_now(self) -> None:

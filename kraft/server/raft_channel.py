@@ -1,4 +1,5 @@
-"""The quorum's way to other controllers: implements `kraft.raft.ports.RaftChannel` over the small client, one kept connection for each address."""
+"""The quorum's way to other controllers: implements `kraft.raft.ports.RaftChannel` over the small client, one kept
+connection for each address."""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ class QuorumChannel:
         self._connections: dict[tuple[str, int], ClientConnection] = {}
 
     async def send(self, node_id: int, host: str, port: int, request: Message, timeout_s: float) -> Message:
-        """See the port. Raises ConnectionRefusedError when the peer's process is proven gone, OSError otherwise, ApiError UNSUPPORTED_VERSION.
+        """See the port. Raises ConnectionRefusedError when the peer's process is proven gone, OSError otherwise,
+        ApiError UNSUPPORTED_VERSION.
 
-        A kept connection may lead to a process that has been restarted since, which only its use shows: then a new one is tried, once. Every request of the
-        quorum may be repeated.
+        A kept connection may lead to a process that has been restarted since, which only its use shows: then a new
+        one is tried, once. Every request of the quorum may be repeated.
         """
         kept, deadline = self._connections.get((host, port)), self._world.clock.now() + timeout_s
         try:
@@ -46,7 +48,8 @@ class QuorumChannel:
             if isinstance(problem.__cause__, ConnectionRefusedError):
                 raise problem.__cause__ from problem
             raise ConnectionError(str(problem)) from problem
-        except (TimeoutError, trio.Cancelled):  # Whoever asked may have a deadline of its own. What does not answer may lead nowhere any more: half-open.
+        except (TimeoutError, trio.Cancelled):
+            # Whoever asked may have a deadline of its own. What does not answer may lead nowhere any more: half-open.
             self._forget(host, port)
             raise
 
@@ -63,7 +66,9 @@ class QuorumChannel:
     async def _connect(self, host: str, port: int, timeout_s: float) -> ClientConnection:
         connection = self._connections.get((host, port))
         if connection is None or not connection.is_open:
-            opened = await open_connection(self._world, host, port, client_id=f"raft-{self._node_id}", timeout=timeout_s)
+            opened = await open_connection(
+                self._world, host, port, client_id=f"raft-{self._node_id}", timeout=timeout_s
+            )
             connection = self._connections.get((host, port))
             if connection is not None and connection.is_open:
                 opened.close()  # Somebody else was faster; one connection for each address.

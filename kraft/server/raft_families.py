@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 PREFIX: Final = "kafka_server_raftmetrics_"
 LATENCIES: Final = {
-    "commit_latency_avg": "Milliseconds until what this node appended as the leader is committed, a record, over the last minute.",
+    "commit_latency_avg": (
+        "Milliseconds until what this node appended as the leader is committed, a record, over the last minute."
+    ),
     "commit_latency_max": "The longest of these.",
     "election_latency_avg": "Milliseconds from standing for election until a leader is known, over the last minute.",
     "election_latency_max": "The longest of these.",
@@ -25,18 +27,37 @@ def register_raft(registry: MetricsRegistry, raft: RaftDriver) -> None:
     metrics = raft.metrics
     gauges: dict[str, tuple[str, Callable[[], float]]] = {
         "current_leader": ("The active controller; -1 when none is known.", lambda: raft.leader_and_epoch.leader_id),
-        "current_vote": ("Whom this node voted for in the current epoch; -1 for nobody.", lambda: raft.election.voted.id if raft.election.voted else -1),
+        "current_vote": (
+            "Whom this node voted for in the current epoch; -1 for nobody.",
+            lambda: raft.election.voted.id if raft.election.voted else -1,
+        ),
         "current_epoch": ("The quorum's epoch.", lambda: raft.leader_and_epoch.epoch),
         "high_watermark": ("Metadata records that are committed.", lambda: raft.known_high_watermark() or 0),
         "log_end_offset": ("Metadata records in this node's log.", lambda: raft.log_end_offset),
         "log_end_epoch": ("The epoch of the last of these.", lambda: raft.log_end_epoch),
         "number_of_voters": ("Voters of the quorum.", lambda: len(raft.voters.ids)),
-        "number_unknown_voter_connections": ("Voters whose address is not known.", lambda: len(raft.voters.ids) - len(raft.voter_endpoints())),
-        "append_records_rate": ("Records a second that this node appended as the leader.", lambda: metrics.append_records_rate),
-        "fetch_records_rate": ("Records a second that this node fetched from the leader.", lambda: metrics.fetch_records_rate),
+        "number_unknown_voter_connections": (
+            "Voters whose address is not known.",
+            lambda: len(raft.voters.ids) - len(raft.voter_endpoints()),
+        ),
+        "append_records_rate": (
+            "Records a second that this node appended as the leader.",
+            lambda: metrics.append_records_rate,
+        ),
+        "fetch_records_rate": (
+            "Records a second that this node fetched from the leader.",
+            lambda: metrics.fetch_records_rate,
+        ),
     }
     for name, (help_text, read) in gauges.items():
         registry.gauge(PREFIX + name, help_text, read)
-    registry.gauges(f"{PREFIX}current_state", "1 for what this node is in the quorum.", ("state",), lambda: [((metrics.state,), 1)])
+    registry.gauges(
+        f"{PREFIX}current_state", "1 for what this node is in the quorum.", ("state",), lambda: [((metrics.state,), 1)]
+    )
     for name, help_text in LATENCIES.items():
-        registry.gauges(PREFIX + name, help_text, (), lambda name=name: [((), value) for found, value in metrics.latencies().items() if found == name])  # type: ignore[misc]
+        registry.gauges(
+            PREFIX + name,
+            help_text,
+            (),
+            lambda name=name: [((), value) for found, value in metrics.latencies().items() if found == name],
+        )  # type: ignore[misc]

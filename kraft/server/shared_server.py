@@ -1,4 +1,5 @@
-"""What both roles of a node share: the Raft replica, the loader of its committed records, and the snapshots of what they add up to."""
+"""What both roles of a node share: the Raft replica, the loader of its committed records, and the snapshots of what
+they add up to."""
 
 from __future__ import annotations
 
@@ -27,11 +28,23 @@ class SharedServer:
     """Opened by the constructor, which reads and checks the whole metadata log. Raises CorruptData, OSError."""
 
     def __init__(
-        self, world: World, config: NodeConfig, cluster_id: str, directory_id: bytes, controllers: tuple[ListenerEndpoint, ...], loggers: Loggers
+        self,
+        world: World,
+        config: NodeConfig,
+        cluster_id: str,
+        directory_id: bytes,
+        controllers: tuple[ListenerEndpoint, ...],
+        loggers: Loggers,
     ) -> None:
         """`controllers` are this node's own advertised controller listeners, ports bound."""
         self.channel = QuorumChannel(world, config.node_id)
-        self.raft = RaftDriver(raft_config(config, cluster_id, directory_id, controllers), world, self.channel, MetadataRecordSerde(), loggers.get("raft"))
+        self.raft = RaftDriver(
+            raft_config(config, cluster_id, directory_id, controllers),
+            world,
+            self.channel,
+            MetadataRecordSerde(),
+            loggers.get("raft"),
+        )
         self.loader = MetadataLoader(self.raft.known_high_watermark)
         self.snapshots = SnapshotGenerator(
             self.raft.create_snapshot,
@@ -55,7 +68,8 @@ class SharedServer:
     def leader_endpoint(self) -> tuple[int, str, int] | None:
         """(id, host, port) of the active controller as the quorum knows it now.
 
-        A node that knows its quorum by bootstrap servers may have the leader's own word only: static voters stand in no log.
+        A node that knows its quorum by bootstrap servers may have the leader's own word only: static voters stand in
+        no log.
         """
         return self.raft.leader_endpoint()
 
@@ -67,7 +81,9 @@ class SharedServer:
         return levels
 
 
-def raft_config(config: NodeConfig, cluster_id: str, directory_id: bytes, controllers: tuple[ListenerEndpoint, ...]) -> RaftConfig:
+def raft_config(
+    config: NodeConfig, cluster_id: str, directory_id: bytes, controllers: tuple[ListenerEndpoint, ...]
+) -> RaftConfig:
     """From Kafka's keys. A static voter set is kraft.version 0: its members are known by id alone."""
     listener_name = config.controller_listener_names[0] if config.controller_listener_names else "CONTROLLER"
     return RaftConfig(
@@ -76,7 +92,9 @@ def raft_config(config: NodeConfig, cluster_id: str, directory_id: bytes, contro
             endpoints=tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in controllers),
             cluster_id=cluster_id,
             can_be_voter=config.is_controller,
-            bootstrap=tuple((Endpoint(BOOTSTRAP_LISTENER, address.host, address.port),) for address in config.bootstrap_controllers),
+            bootstrap=tuple(
+                (Endpoint(BOOTSTRAP_LISTENER, address.host, address.port),) for address in config.bootstrap_controllers
+            ),
             election_timeout_ms=config.integer("controller.quorum.election.timeout.ms"),
             fetch_timeout_ms=config.integer("controller.quorum.fetch.timeout.ms"),
             election_backoff_ms_max=config.integer("controller.quorum.election.backoff.max.ms"),
@@ -84,7 +102,9 @@ def raft_config(config: NodeConfig, cluster_id: str, directory_id: bytes, contro
             retry_backoff_ms=config.integer("controller.quorum.retry.backoff.ms"),
         ),
         metadata_log_directory=config.metadata_log_dir,
-        static_voters=VoterSet(static_voter(voter.node_id, voter.host, voter.port, listener_name) for voter in config.voters),
+        static_voters=VoterSet(
+            static_voter(voter.node_id, voter.host, voter.port, listener_name) for voter in config.voters
+        ),
         listener_name=listener_name,
         segment_bytes=config.integer("metadata.log.segment.bytes"),
         retention_bytes=config.integer("metadata.max.retention.bytes"),

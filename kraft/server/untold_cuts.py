@@ -1,8 +1,11 @@
-"""Cuts of logs that the active controller has to hear of: which are, in which order they are told, and when one may be forgotten. Pure.
+"""Cuts of logs that the active controller has to hear of: which are, in which order they are told, and when one may
+be forgotten. Pure.
 
-A cut counts if what is cut is older than an election that the metadata reports, and if it is made under that election's leader or a later one; any other is
-the ordinary end of what was never acknowledged. It is noted before it is made: what it is to give up is then known even if the process ends in the middle. It
-is told once it is made, which the log shows. One that was never made and never will be, since its records are the partition's again, is forgotten.
+A cut counts if what is cut is older than an election that the metadata reports, and if it is made under that
+election's leader or a later one; any other is the ordinary end of what was never acknowledged. It is noted before it
+is made: what it is to give up is then known even if the process ends in the middle. It is told once it is made,
+which the log shows. One that was never made and never will be, since its records are the partition's again, is
+forgotten.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ TOLD_AT_ONCE_MAX: Final = 500
 
 
 Key = tuple[str, bytes, int, int, int]
-"""Cuts with the same one are steps of one cut: log directory, topic id, partition, epoch of the first record, leader epoch."""
+"""Cuts with the same one are steps of one cut: log directory, topic id, partition, epoch of the first record, leader
+epoch."""
 
 
 class Entry(NamedTuple):
@@ -37,7 +41,8 @@ class Entry(NamedTuple):
 
 
 class Telling(NamedTuple):
-    """What is to be done now: `losses` to be set, by topic and key, on behalf of `told`; `moot` are told to nobody, as no report has a place for them."""
+    """What is to be done now: `losses` to be set, by topic and key, on behalf of `told`; `moot` are told to nobody,
+    as no report has a place for them."""
 
     losses: dict[str, dict[str, Loss]]
     told: Sequence[Entry]
@@ -56,14 +61,21 @@ class UntoldCuts:
         return len(self._entries)
 
     def may_count(self, image: MetadataImage, cut: Cut) -> bool:
-        """Whether a cut that is about to be made has to be noted: a report has a place for it, or may have once the image is newer."""
-        return _is_ahead(image, cut) or self._report(image, keys_by_partition(image.configs.topic(cut.topic).items()), cut) is not None
+        """Whether a cut that is about to be made has to be noted: a report has a place for it, or may have once the
+        image is newer."""
+        return (
+            _is_ahead(image, cut)
+            or self._report(image, keys_by_partition(image.configs.topic(cut.topic).items()), cut) is not None
+        )
 
     def note(self, directory: str, cut: Cut) -> None:
-        """It is about to be made, or was when the last run ended. A log is cut in steps: those under one leader, of records of one epoch, become one."""
+        """It is about to be made, or was when the last run ended. A log is cut in steps: those under one leader, of
+        records of one epoch, become one."""
         entry = Entry(directory, cut)
         key, known = entry.key, self._entries.get(entry.key)
-        self._entries[key] = entry if known is None else Entry(directory, cut._replace(loss=cut.loss.joined(known.cut.loss)))
+        self._entries[key] = (
+            entry if known is None else Entry(directory, cut._replace(loss=cut.loss.joined(known.cut.loss)))
+        )
         self._unmade[key] = None
         if len(self._entries) > CUTS_MAX:
             self._forget(next(iter(self._entries)))
@@ -86,9 +98,14 @@ class UntoldCuts:
 
     def telling(self, image: MetadataImage) -> Telling:
         """The next to be told. What is ahead of `image` waits for a newer one."""
-        made = (entry for key, entry in self._entries.items() if key not in self._unmade and not _is_ahead(image, entry.cut))
+        made = (
+            entry for key, entry in self._entries.items() if key not in self._unmade and not _is_ahead(image, entry.cut)
+        )
         entries = list(islice(made, TOLD_AT_ONCE_MAX))
-        keys = {topic: keys_by_partition(image.configs.topic(topic).items()) for topic in dict.fromkeys(entry.cut.topic for entry in entries)}
+        keys = {
+            topic: keys_by_partition(image.configs.topic(topic).items())
+            for topic in dict.fromkeys(entry.cut.topic for entry in entries)
+        }
         losses: dict[str, dict[str, Loss]] = {}
         told, moot = [], []
         for entry in entries:
@@ -117,10 +134,13 @@ class UntoldCuts:
         """Where the cut belongs, among the reports of its topic's name: one that was made anew has none of it."""
         if _partition(image, cut) is None:
             return None
-        return report_of_loss(reports_of(keys.get(cut.partition, ())), cut.first_epoch, cut.loss.leader_epoch, self._replica_id)
+        return report_of_loss(
+            reports_of(keys.get(cut.partition, ())), cut.first_epoch, cut.loss.leader_epoch, self._replica_id
+        )
 
     def _is_partitions_again(self, image: MetadataImage, cut: Cut) -> bool:
-        """Whether a replica that has the records yet may keep them: it is in sync under a later leader, perhaps itself; or the partition is gone from here."""
+        """Whether a replica that has the records yet may keep them: it is in sync under a later leader, perhaps
+        itself; or the partition is gone from here."""
         partition = _partition(image, cut)
         if partition is None or self._replica_id not in partition.replicas:
             return True

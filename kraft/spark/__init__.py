@@ -1,13 +1,13 @@
 """A Spark data source for Kafka topics without jars: `format("kraft")`.
 
-Lives here: the PySpark `DataSource` with its batch reader, stream reader and sinks, planning (pure), and the clients that read and write.
-Enters: the options of Spark's own Kafka connector, under the same names and with the same meaning; only the format's name changes.
-Leaves: Arrow record batches with the official row schema, offsets in the official JSON shape.
-Deliberately absent: continuous mode (Spark's Python API has none) and any use of consumer-group membership.
+Lives here: the PySpark `DataSource` with its batch reader, stream reader and sinks, planning (pure), and the clients
+that read and write. Enters: the options of Spark's own Kafka connector, under the same names and with the same
+meaning; only the format's name changes. Leaves: Arrow record batches with the official row schema, offsets in the
+official JSON shape. Deliberately absent: continuous mode (Spark's Python API has none) and any use of consumer-group
+membership.
 
-    import kraft.spark
-    kraft.spark.register(spark)
-    spark.read.format("kraft").option("kafka.bootstrap.servers", "127.0.0.1:9092").option("subscribe", "flights").load()
+    import kraft.spark kraft.spark.register(spark) spark.read.format("kraft").option("kafka.bootstrap.servers",
+    "127.0.0.1:9092").option("subscribe", "flights").load()
 
 It runs inside Spark's Python processes, so it takes time and sockets from the platform and not from kraft's world.
 """

@@ -1,8 +1,9 @@
 """Record batches straight into Arrow columns, without an object for any record.
 
-Only finding where each record starts is a loop (a record's length tells where the next begins), and where records are equally long that is one
-comparison for all of them. Everything else is done for all records of a fetch at once: varints are decoded column by column, and keys and values are
-taken by Arrow out of one array that covers the whole buffer: key, gap, value, gap, key, ...
+Only finding where each record starts is a loop (a record's length tells where the next begins), and where records
+are equally long that is one comparison for all of them. Everything else is done for all records of a fetch at once:
+varints are decoded column by column, and keys and values are taken by Arrow out of one array that covers the whole
+buffer: key, gap, value, gap, key, ...
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ RUN_MIN = 6
 """So many equal lengths in a row before a run of them is looked for."""
 VARINT_BYTES_MAX = 10
 GROUP_BYTES = 32 << 20
-"""Uncompressed bytes that are decoded at once, unless one batch has more (at most 1 GiB): places in a buffer are 32-bit numbers."""
+"""Uncompressed bytes that are decoded at once, unless one batch has more (at most 1 GiB): places in a buffer are
+32-bit numbers."""
 
 
 class Columns(NamedTuple):
@@ -43,29 +45,41 @@ class Columns(NamedTuple):
 
 
 def decode(batches: Sequence[RecordBatch], start: int, end: int) -> Iterator[Columns]:
-    """The records with offsets in `[start, end)`. CRCs are the caller's to check. Raises InvalidRecord, CompressionError."""
+    """The records with offsets in `[start, end)`. CRCs are the caller's to check. Raises InvalidRecord,
+    CompressionError."""
     for group, data, begins in flattened(batches):
         found = decode_group(group, data, begins, start, end)
         if found is not None:
             yield found
 
 
-def decode_group(batches: Sequence[RecordBatch], data: Buffer, begins: list[tuple[int, int]], start: int, end: int) -> Columns | None:
-    records = np.concatenate([record_starts(data, first, last, batch.count) for batch, (first, last) in zip(batches, begins, strict=True)])
+def decode_group(
+    batches: Sequence[RecordBatch], data: Buffer, begins: list[tuple[int, int]], start: int, end: int
+) -> Columns | None:
+    records = np.concatenate(
+        [record_starts(data, first, last, batch.count) for batch, (first, last) in zip(batches, begins, strict=True)]
+    )
     if not len(records):
         return None
     view = np.frombuffer(data, np.uint8)
     try:
         return columns(view, records, batches, start, end)
     except IndexError as problem:
-        raise InvalidRecord(f"a record of the batches from offset {batches[0].base_offset} runs past its end") from problem
+        raise InvalidRecord(
+            f"a record of the batches from offset {batches[0].base_offset} runs past its end"
+        ) from problem
 
 
 def flattened(batches: Sequence[RecordBatch]) -> Iterator[tuple[Sequence[RecordBatch], Buffer, list[tuple[int, int]]]]:
-    """Batches, one buffer with the records of all of them, and where each batch's begin and end in it. Uncompressed batches stay where they are, all
-    together; others are decompressed, about GROUP_BYTES at once: a few megabytes of an answer may hold gigabytes."""
+    """Batches, one buffer with the records of all of them, and where each batch's begin and end in it. Uncompressed
+    batches stay where they are, all together; others are decompressed, about GROUP_BYTES at once: a few megabytes of
+    an answer may hold gigabytes."""
     if batches and all(batch.codec == NONE for batch in batches):
-        yield batches, batches[0].buffer, [(batch.position + HEADER_SIZE, batch.position + batch.size) for batch in batches]
+        yield (
+            batches,
+            batches[0].buffer,
+            [(batch.position + HEADER_SIZE, batch.position + batch.size) for batch in batches],
+        )
         return
     group: list[RecordBatch] = []
     payloads: list[bytes | memoryview] = []
@@ -88,7 +102,8 @@ def joined(payloads: list[bytes | memoryview]) -> tuple[Buffer, list[tuple[int, 
 
 
 def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
-    """Where the body of each record begins (behind its length), in `data[position:end]`. Raises RecordCountMismatch, InvalidRecord."""
+    """Where the body of each record begins (behind its length), in `data[position:end]`. Raises RecordCountMismatch,
+    InvalidRecord."""
     starts = np.empty(count, np.int64)
     view = np.frombuffer(data, np.uint8)
     index, before, run = 0, -1, 0
@@ -112,24 +127,31 @@ def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
         run = run + 1 if body + length - position == before else 0
         before = body + length - position
         if run >= RUN_MIN and index < count:
-            alike = equal_run(view, position, body - position, before, min(count - index, (end - position) // before - 1))
+            alike = equal_run(
+                view, position, body - position, before, min(count - index, (end - position) // before - 1)
+            )
             starts[index : index + alike] = body + before * np.arange(1, alike + 1)
             index += alike
             position += before * alike
             run = 0
         position += before
     if position != end:
-        raise RecordCountMismatch(f"{end - position} bytes are left after the {count} records that the batch header says")
+        raise RecordCountMismatch(
+            f"{end - position} bytes are left after the {count} records that the batch header says"
+        )
     return starts
 
 
 def equal_run(view: Bytes, position: int, head: int, stride: int, most: int) -> int:
-    """How many of the next `most` records have the same length as the one at `position`, whose length takes `head` bytes: as many as say so."""
+    """How many of the next `most` records have the same length as the one at `position`, whose length takes `head`
+    bytes: as many as say so."""
     if most <= 0:
         return 0
     same = np.ones(most, bool)
     for offset in range(head):
-        same &= view[position + stride + offset : position + stride * most + offset + 1 : stride] == view[position + offset]
+        same &= (
+            view[position + stride + offset : position + stride * most + offset + 1 : stride] == view[position + offset]
+        )
     return most if same.all() else int(np.argmin(same))
 
 
@@ -139,7 +161,9 @@ def columns(view: Bytes, at: Ints, batches: Sequence[RecordBatch], start: int, e
     at = at + 1  # one byte of attributes, unused
     time_deltas, at = varints(view, at)
     offset_deltas, at = varints(view, at)
-    offsets = np.repeat(np.fromiter((batch.base_offset for batch in batches), np.int64, len(batches)), counts) + offset_deltas
+    offsets = (
+        np.repeat(np.fromiter((batch.base_offset for batch in batches), np.int64, len(batches)), counts) + offset_deltas
+    )
     first, last = np.searchsorted(offsets, (start, end))
     if first >= last:
         return None
@@ -152,20 +176,29 @@ def columns(view: Bytes, at: Ints, batches: Sequence[RecordBatch], start: int, e
     header_counts, header_starts = varints(view, value_ends)
     if key_lengths.min() < -1 or value_lengths.min() < -1:
         raise InvalidRecord("a key or value of negative length")
-    keys, values = fields(view, np.stack((key_starts, key_ends, value_starts, value_ends), axis=1), key_lengths < 0, value_lengths < 0)
+    keys, values = fields(
+        view, np.stack((key_starts, key_ends, value_starts, value_ends), axis=1), key_lengths < 0, value_lengths < 0
+    )
     return Columns(view, keys, values, offsets[part], timestamps[part], kinds[part], header_counts, header_starts)
 
 
 def times(batches: Sequence[RecordBatch], counts: Ints, deltas: Ints) -> tuple[Ints, npt.NDArray[np.int32]]:
     """Timestamp (ms) and its type for each record."""
     appended = np.fromiter((batch.timestamp_type == LOG_APPEND_TIME for batch in batches), bool, len(batches))
-    bases = np.fromiter((batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else batch.base_timestamp for batch in batches), np.int64, len(batches))
+    bases = np.fromiter(
+        (batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else batch.base_timestamp for batch in batches),
+        np.int64,
+        len(batches),
+    )
     by_record = np.repeat(appended, counts)
     return np.repeat(bases, counts) + np.where(by_record, 0, deltas), by_record.astype(np.int32)
 
 
-def fields(view: Bytes, bounds: Ints, null_keys: npt.NDArray[np.bool_], null_values: npt.NDArray[np.bool_]) -> tuple[pa.Array, pa.Array]:
-    """Keys and values, copied out of the buffer. `bounds` is (key start, key end, value start, value end) of each record."""
+def fields(
+    view: Bytes, bounds: Ints, null_keys: npt.NDArray[np.bool_], null_values: npt.NDArray[np.bool_]
+) -> tuple[pa.Array, pa.Array]:
+    """Keys and values, copied out of the buffer. `bounds` is (key start, key end, value start, value end) of each
+    record."""
     ends = np.empty(bounds.size, np.int32)
     ends[:] = bounds.reshape(-1)
     if (np.diff(ends) < 0).any() or ends[-1] > len(view):

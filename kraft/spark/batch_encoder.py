@@ -31,7 +31,12 @@ class Row(NamedTuple):
 
     @property
     def size(self) -> int:
-        return ROW_OVERHEAD_BYTES + len(self.key or b"") + len(self.value or b"") + sum(len(name) + len(value or b"") + 4 for name, value in self.headers)
+        return (
+            ROW_OVERHEAD_BYTES
+            + len(self.key or b"")
+            + len(self.value or b"")
+            + sum(len(name) + len(value or b"") + 4 for name, value in self.headers)
+        )
 
 
 def varint(value: int) -> bytes:
@@ -60,10 +65,16 @@ def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, 
         if timestamp > max_timestamp:
             max_timestamp = timestamp
         since = timestamp - first_timestamp
-        body = b"".join((
-            b"\0", SMALL[since] if 0 <= since < 16384 else varint(since), SMALL[delta] if delta < 16384 else varint(delta), sized(key), sized(value),
-            encode_headers(headers) if headers else b"\0",
-        ))  # fmt: skip
+        body = b"".join(
+            (
+                b"\0",
+                SMALL[since] if 0 <= since < 16384 else varint(since),
+                SMALL[delta] if delta < 16384 else varint(delta),
+                sized(key),
+                sized(value),
+                encode_headers(headers) if headers else b"\0",
+            )
+        )
         payload.append(sized(body))
     records = b"".join(payload)
     if codec != NONE:
@@ -76,4 +87,6 @@ def encode_batch(rows: Sequence[Row], codec: int, producer_id: int, epoch: int, 
 
 
 def encode_headers(headers: Headers) -> bytes:
-    return b"".join((varint(len(headers)), *(part for name, value in headers for part in (sized(name.encode()), sized(value)))))
+    return b"".join(
+        (varint(len(headers)), *(part for name, value in headers for part in (sized(name.encode()), sized(value))))
+    )

@@ -1,11 +1,13 @@
-"""Who writes a micro-batch, as the brokers see it: a producer id and an epoch that every attempt of the same task of the same batch arrives at by itself.
+"""Who writes a micro-batch, as the brokers see it: a producer id and an epoch that every attempt of the same task of
+the same batch arrives at by itself.
 
-Kafka's idempotence is per (producer id, epoch, sequence) and partition: a leader appends a sequence only right after the one before it, and once. So
-if every attempt - a retried task, a speculative copy, a replay after kill -9, a zombie of the driver before - numbers the same rows alike under the
-same id, the log takes each row once, whoever sends it. The id is a hash, because nothing but the log is shared by all attempts: 62 bits of SHA-256 of
-the query's id (it lives in the checkpoint), the task's index, the number of partitions that rows were spread over, and the batch's era; the bit above
-them is set, where no controller ever gives out ids (they count up from 0). The epoch is the batch's place in its era, so a later batch fences an
-earlier one. docs/adr has the reasons.
+Kafka's idempotence is per (producer id, epoch, sequence) and partition: a leader appends a sequence only right after
+the one before it, and once. So if every attempt - a retried task, a speculative copy, a replay after kill -9, a
+zombie of the driver before - numbers the same rows alike under the same id, the log takes each row once, whoever
+sends it. The id is a hash, because nothing but the log is shared by all attempts: 62 bits of SHA-256 of the query's
+id (it lives in the checkpoint), the task's index, the number of partitions that rows were spread over, and the
+batch's era; the bit above them is set, where no controller ever gives out ids (they count up from 0). The epoch is
+the batch's place in its era, so a later batch fences an earlier one. docs/adr has the reasons.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ COUNTS_MIN = 1000
 
 
 class BatchIdentity(NamedTuple):
-    """One task of one micro-batch. `sink` tells several writes of one batch apart (foreachBatch); empty for a streaming sink."""
+    """One task of one micro-batch. `sink` tells several writes of one batch apart (foreachBatch); empty for a
+    streaming sink."""
 
     query: str
     batch: int
@@ -44,8 +47,8 @@ class BatchIdentity(NamedTuple):
 
 
 def counts_by_id(identity: BatchIdentity, now: int) -> Mapping[int, int]:
-    """The numbers of partitions that rows may have been spread over, by the ids that attempts take for them. The topic has `now`, and may have more than
-    the broker knows that said so. The same for all batches of an era."""
+    """The numbers of partitions that rows may have been spread over, by the ids that attempts take for them. The
+    topic has `now`, and may have more than the broker knows that said so. The same for all batches of an era."""
     return _counts_by_id(identity._replace(batch=identity.batch // EPOCHS * EPOCHS), max(COUNTS_MIN, 2 * now))
 
 

@@ -37,13 +37,19 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         assert options.ending is not None
         starts, ends = offsets.resolve(options.starting, starting=True), offsets.resolve(options.ending, starting=False)
         if starts.keys() != ends.keys():
-            raise RuntimeError(f"different topic partitions for starting offsets [{show_partitions(starts)}] and ending offsets [{show_partitions(ends)}]")
+            raise RuntimeError(
+                f"different topic partitions for starting offsets [{show_partitions(starts)}] and ending "
+                f"offsets [{show_partitions(ends)}]"
+            )
         ranges = [OffsetRange(each.topic, each.partition, starts[each], ends[each]) for each in sorted(ends)]
         for each in ranges:
             if each.start > each.end:
                 raise start_after_end(each.topic_partition, each.start, each.end)
         ranges = self.narrowed(ranges, offsets)
-        return [InputPartition((each,)) for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)]
+        return [
+            InputPartition((each,))
+            for each in split_ranges(ranges, options.partitions_min, options.records_per_partition_max)
+        ]
 
     def narrowed(self, ranges: list[OffsetRange], offsets: KafkaOffsetReader) -> list[OffsetRange]:
         """What the query's filters leave."""
@@ -54,7 +60,10 @@ class KafkaBatchReader(ForWorkers, DataSourceReader):
         times = dict.fromkeys((each.topic_partition for each in kept), bounds.timestamp_ms_low)
         first = offsets.with_retries(lambda: offsets.list_offsets(times))
         begins = [(each, first[each.topic_partition]) for each in kept]
-        return [each._replace(start=max(each.start, min(each.end, begin if begin >= 0 else each.end))) for each, begin in begins]
+        return [
+            each._replace(start=max(each.start, min(each.end, begin if begin >= 0 else each.end)))
+            for each, begin in begins
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return fetch(self.options, self.config, partition.value)
@@ -69,7 +78,9 @@ class KafkaFilteringBatchReader(KafkaBatchReader):
         return filters
 
 
-def fetch(options: SourceOptions, config: dict[str, str], ranges: Sequence[OffsetRange] | None) -> Iterator[pa.RecordBatch]:
+def fetch(
+    options: SourceOptions, config: dict[str, str], ranges: Sequence[OffsetRange] | None
+) -> Iterator[pa.RecordBatch]:
     """The rows of one task's ranges, one after another. Spark makes up an empty partition (None) when there is none."""
     for each in ranges or ():
         yield from fetcher(options, config, each)

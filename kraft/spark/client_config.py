@@ -1,7 +1,8 @@
 """From the Java client's property names, which the `kafka.*` options use, to librdkafka's.
 
-Most names are the same in both. Where they differ they are translated; what only tunes the Java client has no effect and says so; what cannot be
-honoured is refused, because a query that silently runs without the security it asked for is worse than one that does not start.
+Most names are the same in both. Where they differ they are translated; what only tunes the Java client has no effect
+and says so; what cannot be honoured is refused, because a query that silently runs without the security it asked for
+is worse than one that does not start.
 """
 
 from __future__ import annotations
@@ -24,12 +25,30 @@ RENAMED = {
 }
 JAVA_ONLY = frozenset(
     {
-        "max.poll.records", "default.api.timeout.ms", "max.block.ms", "metric.reporters", "metrics.num.samples", "metrics.recording.level",
-        "metrics.sample.window.ms", "auto.include.jmx.reporter", "exclude.internal.topics", "partition.assignment.strategy", "client.dns.lookup",
-        "key.serializer", "value.serializer", "partitioner.ignore.keys", "partitioner.adaptive.partitioning.enable", "security.providers",
-        "ssl.protocol", "ssl.enabled.protocols", "ssl.truststore.type", "ssl.keystore.type", "ssl.provider", "socket.connection.setup.timeout.max.ms",
+        "max.poll.records",
+        "default.api.timeout.ms",
+        "max.block.ms",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+        "auto.include.jmx.reporter",
+        "exclude.internal.topics",
+        "partition.assignment.strategy",
+        "client.dns.lookup",
+        "key.serializer",
+        "value.serializer",
+        "partitioner.ignore.keys",
+        "partitioner.adaptive.partitioning.enable",
+        "security.providers",
+        "ssl.protocol",
+        "ssl.enabled.protocols",
+        "ssl.truststore.type",
+        "ssl.keystore.type",
+        "ssl.provider",
+        "socket.connection.setup.timeout.max.ms",
     }
-)  # fmt: skip
+)
 JAAS = re.compile(r"^\s*([\w.]+)\s+required\s+(.*?);?\s*$", re.DOTALL)
 JAAS_SETTING = re.compile(r"(\w+)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s;]+)")
 ADMIN_DEFAULTS = {"socket.nagle.disable": "true", "log_level": "4"}
@@ -37,7 +56,8 @@ CONSUMER_DEFAULTS = {
     # Kafka's Java consumer reads uncommitted records unless told otherwise, librdkafka does not.
     "isolation.level": "read_uncommitted",
     "check.crcs": "true",
-    # A range may end in control records, which never arrive: the end of the partition then ends the read, and is noticed one empty fetch later.
+    # A range may end in control records, which never arrive: the end of the partition then ends the read, and is
+    # noticed one empty fetch later.
     "enable.partition.eof": "true",
     "fetch.wait.max.ms": "100",
     # After a full queue librdkafka pauses a whole second by default.
@@ -77,7 +97,8 @@ def producer_config(kafka: Mapping[str, str]) -> dict[str, str | int | float | b
 
 
 def translate(kafka: Mapping[str, str]) -> dict[str, str]:
-    """The given properties under librdkafka's names. Unknown ones pass through: librdkafka names them when it refuses them."""
+    """The given properties under librdkafka's names. Unknown ones pass through: librdkafka names them when it
+    refuses them."""
     config: dict[str, str] = {}
     for name, value in kafka.items():
         if name in JAVA_ONLY or name.startswith(("metrics.", "spark.")):
@@ -85,7 +106,9 @@ def translate(kafka: Mapping[str, str]) -> dict[str, str]:
         elif name == "sasl.jaas.config":
             config.update(jaas(value))
         elif name == "partitioner.class":
-            raise ValueError("kafka.partitioner.class names a Java class; set kafka.partitioner to one of librdkafka's instead")
+            raise ValueError(
+                "kafka.partitioner.class names a Java class; set kafka.partitioner to one of librdkafka's instead"
+            )
         elif name == "buffer.memory":
             config["queue.buffering.max.kbytes"] = str(max(1, int(value) // 1024))
         elif name == "ssl.endpoint.identification.algorithm":
@@ -101,12 +124,21 @@ def translate(kafka: Mapping[str, str]) -> dict[str, str]:
 
 def store(name: str, path: str, kafka: Mapping[str, str]) -> dict[str, str]:
     """Key and trust stores: PEM, and PKCS12 for keys. JKS is Java's own format."""
-    kind = kafka.get(name.replace(".location", ".type"), "PEM" if path.endswith((".pem", ".crt", ".cer")) else "JKS").upper()
+    kind = kafka.get(
+        name.replace(".location", ".type"), "PEM" if path.endswith((".pem", ".crt", ".cer")) else "JKS"
+    ).upper()
     if kind == "PEM":
-        return {"ssl.ca.location": path} if name == "ssl.truststore.location" else {"ssl.certificate.location": path, "ssl.key.location": path}
+        return (
+            {"ssl.ca.location": path}
+            if name == "ssl.truststore.location"
+            else {"ssl.certificate.location": path, "ssl.key.location": path}
+        )
     if kind == "PKCS12" and name == "ssl.keystore.location":
         return {"ssl.keystore.location": path}
-    raise ValueError(f"kafka.{name} is a {kind} store, which only Java reads; export it as PEM and set kafka.{name.replace('.location', '.type')} to PEM")
+    raise ValueError(
+        f"kafka.{name} is a {kind} store, which only Java reads; export it as PEM and set "
+        f"kafka.{name.replace('.location', '.type')} to PEM"
+    )
 
 
 def jaas(text: str) -> dict[str, str]:
@@ -117,7 +149,10 @@ def jaas(text: str) -> dict[str, str]:
     settings = {name: unquote(value) for name, value in JAAS_SETTING.findall(match[2])}
     module = match[1].rpartition(".")[2]
     if module not in ("PlainLoginModule", "ScramLoginModule"):
-        raise ValueError(f"kafka.sasl.jaas.config names {module}; without Java only PlainLoginModule and ScramLoginModule can be honoured")
+        raise ValueError(
+            f"kafka.sasl.jaas.config names {module}; without Java only PlainLoginModule and ScramLoginModule "
+            "can be honoured"
+        )
     if not settings.keys() >= {"username", "password"}:
         raise ValueError("kafka.sasl.jaas.config must set username and password")
     return {"sasl.username": settings["username"], "sasl.password": settings["password"]}

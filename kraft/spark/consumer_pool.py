@@ -1,6 +1,8 @@
-"""Consumers that outlive a task. Spark reuses its Python workers, and opening a client costs more than reading a small range.
+"""Consumers that outlive a task. Spark reuses its Python workers, and opening a client costs more than reading a
+small range.
 
-One worker runs one task at a time, so a pool holds one idle consumer per configuration in all but odd cases; more than `IDLE_MAX` are closed, the oldest first.
+One worker runs one task at a time, so a pool holds one idle consumer per configuration in all but odd cases; more
+than `IDLE_MAX` are closed, the oldest first.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ IDLE_MAX = 4
 
 
 class ConsumerPool:
-    """Idle consumers by configuration. Owned by one Python worker; never crosses a fork, because clients are opened only in tasks."""
+    """Idle consumers by configuration. Owned by one Python worker; never crosses a fork, because clients are opened
+    only in tasks."""
 
     def __init__(self) -> None:
         self.idle: list[tuple[tuple[tuple[str, str], ...], Consumer]] = []
@@ -35,4 +38,5 @@ class ConsumerPool:
             self.idle.pop(0)[1].close()
 
 
-POOL = ConsumerPool()  # One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+# One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+POOL = ConsumerPool()

@@ -67,5 +67,7 @@ class KraftDataSource(DataSource):
     def require_fixed(self, schema: StructType, include_headers: bool) -> None:
         from kraft.spark.rows import spark_schema
 
-        if [(field.name, field.dataType) for field in schema] != [(field.name, field.dataType) for field in spark_schema(include_headers)]:
+        if [(field.name, field.dataType) for field in schema] != [
+            (field.name, field.dataType) for field in spark_schema(include_headers)
+        ]:
             raise ValueError("Kafka source has a fixed schema and cannot be set with a custom one")

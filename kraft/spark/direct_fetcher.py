@@ -1,7 +1,9 @@
-"""Reads one range of offsets over a plain connection: Fetch, check, decode whole answers into Arrow. The fast way, for clusters without TLS and SASL.
+"""Reads one range of offsets over a plain connection: Fetch, check, decode whole answers into Arrow. The fast way,
+for clusters without TLS and SASL.
 
-The next Fetch is on its way while an answer is decoded. The range ends when the position reaches its end: a batch's header tells the offset behind it, so
-control records and what compaction took leave no gap to wait for. What counts as loss is what it is for `PartitionFetcher`.
+The next Fetch is on its way while an answer is decoded. The range ends when the position reaches its end: a batch's
+header tells the offset behind it, so control records and what compaction took leave no gap to wait for. What counts
+as loss is what it is for `PartitionFetcher`.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ class DirectFetcher:
         self.fail_on_data_loss = fail_on_data_loss
         self.poll_timeout_s = poll_timeout_ms / 1000
         self.retry_s = retry_ms / 1000
-        self.position = offsets.start  # offsets.start <= position; every record below it is delivered or known not to exist
+        # offsets.start <= position; every record below it is delivered or known not to exist
+        self.position = offsets.start
         self.offset_bytes = OFFSET_BYTES_FIRST
         self.short = Doubt(attempts_max, self.poll_timeout_s)  # whether the log lacks the position
         self.gone = Doubt(1, self.poll_timeout_s)  # whether the partition is no more
@@ -92,20 +95,32 @@ class DirectFetcher:
             if self.position > before:
                 progress, before = time.monotonic(), self.position
                 self.short.clear()
-            elif time.monotonic() - progress > self.poll_timeout_s + (SETTLING_SECONDS_MAX if self.short.is_settling or self.gone.is_settling else 0):
+            elif time.monotonic() - progress > self.poll_timeout_s + (
+                SETTLING_SECONDS_MAX if self.short.is_settling or self.gone.is_settling else 0
+            ):
                 raise TimeoutError(self.nothing_came())
 
     def nothing_came(self) -> str:
         wanted = f"offset {self.position} of {self.offsets.topic_partition}"
-        return f"Cannot fetch record for {wanted} in {self.poll_timeout_s * 1000:.0f} milliseconds" + (f": {self.seen}" if self.seen else "")
+        return f"Cannot fetch record for {wanted} in {self.poll_timeout_s * 1000:.0f} milliseconds" + (
+            f": {self.seen}" if self.seen else ""
+        )
 
     def request(self, cluster: WireCluster) -> FetchRequest:
-        """For as many bytes as the rest of the range takes by what was seen so far, so that megabytes behind a short range stay where they are."""
+        """For as many bytes as the rest of the range takes by what was seen so far, so that megabytes behind a short
+        range stay where they are."""
         topic, partition, _, end = self.offsets
         size = min(FETCH_BYTES, FETCH_SPARE_BYTES + int((end - self.position) * self.offset_bytes))
         epoch = cluster.view.epoch(topic, partition)
-        wanted = FetchPartition(partition=partition, current_leader_epoch=epoch, fetch_offset=self.position, partition_max_bytes=size)
-        return FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, max_bytes=size, topics=[FetchTopic(topic=topic, partitions=[wanted])])
+        wanted = FetchPartition(
+            partition=partition, current_leader_epoch=epoch, fetch_offset=self.position, partition_max_bytes=size
+        )
+        return FetchRequest(
+            max_wait_ms=FETCH_WAIT_MS,
+            min_bytes=1,
+            max_bytes=size,
+            topics=[FetchTopic(topic=topic, partitions=[wanted])],
+        )
 
     def accept(self, cluster: WireCluster, answer: Any) -> list[RecordBatch]:
         """The batches of an answer; the position is behind them. Raises WireError for one that says no."""
@@ -118,15 +133,22 @@ class DirectFetcher:
             raise WireError(answer.error_code, f"reading {self.offsets.topic_partition} at {self.position}")
         found = []
         for batch in batches(answer.records or b"", partial_tail=True):
-            if batch.base_offset >= self.offsets.end:  # A broker sends whole chunks: what is behind the range is left alone.
+            # A broker sends whole chunks: what is behind the range is left alone.
+            if batch.base_offset >= self.offsets.end:
                 self.position = self.offsets.end
                 break
             batch.verify_crc()
             found.append(batch)
         if found:
             self.position = max(self.position, min(found[-1].next_offset, self.offsets.end))
-            self.offset_bytes = sum(batch.size for batch in found) / max(1, found[-1].next_offset - found[0].base_offset)
-        elif self.position < self.offsets.end and answer.high_watermark < self.offsets.end and answer.high_watermark <= self.position:
+            self.offset_bytes = sum(batch.size for batch in found) / max(
+                1, found[-1].next_offset - found[0].base_offset
+            )
+        elif (
+            self.position < self.offsets.end
+            and answer.high_watermark < self.offsets.end
+            and answer.high_watermark <= self.position
+        ):
             self.look(cluster)
         return found
 
@@ -151,7 +173,8 @@ class DirectFetcher:
             self.seen = str(self.gone)
 
     def look(self, cluster: WireCluster) -> None:
-        """A leader shows nothing at the position. Skip to what there is, if that is so, and the options allow it: asked of the leader as it is known now."""
+        """A leader shows nothing at the position. Skip to what there is, if that is so, and the options allow it:
+        asked of the leader as it is known now."""
         topic, partition, _, end = self.offsets
         cluster.stale(topic)
         deadline = time.monotonic() + LOOKUP_SECONDS_MAX
@@ -166,7 +189,10 @@ class DirectFetcher:
         if cluster.view.leader(topic, partition) != leader:
             self.short.clear()  # A newer one: it is asked next.
         elif self.short.believed(leader, views, time.monotonic(), lasting=deleted):
-            self.lose(min(low, end) if deleted else end, f"the broker holds [{low}, {high})" if deleted else f"the log now ends at {high} (it starts at {low})")
+            self.lose(
+                min(low, end) if deleted else end,
+                f"the broker holds [{low}, {high})" if deleted else f"the log now ends at {high} (it starts at {low})",
+            )
         else:
             self.seen = f"the log ends at {high} (it starts at {low}), and {self.short}"
             log.warning("reading %s: %s", self.offsets.topic_partition, self.seen)

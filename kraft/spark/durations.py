@@ -11,5 +11,7 @@ def parse_duration_ms(text: str) -> int:
     """Milliseconds; a bare number is milliseconds. Raises ValueError."""
     match = re.fullmatch(r"(-?\d+)\s*([a-z]*)", text.strip().lower())
     if match is None or match[2] not in UNITS_MS:
-        raise ValueError(f"Expected a time as <number><unit> with one of the units us, ms, s, m, min, h, d, got '{text}'")
+        raise ValueError(
+            f"Expected a time as <number><unit> with one of the units us, ms, s, m, min, h, d, got '{text}'"
+        )
     return int(int(match[1]) * UNITS_MS[match[2]])

@@ -1,6 +1,8 @@
-"""Who leads each partition of a topic, as of the newest leader epoch that any node has told; and what each node says of one partition. Pure.
+"""Who leads each partition of a topic, as of the newest leader epoch that any node has told; and what each node says
+of one partition. Pure.
 
-A leader epoch rises with every election (KIP-320). A node that is cut off, or behind, tells an older one: nobody goes back to that.
+A leader epoch rises with every election (KIP-320). A node that is cut off, or behind, tells an older one: nobody
+goes back to that.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class TopicLeaders(NamedTuple):
 
 
 class Views(NamedTuple):
-    """What those nodes that answered say of one partition's leader: None where the partition is unknown. `listed` counts the nodes of the cluster."""
+    """What those nodes that answered say of one partition's leader: None where the partition is unknown. `listed`
+    counts the nodes of the cluster."""
 
     listed: int
     told: Mapping[int, Leader | None]
@@ -37,14 +40,18 @@ class Views(NamedTuple):
 
 def leaders_of(topic: Any) -> TopicLeaders:
     """What a Metadata answer says of a topic."""
-    return TopicLeaders(topic.topic_id, {each.partition_index: Leader(each.leader_id, each.leader_epoch) for each in topic.partitions})
+    return TopicLeaders(
+        topic.topic_id, {each.partition_index: Leader(each.leader_id, each.leader_epoch) for each in topic.partitions}
+    )
 
 
 def merged(known: TopicLeaders | None, told: TopicLeaders) -> TopicLeaders:
     """What is known after an answer: each partition's newer epoch, and all of the answer where the topic is another."""
     if known is None or known.topic_id != told.topic_id:
         return told
-    newest = {partition: newer(known.partitions.get(partition), leader) for partition, leader in told.partitions.items()}
+    newest = {
+        partition: newer(known.partitions.get(partition), leader) for partition, leader in told.partitions.items()
+    }
     return TopicLeaders(told.topic_id, {**known.partitions, **newest})
 
 

@@ -8,9 +8,11 @@ Address = tuple[str, int]
 
 
 class NodeTurns:
-    """Which node is asked next: the same one while it answers well; after `another`, those first that have not answered for longest.
+    """Which node is asked next: the same one while it answers well; after `another`, those first that have not
+    answered for longest.
 
-    A node that could not be reached stands back for a while, so that one that swallows packets does not cost every other question its timeout.
+    A node that could not be reached stands back for a while, so that one that swallows packets does not cost every
+    other question its timeout.
     """
 
     STAND_BACK_SECONDS = 10.0
@@ -24,7 +26,9 @@ class NodeTurns:
     def order(self, addresses: Iterable[Address], now: float) -> list[Address]:
         """Each address once. `now` is monotonic, in seconds."""
         self.failed = {address: when for address, when in self.failed.items() if now - when < self.STAND_BACK_SECONDS}
-        return sorted(dict.fromkeys(addresses), key=lambda address: (address in self.failed, self.asked.get(address, 0)))
+        return sorted(
+            dict.fromkeys(addresses), key=lambda address: (address in self.failed, self.asked.get(address, 0))
+        )
 
     def answered(self, address: Address) -> None:
         self.last = address

@@ -1,4 +1,5 @@
-"""Which partitions exist and which offsets they hold, asked with one cached admin client: one Metadata and one ListOffsets round for all partitions."""
+"""Which partitions exist and which offsets they hold, asked with one cached admin client: one Metadata and one
+ListOffsets round for all partitions."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class KafkaOffsetReader:
     def close(self) -> None:
         self._admin = None
 
-    # -- partitions ------------------------------------------------------------------------------------------------------------------
+    # -- partitions
+    # ------------------------------------------------------------------------------------------------------------------
 
     def partitions(self) -> frozenset[TopicPartition]:
         """The partitions that the selection names now. Raises KafkaException for a topic that does not exist."""
@@ -64,7 +66,9 @@ class KafkaOffsetReader:
         if isinstance(selection, Subscribe):
             return frozenset(self.describe(selection.topics))
         if isinstance(selection, Assign):
-            return frozenset(self.describe(sorted({each.topic for each in selection.partitions}))) & selection.partitions
+            return (
+                frozenset(self.describe(sorted({each.topic for each in selection.partitions}))) & selection.partitions
+            )
         pattern = re.compile(selection.pattern)
         names = sorted(name for name in self.admin.list_topics(timeout=self.timeout_s).topics if pattern.search(name))
         return frozenset(self.describe(names, internal=False))
@@ -75,9 +79,14 @@ class KafkaOffsetReader:
             return []
         found = self.admin.describe_topics(TopicCollection(names), request_timeout=self.timeout_s)
         described = [future.result() for future in found.values()]
-        return [TopicPartition(each.name, partition.id) for each in described if internal or not each.is_internal for partition in each.partitions]
+        return [
+            TopicPartition(each.name, partition.id)
+            for each in described
+            if internal or not each.is_internal
+            for partition in each.partitions
+        ]
 
-    # -- offsets ---------------------------------------------------------------------------------------------------------------------
+    # -- offsets
 
     def list_offsets(self, specs: Mapping[TopicPartition, int]) -> Offsets:
         """Offsets for sentinels (EARLIEST, LATEST) or times in ms; -1 where no record is that new."""
@@ -97,15 +106,17 @@ class KafkaOffsetReader:
         wanted = frozenset(partitions)
         if not wanted:
             return {}
-        return self.settled(dict.fromkeys(wanted, 0), lambda: self.list_offsets(dict.fromkeys(self.partitions() & wanted, EARLIEST)))
+        return self.settled(
+            dict.fromkeys(wanted, 0), lambda: self.list_offsets(dict.fromkeys(self.partitions() & wanted, EARLIEST))
+        )
 
     def latest(self, known: Mapping[TopicPartition, int] | None = None) -> Offsets:
         """End offsets of all partitions."""
         return self.settled(known or {}, lambda: self.list_offsets(dict.fromkeys(self.partitions(), LATEST)))
 
     def settled(self, known: Mapping[TopicPartition, int], ask: Callable[[], Offsets]) -> Offsets:
-        """What `ask` answers. An offset below `known`, or a partition that is missing, may come from a node that lags, or was deposed: asked again before it is
-        believed."""
+        """What `ask` answers. An offset below `known`, or a partition that is missing, may come from a node that
+        lags, or was deposed: asked again before it is believed."""
         until = time.monotonic() + min(SETTLE_SECONDS, self.options.poll_timeout_ms / 1000)
         attempts = self.options.offset_fetch_attempts_max
         while True:
@@ -127,21 +138,28 @@ class KafkaOffsetReader:
             wanted = self.offsets_for_times(dict.fromkeys(assigned, limit.timestamp), starting)
         elif isinstance(limit, SpecificTimestamps):
             side = "start" if starting else "end"
-            check_assigned("KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED", f"timestamp based {side}", limit.timestamps, assigned)
+            check_assigned(
+                "KAFKA_TIMESTAMP_OFFSET_DOES_NOT_MATCH_ASSIGNED", f"timestamp based {side}", limit.timestamps, assigned
+            )
             wanted = self.offsets_for_times(limit.timestamps, starting)
         elif isinstance(limit, SpecificOffsets):
             check_assigned("KAFKA_START_OFFSET_DOES_NOT_MATCH_ASSIGNED", "start", limit.offsets, assigned)
             wanted = dict(limit.offsets)
         else:
             wanted = dict.fromkeys(assigned, limit.offset)
-        return wanted | self.list_offsets({each: offset for each, offset in wanted.items() if offset in (EARLIEST, LATEST)})
+        return wanted | self.list_offsets(
+            {each: offset for each, offset in wanted.items() if offset in (EARLIEST, LATEST)}
+        )
 
     def offsets_for_times(self, times: Mapping[TopicPartition, int], starting: bool) -> Offsets:
-        """First offset at or after each time; LATEST where there is none and the options allow it (always for an end)."""
+        """First offset at or after each time; LATEST where there is none and the options allow it (always for an
+        end)."""
         found = self.list_offsets(times)
         for partition, offset in found.items():
             if offset < 0 and starting and not self.options.latest_if_no_match:
-                raise ValueError(f"No offset matched from request of topic-partition {partition} and timestamp {times[partition]}.")
+                raise ValueError(
+                    f"No offset matched from request of topic-partition {partition} and timestamp {times[partition]}."
+                )
         return {partition: offset if offset >= 0 else LATEST for partition, offset in found.items()}
 
     def with_retries(self, ask: Callable[[], T]) -> T:
@@ -155,14 +173,23 @@ class KafkaOffsetReader:
                 self._admin = None
         return ask()
 
-    # -- what a micro-batch reads ------------------------------------------------------------------------------------------------------
+    # -- what a micro-batch reads
+    # ------------------------------------------------------------------------------------------------------
 
-    def resolved_ranges(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[OffsetRange]:
-        """The ranges between two offsets of a stream. New partitions begin at their start; whatever is missing is data loss."""
+    def resolved_ranges(
+        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    ) -> list[OffsetRange]:
+        """The ranges between two offsets of a stream. New partitions begin at their start; whatever is missing is
+        data loss."""
         added = end.keys() - start.keys()
         first = self.earliest(added)
         if missing := added - first.keys():
-            self.report(DataLoss("INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS", f"Cannot find initial offsets for partitions {show_partitions(missing)}."))
+            self.report(
+                DataLoss(
+                    "INITIAL_OFFSET_NOT_FOUND_FOR_PARTITIONS",
+                    f"Cannot find initial offsets for partitions {show_partitions(missing)}.",
+                )
+            )
         for partition in sorted(first):
             if first[partition] != 0:
                 detail = f"Added partition {partition} starts from {first[partition]} instead of 0."
@@ -173,8 +200,13 @@ class KafkaOffsetReader:
         ranges = []
         for partition in sorted(each for each in end if each in begins):
             if end[partition] < begins[partition]:
-                detail = f"Partition {partition} offset was changed from {begins[partition]} to {end[partition]}. The partition was deleted and created again, "
-                self.report(DataLoss("PARTITION_OFFSET_CHANGED", detail + "or the query starts beyond the available offset."))
+                detail = (
+                    f"Partition {partition} offset was changed from {begins[partition]} to {end[partition]}. The "
+                    "partition was deleted and created again, "
+                )
+                self.report(
+                    DataLoss("PARTITION_OFFSET_CHANGED", detail + "or the query starts beyond the available offset.")
+                )
             ranges.append(OffsetRange(partition.topic, partition.partition, begins[partition], end[partition]))
         return ranges
 
@@ -184,7 +216,9 @@ class KafkaOffsetReader:
             return  # The client refuses an empty list.
         told = [WireTopicPartition(each.topic, each.partition, offset) for each, offset in sorted(offsets.items())]
         try:
-            for future in self.admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, told)], request_timeout=self.timeout_s).values():
+            for future in self.admin.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, told)], request_timeout=self.timeout_s
+            ).values():
                 future.result()
         except KafkaException as problem:
             log.warning("offsets of group %s were not set: %s", group, problem)
@@ -203,11 +237,14 @@ def offset_spec(spec: int) -> Any:
     return kinds.latest() if spec == LATEST else kinds.for_timestamp(spec)
 
 
-def check_assigned(condition: str, side: str, specified: Mapping[TopicPartition, int], assigned: frozenset[TopicPartition]) -> None:
+def check_assigned(
+    condition: str, side: str, specified: Mapping[TopicPartition, int], assigned: frozenset[TopicPartition]
+) -> None:
     if specified.keys() != assigned:
         raise SourceError(
             condition,
-            f"Partitions specified for Kafka {side} offsets don't match what are assigned. Maybe topic partitions are created or deleted while the "
-            f"query is running. Use -1 for latest, -2 for earliest. Specified: {show_partitions(specified)} Assigned: {show_partitions(assigned)}",
+            f"Partitions specified for Kafka {side} offsets don't match what are assigned. Maybe topic "
+            "partitions are created or deleted while the "
+            f"query is running. Use -1 for latest, -2 for earliest. Specified: {show_partitions(specified)} "
+            f"Assigned: {show_partitions(assigned)}",
         )
-

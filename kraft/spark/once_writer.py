@@ -1,4 +1,5 @@
-"""Rows of one task of a micro-batch, placed in partitions by rules that every attempt shares, and handed to the writers of their topics."""
+"""Rows of one task of a micro-batch, placed in partitions by rules that every attempt shares, and handed to the
+writers of their topics."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from kraft.spark.wire import WireCluster
 
 
 class Placement:
-    """The partition of each row: the column's, else the key's as Java clients place it, else one that depends on nothing but the row's number."""
+    """The partition of each row: the column's, else the key's as Java clients place it, else one that depends on
+    nothing but the row's number."""
 
     BLOCK = 500
 
@@ -29,9 +31,16 @@ class Placement:
         return place
 
 
-def place_rows(keys: Sequence[bytes | None], given: Sequence[int | None], placement: Placement, partitions: int) -> Iterator[int]:
+def place_rows(
+    keys: Sequence[bytes | None], given: Sequence[int | None], placement: Placement, partitions: int
+) -> Iterator[int]:
     """A partition for each row."""
-    hashed = iter(partitions_of([key for key, partition in zip(keys, given, strict=True) if partition is None and key is not None], partitions).tolist())
+    hashed = iter(
+        partitions_of(
+            [key for key, partition in zip(keys, given, strict=True) if partition is None and key is not None],
+            partitions,
+        ).tolist()
+    )
     for key, partition in zip(keys, given, strict=True):
         if partition is not None:
             yield partition
@@ -47,7 +56,8 @@ class OnceWriter:
         self.identity = identity
         self.codec = codec
         self.topics: dict[str, TopicWriter] = {}
-        self.placements: dict[str, Placement] = {}  # One a topic: how rows of topics are mixed differs with the sizes of Arrow batches.
+        # One a topic: how rows of topics are mixed differs with the sizes of Arrow batches.
+        self.placements: dict[str, Placement] = {}
 
     def topic(self, name: str) -> TopicWriter:
         if name not in self.topics:
@@ -70,7 +80,11 @@ class OnceWriter:
         """Everything is in the log: (topic, partition, offset behind the last record that this attempt wrote)."""
         for topic in self.topics.values():
             topic.finish()
-        return tuple((name, partition, end) for name, topic in sorted(self.topics.items()) for partition, end in sorted(topic.end_offset_max.items()))
+        return tuple(
+            (name, partition, end)
+            for name, topic in sorted(self.topics.items())
+            for partition, end in sorted(topic.end_offset_max.items())
+        )
 
 
 def by_topic(rows: list[tuple[Any, ...]]) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:

@@ -1,4 +1,5 @@
-"""Single values of options: numbers, flags, choices, and the JSON that names partitions and offsets (also the checkpoint's)."""
+"""Single values of options: numbers, flags, choices, and the JSON that names partitions and offsets (also the
+checkpoint's)."""
 
 from __future__ import annotations
 
@@ -20,10 +21,16 @@ def parse_json(text: str, example: str, convert: Callable[[object], T]) -> T:
 
 def parse_partitions(text: str) -> frozenset[TopicPartition]:
     """`{"topicA":[0,1]}`."""
-    return parse_json(text, '{"topicA":[0,1],"topicB":[0,1]}', lambda value: frozenset(TopicPartition(t, integer(p)) for t, ps in value.items() for p in ps))  # type: ignore[attr-defined]
+    return parse_json(
+        text,
+        '{"topicA":[0,1],"topicB":[0,1]}',
+        lambda value: frozenset(TopicPartition(t, integer(p)) for t, ps in value.items() for p in ps),
+    )  # type: ignore[attr-defined]
 
 
-def parse_offsets(text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}') -> dict[TopicPartition, int]:
+def parse_offsets(
+    text: str, example: str = '{"topicA":{"0":23,"1":-1},"topicB":{"0":-2}}'
+) -> dict[TopicPartition, int]:
     """`{"topicA":{"0":23,"1":-1}}`: offsets, sentinels or times by topic and partition."""
     return parse_json(text, example, offsets_of_json)
 
@@ -36,11 +43,16 @@ def integer(value: object) -> int:
 
 def offsets_of_json(value: object) -> dict[TopicPartition, int]:
     """The inverse of `offsets_to_json`. Raises TypeError, AttributeError or ValueError for another shape."""
-    return {TopicPartition(topic, int(p)): integer(offset) for topic, by_partition in value.items() for p, offset in by_partition.items()}  # type: ignore[attr-defined]
+    return {
+        TopicPartition(topic, int(p)): integer(offset)
+        for topic, by_partition in value.items()
+        for p, offset in by_partition.items()
+    }  # type: ignore[attr-defined]
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Offsets in the shape of the official checkpoint: topic, partition, next offset to read. Sorted, so that equal offsets are equal text."""
+    """Offsets in the shape of the official checkpoint: topic, partition, next offset to read. Sorted, so that equal
+    offsets are equal text."""
     shaped: dict[str, dict[str, int]] = {}
     for partition in sorted(offsets):
         shaped.setdefault(partition.topic, {})[str(partition.partition)] = offsets[partition]

@@ -1,4 +1,5 @@
-"""Options of a read, checked before anything runs. Names, precedence and refusals are those of Spark's own Kafka connector; names are case-insensitive."""
+"""Options of a read, checked before anything runs. Names, precedence and refusals are those of Spark's own Kafka
+connector; names are case-insensitive."""
 
 from __future__ import annotations
 
@@ -103,22 +104,55 @@ class SourceOptions:
 
 SOURCE_KEYS = frozenset(
     {
-        *STRATEGIES, "startingoffsets", "startingoffsetsbytimestamp", "startingtimestamp", "startingoffsetsbytimestampstrategy",
-        "endingoffsets", "endingoffsetsbytimestamp", "endingtimestamp", "failondataloss", "includeheaders", "minpartitions", "maxrecordsperpartition",
-        "maxoffsetspertrigger", "minoffsetspertrigger", "maxtriggerdelay", "kafkaconsumer.polltimeoutms", "fetchoffset.numretries",
-        "fetchoffset.retryintervalms", "groupidprefix", "fetcher", "commitgroup", "headernames",
+        *STRATEGIES,
+        "startingoffsets",
+        "startingoffsetsbytimestamp",
+        "startingtimestamp",
+        "startingoffsetsbytimestampstrategy",
+        "endingoffsets",
+        "endingoffsetsbytimestamp",
+        "endingtimestamp",
+        "failondataloss",
+        "includeheaders",
+        "minpartitions",
+        "maxrecordsperpartition",
+        "maxoffsetspertrigger",
+        "minoffsetspertrigger",
+        "maxtriggerdelay",
+        "kafkaconsumer.polltimeoutms",
+        "fetchoffset.numretries",
+        "fetchoffset.retryintervalms",
+        "groupidprefix",
+        "fetcher",
+        "commitgroup",
+        "headernames",
     }
-)  # fmt: skip
+)
 DIRECT_TUNING = frozenset(
     {
-        "bootstrap.servers", "group.id", "client.id", "max.poll.records", "max.poll.interval.ms", "fetch.max.bytes", "fetch.min.bytes", "fetch.max.wait.ms",
-        "max.partition.fetch.bytes", "check.crcs", "request.timeout.ms", "session.timeout.ms", "heartbeat.interval.ms", "default.api.timeout.ms",
-        "receive.buffer.bytes", "send.buffer.bytes",
+        "bootstrap.servers",
+        "group.id",
+        "client.id",
+        "max.poll.records",
+        "max.poll.interval.ms",
+        "fetch.max.bytes",
+        "fetch.min.bytes",
+        "fetch.max.wait.ms",
+        "max.partition.fetch.bytes",
+        "check.crcs",
+        "request.timeout.ms",
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "default.api.timeout.ms",
+        "receive.buffer.bytes",
+        "send.buffer.bytes",
     }
-)  # fmt: skip
+)
 """Consumer properties that only tune what the built-in reader does in its own way."""
 REFUSED = {
-    "auto.offset.reset": "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start.",
+    "auto.offset.reset": (
+        "Instead set the source option 'startingOffsets' to 'earliest' or 'latest' to specify where to start."
+    ),
     "key.deserializer": "Keys are binary; use DataFrame operations to decode them.",
     "value.deserializer": "Values are binary; use DataFrame operations to decode them.",
     "enable.auto.commit": "Spark keeps the offsets in its checkpoint.",
@@ -163,16 +197,21 @@ def lower(options: Mapping[str, str]) -> dict[str, str]:
 def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> SourceOptions:
     selection = selection_of(given)
     partitions_min = number(given, "minPartitions", at_least=1, otherwise="minPartitions must be positive")
-    records_max = number(given, "maxRecordsPerPartition", at_least=1, otherwise="maxRecordsPerPartition must be positive")
+    records_max = number(
+        given, "maxRecordsPerPartition", at_least=1, otherwise="maxRecordsPerPartition must be positive"
+    )
     kafka = kafka_options(given)
     offsets_max, offsets_min = number(given, "maxOffsetsPerTrigger"), number(given, "minOffsetsPerTrigger")
     if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
-        raise ValueError(f"The value of minOffsetPerTrigger({offsets_min}) is higher than the maxOffsetsPerTrigger({offsets_max}).")
+        raise ValueError(
+            f"The value of minOffsetPerTrigger({offsets_min}) is higher than the maxOffsetsPerTrigger({offsets_max})."
+        )
     return SourceOptions(
         selection=selection,
         starting=starting,
         ending=ending,
-        latest_if_no_match=choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"), "error") == "latest",
+        latest_if_no_match=choice(given, "startingOffsetsByTimestampStrategy", ("error", "latest"), "error")
+        == "latest",
         fail_on_data_loss=flag(given, "failOnDataLoss", True),
         include_headers=flag(given, "includeHeaders", False),
         refuse_names=choice(given, "headerNames", ("replace", "refuse"), "replace") == "refuse",
@@ -184,7 +223,9 @@ def parse(given: Mapping[str, str], starting: Limit, ending: Limit | None) -> So
         poll_timeout_ms=or_else(number(given, "kafkaConsumer.pollTimeoutMs"), 120_000),
         offset_fetch_attempts_max=or_else(number(given, "fetchOffset.numRetries"), 3),
         offset_fetch_retry_ms=or_else(number(given, "fetchOffset.retryIntervalMs"), 1000),
-        group_id_prefix=given.get("groupidprefix", "spark-kafka-relation" if ending is not None else "spark-kafka-source"),
+        group_id_prefix=given.get(
+            "groupidprefix", "spark-kafka-relation" if ending is not None else "spark-kafka-source"
+        ),
         direct=direct_of(given, kafka),
         commit_group=given.get("commitgroup") or None,
         kafka=kafka,
@@ -201,9 +242,17 @@ def direct_of(given: Mapping[str, str], kafka: Mapping[str, str]) -> bool:
 
 
 def librdkafka_for(kafka: Mapping[str, str]) -> str | None:
-    """A property that only librdkafka can honour: security, read_committed, racks and the like; None if there is none."""
+    """A property that only librdkafka can honour: security, read_committed, racks and the like; None if there is
+    none."""
     plain = {"security.protocol": "plaintext", "isolation.level": "read_uncommitted"}
-    return next((name for name, value in sorted(kafka.items()) if name not in DIRECT_TUNING and plain.get(name) != value.strip().lower()), None)
+    return next(
+        (
+            name
+            for name, value in sorted(kafka.items())
+            if name not in DIRECT_TUNING and plain.get(name) != value.strip().lower()
+        ),
+        None,
+    )
 
 
 def kafka_options(given: Mapping[str, str]) -> dict[str, str]:
@@ -215,7 +264,10 @@ def kafka_options(given: Mapping[str, str]) -> dict[str, str]:
     if "bootstrap.servers" not in kafka:
         raise ValueError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka consumer")
     if "group.id" in kafka:
-        log.warning("kafka.group.id is set: concurrent queries with the same group id can interfere; use one query per group id. groupIdPrefix is ignored.")
+        log.warning(
+            "kafka.group.id is set: concurrent queries with the same group id can interfere; use one query "
+            "per group id. groupIdPrefix is ignored."
+        )
     return kafka
 
 
@@ -223,9 +275,15 @@ def selection_of(given: Mapping[str, str]) -> Selection:
     """Exactly one of subscribe, subscribePattern, assign."""
     chosen = [name for name in STRATEGIES if name in given]
     if not chosen:
-        raise ValueError(f"One of the following options must be specified for Kafka source: {STRATEGY_NAMES}. See the docs for more details.")
+        raise ValueError(
+            f"One of the following options must be specified for Kafka source: {STRATEGY_NAMES}. See the docs "
+            "for more details."
+        )
     if len(chosen) > 1:
-        raise ValueError(f"Only one of the following options can be specified for Kafka source: {STRATEGY_NAMES}. See the docs for more details.")
+        raise ValueError(
+            f"Only one of the following options can be specified for Kafka source: {STRATEGY_NAMES}. See the "
+            "docs for more details."
+        )
     value = given[chosen[0]]
     if chosen[0] == "subscribe":
         topics = tuple(dict.fromkeys(topic.strip() for topic in value.split(",") if topic.strip()))
@@ -234,7 +292,9 @@ def selection_of(given: Mapping[str, str]) -> Selection:
         return Subscribe(topics)
     if chosen[0] == "subscribepattern":
         if not value.strip():
-            raise ValueError(f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'")
+            raise ValueError(
+                f"Pattern to subscribe is empty as specified value for option 'subscribePattern' is '{value}'"
+            )
         return SubscribePattern(value.strip())
     if not value.strip().startswith("{"):
         raise ValueError(f"No topicpartitions to assign as specified value for option 'assign' is '{value}'")
@@ -250,8 +310,12 @@ def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
             raise ValueError(f"Expected a single long value, got {text.strip()}") from None
         return GlobalTimestamp(target_time(timestamp, f"{side}Timestamp"))
     if (text := given.get(f"{side}offsetsbytimestamp")) is not None:
-        times = parse_offsets(text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}')
-        return SpecificTimestamps({partition: target_time(timestamp, f"partition {partition}") for partition, timestamp in times.items()})
+        times = parse_offsets(
+            text, '{"topicA": {"0": 123456789, "1": 123456789}, "topicB": {"0": 123456789, "1": 123456789}}'
+        )
+        return SpecificTimestamps(
+            {partition: target_time(timestamp, f"partition {partition}") for partition, timestamp in times.items()}
+        )
     text = given.get(f"{side}offsets")
     if text is None:
         return default
@@ -262,7 +326,8 @@ def limit_of(given: Mapping[str, str], side: str, default: Limit) -> Limit:
 
 
 def target_time(timestamp: int, where: str) -> int:
-    """As Kafka's consumer has it: below zero are sentinels, which mean something else than a time. Raises ValueError."""
+    """As Kafka's consumer has it: below zero are sentinels, which mean something else than a time. Raises
+    ValueError."""
     if timestamp < 0:
         raise ValueError(f"The target time for {where} is {timestamp}. The target time cannot be negative.")
     return timestamp
@@ -287,12 +352,15 @@ def check_order(starting: Limit, ending: Limit) -> None:
         return
     if starts.keys() != ends.keys():
         raise ValueError(
-            "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] The specified start offset and end offset should have the same "
-            f"topic-partitions. Topic-partitions for start offset: {show_partitions(starts)}, topic-partitions for end offset: {show_partitions(ends)}."
+            "[MISMATCHED_TOPIC_PARTITIONS_BETWEEN_START_OFFSET_AND_END_OFFSET] The specified start offset and "
+            "end offset should have the same "
+            f"topic-partitions. Topic-partitions for start offset: {show_partitions(starts)}, "
+            f"topic-partitions for end offset: {show_partitions(ends)}."
         )
     for partition, start in starts.items():
         if start > ends[partition] >= 0 <= start:
             raise ValueError(
-                f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The specified start {kind} {start} is greater than the end {kind} {ends[partition]} "
+                f"[UNRESOLVED_START_OFFSET_GREATER_THAN_END_OFFSET] The specified start {kind} {start} is "
+                f"greater than the end {kind} {ends[partition]} "
                 f"for topic {partition.topic} partition {partition.partition}."
             )

@@ -1,8 +1,9 @@
 """Reads one range of offsets as Arrow record batches.
 
-The range ends when an offset reaches its end: by a record at or past it, or by the partition's end (control, aborted and compacted records never
-arrive, but the end of the partition is announced with its offset). Nothing waits for a record that cannot come. A fetch below the log start is
-refused by the broker; gaps inside what it serves are never loss.
+The range ends when an offset reaches its end: by a record at or past it, or by the partition's end (control, aborted
+and compacted records never arrive, but the end of the partition is announced with its offset). Nothing waits for a
+record that cannot come. A fetch below the log start is refused by the broker; gaps inside what it serves are never
+loss.
 """
 
 from __future__ import annotations
@@ -28,23 +29,40 @@ BATCH_BYTES_AIM = 2 << 20
 CONSUME_WAIT_S = 0.05
 LOOKUP_TIMEOUT_S = 30.0
 SETTLE_SECONDS = 20.0
-"""How long a log must lack an offset, or a topic be unknown, to be believed: librdkafka does not tell leader epochs, so time alone decides."""
+"""How long a log must lack an offset, or a topic be unknown, to be believed: librdkafka does not tell leader epochs,
+so time alone decides."""
 RETRY_SECONDS = 1.0
 OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._LOG_TRUNCATION})
-GONE = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION, KafkaError.UNKNOWN_TOPIC_ID})
+GONE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_ID,
+    }
+)
 
 
 class PartitionFetcher:
     """One range, read once: iterate over it. `config` is the consumer's; the times are in ms."""
 
-    def __init__(self, offsets: OffsetRange, config: Mapping[str, str], *, include_headers: bool, fail_on_data_loss: bool, poll_timeout_ms: int) -> None:
+    def __init__(
+        self,
+        offsets: OffsetRange,
+        config: Mapping[str, str],
+        *,
+        include_headers: bool,
+        fail_on_data_loss: bool,
+        poll_timeout_ms: int,
+    ) -> None:
         self.offsets = offsets
         self.config = config
         self.include_headers = include_headers
         self.fail_on_data_loss = fail_on_data_loss
         self.poll_timeout_s = poll_timeout_ms / 1000
         self.settle_s = min(SETTLE_SECONDS, self.poll_timeout_s)
-        self.position = offsets.start  # offsets.start <= position; every record below it is delivered or known not to exist
+        # offsets.start <= position; every record below it is delivered or known not to exist
+        self.position = offsets.start
         self.ended = False  # nothing can arrive any more below the end
         self.batch_rows = 500
         self.columns = BatchBuilder(offsets.topic, offsets.partition, include_headers)
@@ -99,7 +117,8 @@ class PartitionFetcher:
             yield batch
 
     def records_of(self, consumer: Consumer, messages: Sequence[Message]) -> list[Message]:
-        """The records among `messages`; what the others say is acted upon, in order: the records before it are delivered whatever it is."""
+        """The records among `messages`; what the others say is acted upon, in order: the records before it are
+        delivered whatever it is."""
         records = []
         for message in messages:
             problem = message.error()
@@ -123,7 +142,8 @@ class PartitionFetcher:
             log.warning("reading %s: %s", self.offsets.topic_partition, problem.str())
 
     def at_partition_end(self, consumer: Consumer, eof_offset: int) -> None:
-        """All that can be read below `eof_offset` has been. Below our end it is loss, unless the broker says that more is there."""
+        """All that can be read below `eof_offset` has been. Below our end it is loss, unless the broker says that
+        more is there."""
         if eof_offset >= self.offsets.end:
             self.ended = True
             return
@@ -143,13 +163,19 @@ class PartitionFetcher:
             self.position = earliest
             self.seek(consumer)
         elif earliest <= self.position < latest:
-            log.warning("offset %d of %s was out of range and is back: %s", self.position, self.offsets.topic_partition, problem.str())
+            log.warning(
+                "offset %d of %s was out of range and is back: %s",
+                self.position,
+                self.offsets.topic_partition,
+                problem.str(),
+            )
             self.seek(consumer)
         else:
             self.lose(self.position, self.offsets.end, available)
 
     def gone(self, consumer: Consumer, problem: KafkaError) -> None:
-        """Some node does not know the partition. Lost, unless another knows it: any node may be the one that answers next."""
+        """Some node does not know the partition. Lost, unless another knows it: any node may be the one that answers
+        next."""
 
         def is_there() -> bool:
             found = consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S).topics.get(self.offsets.topic)
@@ -162,20 +188,24 @@ class PartitionFetcher:
             self.lose(self.position, self.offsets.end, f"{problem.str()}: the partition does not exist any more")
 
     def watermarks(self, consumer: Consumer) -> tuple[int, int]:
-        """Log start and end by the leader, which is looked for anew: one that does not have the position may be behind, or not know it yet."""
+        """Log start and end by the leader, which is looked for anew: one that does not have the position may be
+        behind, or not know it yet."""
         found = (0, 0)
 
         def is_readable() -> bool:
             nonlocal found
             consumer.list_topics(self.offsets.topic, LOOKUP_TIMEOUT_S)
-            found = consumer.get_watermark_offsets(TopicPartition(self.offsets.topic, self.offsets.partition), LOOKUP_TIMEOUT_S)
+            found = consumer.get_watermark_offsets(
+                TopicPartition(self.offsets.topic, self.offsets.partition), LOOKUP_TIMEOUT_S
+            )
             return self.position < max(found)  # A log's start never goes back.
 
         self.patiently(is_readable)
         return found
 
     def patiently(self, look: Callable[[], bool]) -> bool:
-        """`look` again until it is so, or for as long as a leader that is behind may need. Raises KafkaException when nobody answers in the end."""
+        """`look` again until it is so, or for as long as a leader that is behind may need. Raises KafkaException
+        when nobody answers in the end."""
         until = time.monotonic() + self.settle_s
         while True:
             try:
@@ -236,7 +266,8 @@ def offset_of(message: Message) -> int:
 
 
 def headers_of(record: Message) -> list[dict[str, object]] | None:
-    """Headers in order, duplicates kept; None where a record has none, as the official connector has it. Raises SourceError."""
+    """Headers in order, duplicates kept; None where a record has none, as the official connector has it. Raises
+    SourceError."""
     try:
         headers = record.headers()
     except SystemError as problem:  # How the binding gives out a UnicodeDecodeError.
@@ -245,4 +276,3 @@ def headers_of(record: Message) -> list[dict[str, object]] | None:
         told = ", which librdkafka cannot tell: set the option fetcher to direct, or includeHeaders to false"
         raise malformed_header_name(str(record.topic()), record.partition() or 0, offset_of(record), told) from problem
     return [dict(zip(("key", "value"), header, strict=True)) for header in headers] if headers else None
-

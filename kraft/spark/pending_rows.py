@@ -1,4 +1,5 @@
-"""Rows of one task on their way to the partitions of a topic: numbered, compared with what the log holds of them, and taken batch by batch."""
+"""Rows of one task on their way to the partitions of a topic: numbered, compared with what the log holds of them,
+and taken batch by batch."""
 
 from __future__ import annotations
 
@@ -27,11 +28,15 @@ class Batch:
     def halves(self) -> list[Batch]:
         """The same rows in two batches. There is more than one."""
         middle = len(self.rows) // 2
-        return [Batch(self.partition, self.sequence, self.rows[:middle]), Batch(self.partition, self.sequence + middle, self.rows[middle:])]
+        return [
+            Batch(self.partition, self.sequence, self.rows[:middle]),
+            Batch(self.partition, self.sequence + middle, self.rows[middle:]),
+        ]
 
 
 class PartitionRows:
-    """The rows of this attempt for one partition (`name`), numbered from 0. The first `written` are in the log already, as `seen` says where it still can."""
+    """The rows of this attempt for one partition (`name`), numbered from 0. The first `written` are in the log
+    already, as `seen` says where it still can."""
 
     def __init__(self, name: str, written: int, seen: SeenRows) -> None:
         self.name = name
@@ -50,7 +55,10 @@ class PartitionRows:
             self.pending_bytes += row.size
             return True
         if self.seen.differs(number, row.content):
-            raise not_repeatable(f"row {number} for {self.name} differs from what an earlier attempt wrote, which got as far as row {self.written - 1}")
+            raise not_repeatable(
+                f"row {number} for {self.name} differs from what an earlier attempt wrote, which got as far "
+                f"as row {self.written - 1}"
+            )
         return False
 
     def take(self, partition: int) -> Batch:
@@ -60,7 +68,10 @@ class PartitionRows:
 
 
 def first_of_each(batches: Iterable[Batch]) -> tuple[list[Batch], list[Batch]]:
-    """The batches that may be sent now, one a partition, and those behind them: a request holds one batch of a partition, and they must come in order."""
+    """The batches that may be sent now, one a partition, and those behind them: a request holds one batch of a
+    partition, and they must come in order."""
     ordered = sorted(batches, key=lambda batch: (batch.partition, batch.sequence))
     first = {batch.partition: batch for batch in reversed(ordered)}
-    return [batch for batch in ordered if first[batch.partition] is batch], [batch for batch in ordered if first[batch.partition] is not batch]
+    return [batch for batch in ordered if first[batch.partition] is batch], [
+        batch for batch in ordered if first[batch.partition] is not batch
+    ]

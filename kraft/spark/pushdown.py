@@ -1,7 +1,8 @@
 """What a filter on topic, partition, offset or timestamp lets a batch read leave out. Pure.
 
-Every filter still runs in Spark: what is here only narrows the ranges, and may be coarser than the filter, never finer. An upper bound on timestamps narrows
-nothing, because timestamps need not rise with offsets; a lower one does, because a broker finds the first record at or after a time.
+Every filter still runs in Spark: what is here only narrows the ranges, and may be coarser than the filter, never
+finer. An upper bound on timestamps narrows nothing, because timestamps need not rise with offsets; a lower one does,
+because a broker finds the first record at or after a time.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ PUSHING = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 def is_pushing_down() -> bool:
-    """Whether this is the process in which Spark hands over filters. Elsewhere a reader must not say that it takes any, unless
-    spark.sql.python.filterPushdown.enabled is set, and Spark does not tell."""
+    """Whether this is the process in which Spark hands over filters. Elsewhere a reader must not say that it takes
+    any, unless spark.sql.python.filterPushdown.enabled is set, and Spark does not tell."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
     return PUSHING in sys.modules or getattr(main, "name", "") == PUSHING
 
@@ -39,7 +40,11 @@ class Bounds:
     def allows(self, each: OffsetRange) -> bool:
         """Whether the partition may hold rows that pass."""
         chosen = self.partitions is None or each.partition in self.partitions
-        return chosen and self.partition_low <= each.partition < self.partition_high and (self.topics is None or each.topic in self.topics)
+        return (
+            chosen
+            and self.partition_low <= each.partition < self.partition_high
+            and (self.topics is None or each.topic in self.topics)
+        )
 
     def narrow(self, each: OffsetRange) -> OffsetRange:
         start = min(max(each.start, self.offset_low), each.end)
@@ -60,7 +65,11 @@ def tightened(found: Bounds, kind: str, attribute: tuple[str, ...], value: Any) 
     name = attribute[0].lower()
     if name == "topic":
         chosen = frozenset([value]) if kind == "EqualTo" else frozenset(value) if kind == "In" else None
-        return found if chosen is None else replace(found, topics=chosen if found.topics is None else found.topics & chosen)
+        return (
+            found
+            if chosen is None
+            else replace(found, topics=chosen if found.topics is None else found.topics & chosen)
+        )
     if name == "partition" and kind == "In":
         chosen = frozenset(value)
         return replace(found, partitions=chosen if found.partitions is None else found.partitions & chosen)
@@ -70,7 +79,9 @@ def tightened(found: Bounds, kind: str, attribute: tuple[str, ...], value: Any) 
         return found
     low, high = interval(kind, value)
     if name == "partition":
-        return replace(found, partition_low=max(found.partition_low, low), partition_high=min(found.partition_high, high))
+        return replace(
+            found, partition_low=max(found.partition_low, low), partition_high=min(found.partition_high, high)
+        )
     return replace(found, offset_low=max(found.offset_low, low), offset_high=min(found.offset_high, high))
 
 
@@ -88,10 +99,13 @@ def interval(kind: str, value: int) -> tuple[int, int]:
 
 
 def later(found: Bounds, kind: str, value: Any) -> Bounds:
-    if kind not in ("GreaterThan", "GreaterThanOrEqual", "EqualTo") or not isinstance(value, datetime) or value.tzinfo is None:
+    if (
+        kind not in ("GreaterThan", "GreaterThanOrEqual", "EqualTo")
+        or not isinstance(value, datetime)
+        or value.tzinfo is None
+    ):
         return found
     low = int(value.timestamp() * 1000)
     if low <= 0:
         return found  # Every record or nearly: and what is below zero would ask for something else (-1 is the end).
     return replace(found, timestamp_ms_low=low if found.timestamp_ms_low is None else max(found.timestamp_ms_low, low))
-

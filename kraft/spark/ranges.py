@@ -30,8 +30,11 @@ class OffsetRange(NamedTuple):
         return TopicPartition(self.topic, self.partition)
 
 
-def split_ranges(ranges: Iterable[OffsetRange], partitions_min: int | None, records_max: int | None) -> list[OffsetRange]:
-    """One range a task: at most `records_max` offsets each, then about `partitions_min` tasks, large ranges cut in proportion. Empty ranges vanish."""
+def split_ranges(
+    ranges: Iterable[OffsetRange], partitions_min: int | None, records_max: int | None
+) -> list[OffsetRange]:
+    """One range a task: at most `records_max` offsets each, then about `partitions_min` tasks, large ranges cut in
+    proportion. Empty ranges vanish."""
     whole = [each for each in ranges if each.size > 0]
     if records_max is not None:
         whole = [part for each in whole for part in divide(each, -(-each.size // records_max))]
@@ -49,7 +52,8 @@ def split_ranges(ranges: Iterable[OffsetRange], partitions_min: int | None, reco
 
 
 def group_ranges(ranges: Iterable[OffsetRange]) -> list[tuple[OffsetRange, ...]]:
-    """The ranges of each task of a micro-batch: small neighbours share one. Depends on the ranges alone: a batch that is replayed has the same tasks."""
+    """The ranges of each task of a micro-batch: small neighbours share one. Depends on the ranges alone: a batch
+    that is replayed has the same tasks."""
     tasks: list[tuple[OffsetRange, ...]] = []
     room = 0
     for each in ranges:
@@ -81,7 +85,9 @@ def divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
 
 def gone_back(known: Mapping[TopicPartition, int], told: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     """What is told of the partitions that have less than is known of them; -1 where they are missing."""
-    return {partition: told.get(partition, -1) for partition, offset in known.items() if told.get(partition, -1) < offset}
+    return {
+        partition: told.get(partition, -1) for partition, offset in known.items() if told.get(partition, -1) < offset
+    }
 
 
 def rate_limit(
@@ -92,7 +98,11 @@ def rate_limit(
 ) -> dict[TopicPartition, int]:
     """End offsets for about `limit` records, spread in proportion to lag; a lagging partition is never starved."""
     begins = {**start, **earliest_of_new(sorted(latest.keys() - start.keys()))}
-    lags = {partition: end - begins[partition] for partition, end in latest.items() if partition in begins and end > begins[partition]}
+    lags = {
+        partition: end - begins[partition]
+        for partition, end in latest.items()
+        if partition in begins and end > begins[partition]
+    }
     total = sum(lags.values())
     if total < 1:
         return dict(latest)

@@ -30,7 +30,8 @@ class RecordRows:
         self.schema = arrow_schema(include_headers)
 
     def rows(self, found: list[RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
-        """The records from offset `first` on: a batch may begin before what was asked for, and before what may be read."""
+        """The records from offset `first` on: a batch may begin before what was asked for, and before what may be
+        read."""
         data = [batch for batch in found if not batch.is_control]
         for columns in decode(data, first, self.offsets.end):
             whole = pa.RecordBatch.from_arrays(self.arrays(columns), schema=self.schema)
@@ -61,15 +62,23 @@ class RecordRows:
         rows: list[list[dict[str, object]] | None] = [None] * len(found.offsets)
         for index in np.flatnonzero(found.header_counts).tolist():
             try:
-                rows[index] = headers_at(found.data, int(found.header_starts[index]), int(found.header_counts[index]), self.errors)
+                rows[index] = headers_at(
+                    found.data, int(found.header_starts[index]), int(found.header_counts[index]), self.errors
+                )
             except UnicodeDecodeError as problem:
-                detail = f": {problem.object!r}; headerNames=replace (--replace-header-names of `kraft spark`) replaces such bytes, as Java does"
-                raise malformed_header_name(self.offsets.topic, self.offsets.partition, int(found.offsets[index]), detail) from problem
+                detail = (
+                    f": {problem.object!r}; headerNames=replace (--replace-header-names of `kraft spark`) "
+                    "replaces such bytes, as Java does"
+                )
+                raise malformed_header_name(
+                    self.offsets.topic, self.offsets.partition, int(found.offsets[index]), detail
+                ) from problem
         return pa.array(rows, self.schema.field("headers").type)
 
 
 def headers_at(data: Any, position: int, count: int, errors: str = "replace") -> list[dict[str, object]]:
-    """`count` headers from `position` on. Bytes of a name that are not UTF-8 are replaced, as Java does, unless `errors` says otherwise.
+    """`count` headers from `position` on. Bytes of a name that are not UTF-8 are replaced, as Java does, unless
+    `errors` says otherwise.
 
     Raises InvalidRecord; UnicodeDecodeError where `errors` is strict.
     """

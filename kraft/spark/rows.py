@@ -22,6 +22,7 @@ COLUMNS = (
 ARROW_SCHEMA = pa.schema(COLUMNS)
 ARROW_SCHEMA_WITH_HEADERS = pa.schema([*COLUMNS, pa.field("headers", HEADERS_TYPE)])
 
+
 def arrow_schema(include_headers: bool) -> pa.Schema:
     return ARROW_SCHEMA_WITH_HEADERS if include_headers else ARROW_SCHEMA
 

@@ -1,4 +1,5 @@
-"""What an earlier attempt wrote, as far as an attempt has to compare: eight bytes a row, whatever its size, for a first micro-batch may be a whole topic."""
+"""What an earlier attempt wrote, as far as an attempt has to compare: eight bytes a row, whatever its size, for a
+first micro-batch may be a whole topic."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ UNKNOWN = bytes(DIGEST_BYTES)
 
 
 class SeenRows:
-    """Digests of rows by number, from 0 to `count` (exclusive); what the log does not hold any more is unknown, and differs from nothing."""
+    """Digests of rows by number, from 0 to `count` (exclusive); what the log does not hold any more is unknown, and
+    differs from nothing."""
 
     __slots__ = ("_digests",)
 

@@ -15,25 +15,46 @@ if TYPE_CHECKING:
 
 Setting = str | int | float | bool
 HEADERS = "array<struct<key:string,value:binary>>"
-ACCEPTED = {"key": ("string", "binary"), "value": ("string", "binary"), "topic": ("string",), "headers": (HEADERS,), "partition": ("int",)} | {
-    "timestamp": ("timestamp",)
-}
+ACCEPTED = {
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "topic": ("string",),
+    "headers": (HEADERS,),
+    "partition": ("int",),
+} | {"timestamp": ("timestamp",)}
 REFUSED = {"key.serializer": "keys", "value.serializer": "values"}
 
 
 ONCE_KEYS = frozenset(
     {
-        "bootstrap.servers", "client.id", "acks", "compression.type", "enable.idempotence", "linger.ms", "batch.size", "batch.num.messages", "buffer.memory",
-        "max.in.flight.requests.per.connection", "retries", "retry.backoff.ms", "request.timeout.ms", "delivery.timeout.ms", "max.block.ms",
-        "security.protocol", "max.request.size", "send.buffer.bytes", "receive.buffer.bytes",
+        "bootstrap.servers",
+        "client.id",
+        "acks",
+        "compression.type",
+        "enable.idempotence",
+        "linger.ms",
+        "batch.size",
+        "batch.num.messages",
+        "buffer.memory",
+        "max.in.flight.requests.per.connection",
+        "retries",
+        "retry.backoff.ms",
+        "request.timeout.ms",
+        "delivery.timeout.ms",
+        "max.block.ms",
+        "security.protocol",
+        "max.request.size",
+        "send.buffer.bytes",
+        "receive.buffer.bytes",
     }
-)  # fmt: skip
+)
 """Producer properties that exactly-once writing honours, or that only tune what it does in its own way."""
 
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one micro-batch apart."""
+    """A checked sink. `topic` is the option, or None if the column says. `once_id` tells several writes of one
+    micro-batch apart."""
 
     topic: str | None
     config: dict[str, Setting]
@@ -51,7 +72,9 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
     kafka = {name[6:]: value for name, value in given.items() if name.startswith("kafka.")}
     for name, what in REFUSED.items():
         if name in kafka:
-            raise ValueError(f"Kafka option '{name}' is not supported as {what} are serialized with ByteArraySerializer.")
+            raise ValueError(
+                f"Kafka option '{name}' is not supported as {what} are serialized with ByteArraySerializer."
+            )
     if "bootstrap.servers" not in kafka:
         raise ValueError("Option 'kafka.bootstrap.servers' must be specified for configuring Kafka producer")
     topic = given["topic"].strip() if "topic" in given else None
@@ -74,7 +97,9 @@ def sink_options(options: Mapping[str, str], schema: StructType, *, streaming: b
 
 def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: bool) -> None:
     if topic is None and "topic" not in types:
-        raise ValueError("topic option required when no 'topic' attribute is present. Use the topic option for setting a topic.")
+        raise ValueError(
+            "topic option required when no 'topic' attribute is present. Use the topic option for setting a topic."
+        )
     if "value" not in types:
         raise ValueError("Required attribute 'value' not found")
     if keep_timestamp and "timestamp" not in types:
@@ -82,17 +107,29 @@ def check_columns(types: Mapping[str, str], topic: str | None, keep_timestamp: b
     for name, accepted in ACCEPTED.items():
         matters = not (name == "topic" and topic is not None) and not (name == "timestamp" and not keep_timestamp)
         if name in types and types[name] not in accepted and matters:
-            raise ValueError(f"{name} attribute unsupported type {types[name]}. {name} must be a(n) {' or '.join(accepted)}")
+            raise ValueError(
+                f"{name} attribute unsupported type {types[name]}. {name} must be a(n) {' or '.join(accepted)}"
+            )
 
 
 def check_exactly_once(kafka: Mapping[str, str]) -> None:
-    """What the built-in producer cannot honour is refused by name: neither dropped nor a reason to write less than exactly once."""
+    """What the built-in producer cannot honour is refused by name: neither dropped nor a reason to write less than
+    exactly once."""
     if strange := sorted(kafka.keys() - ONCE_KEYS):
-        raise ValueError(f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option exactlyOnce to false, or leave it out")
+        raise ValueError(
+            f"kafka.{strange[0]} cannot be honoured while the sink writes exactly once; set the option "
+            "exactlyOnce to false, or leave it out"
+        )
     if kafka.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
-        raise ValueError("exactly-once writing supports security.protocol PLAINTEXT only; set the option exactlyOnce to false to write at least once")
+        raise ValueError(
+            "exactly-once writing supports security.protocol PLAINTEXT only; set the option exactlyOnce to "
+            "false to write at least once"
+        )
     if kafka.get("acks", "all").strip() not in ("all", "-1"):
-        raise ValueError("kafka.acks must be all while the sink writes exactly once; set the option exactlyOnce to false to choose otherwise")
+        raise ValueError(
+            "kafka.acks must be all while the sink writes exactly once; set the option exactlyOnce to false "
+            "to choose otherwise"
+        )
 
 
 def codec_of(kafka: Mapping[str, str]) -> int:

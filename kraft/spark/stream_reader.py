@@ -1,8 +1,10 @@
-"""`spark.readStream`: one long-lived object on the driver decides how far each micro-batch reads; tasks read as a batch does.
+"""`spark.readStream`: one long-lived object on the driver decides how far each micro-batch reads; tasks read as a
+batch does.
 
-Offsets are those of the official connector: per partition the next offset to read. The limits of a trigger (least, most, longest delay) are
-applied here, because Spark's Python API carries only one limit at a time and no delay. Under Trigger.AvailableNow the end is frozen when the
-query starts and the least number of offsets is ignored: it could wait for ever.
+Offsets are those of the official connector: per partition the next offset to read. The limits of a trigger (least,
+most, longest delay) are applied here, because Spark's Python API carries only one limit at a time and no delay.
+Under Trigger.AvailableNow the end is frozen when the query starts and the least number of offsets is ignored: it
+could wait for ever.
 """
 
 from __future__ import annotations
@@ -14,7 +16,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, ReadMinRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
 
 from kraft.spark.batch_reader import fetch
 from kraft.spark.client_config import consumer_config
@@ -58,7 +66,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return {**self.__dict__, "_offsets": None}
 
     def initialOffset(self) -> dict[str, Any]:
-        """The same however often Spark asks, which it does until the first batch is done: what comes meanwhile belongs to that batch."""
+        """The same however often Spark asks, which it does until the first batch is done: what comes meanwhile
+        belongs to that batch."""
         if self.initial is None:
             self.initial = self.offsets.resolve(self.options.starting, starting=True)
         return offsets_to_json(self.initial)
@@ -74,7 +83,8 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         begin = offsets_of_json(start)
         self.tell_group(begin)
         if self.frozen is not None and gone_back(begin, self.frozen):
-            self.frozen = self.offsets.latest(begin)  # Frozen by what a leader said that is behind, unless it says so still.
+            # Frozen by what a leader said that is behind, unless it says so still.
+            self.frozen = self.offsets.latest(begin)
         latest = self.frozen if self.frozen is not None else self.offsets.latest(begin)
         self.known_latest = latest
         if isinstance(limit, ReadAllAvailable):
@@ -87,13 +97,15 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return offsets_to_json(latest)
 
     def tell_group(self, done: Offsets) -> None:
-        """Where a batch begins, all before it is done: a group may be told, so that its lag can be seen. (Spark commits a batch only when the next begins.)"""
+        """Where a batch begins, all before it is done: a group may be told, so that its lag can be seen. (Spark
+        commits a batch only when the next begins.)"""
         if self.options.commit_group is not None and done != self.told:
             self.offsets.tell_group(self.options.commit_group, done)
             self.told = done
 
     def must_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
-        """Whether this trigger is skipped: fewer than `least` new offsets, and the longest delay has not passed. The first trigger never waits."""
+        """Whether this trigger is skipped: fewer than `least` new offsets, and the longest delay has not passed. The
+        first trigger never waits."""
         now = time.monotonic()
         overdue = self.last_trigger_s is None or (now - self.last_trigger_s) * 1000 >= self.options.trigger_delay_ms_max
         if not overdue and sum(end - begin.get(partition, 0) for partition, end in latest.items()) < least:
@@ -121,31 +133,37 @@ class KafkaStreamReader(ForWorkers, DataSourceStreamReader, SupportsTriggerAvail
         return group_ranges(split) if least is None and most is None else [(each,) for each in split]
 
     def check_frozen(self, frozen: Offsets, until: Offsets) -> None:
-        """Under Trigger.AvailableNow partitions neither go nor shrink. One may have come since the batch was planned, when a query resumes it."""
+        """Under Trigger.AvailableNow partitions neither go nor shrink. One may have come since the batch was
+        planned, when a query resumes it."""
         if not until.keys() <= frozen.keys():
             self.report(
                 "MISMATCHED_TOPIC_PARTITIONS_BETWEEN_END_OFFSET_AND_PREFETCHED",
-                f"Kafka data source in Trigger.AvailableNow should provide the same topic partitions in pre-fetched offset to end offset for each "
+                "Kafka data source in Trigger.AvailableNow should provide the same topic partitions in "
+                "pre-fetched offset to end offset for each "
                 f"microbatch. {RESTART} topic-partitions for pre-fetched offset: {show_partitions(frozen)}, "
                 f"topic-partitions for end offset: {show_partitions(until)}.",
             )
         elif any(end > frozen[partition] for partition, end in until.items()):
             self.report(
                 "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_PREFETCHED",
-                "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal offset per each topic partition than pre-fetched "
+                "For Kafka data source with Trigger.AvailableNow, end offset should have lower or equal "
+                "offset per each topic partition than pre-fetched "
                 f"offset. {RESTART} pre-fetched offset: {show_offsets(frozen)}, end offset: {show_offsets(until)}.",
             )
         latest = self.offsets.latest(until)
         if not until.keys() <= latest.keys():
             self.report(
                 "LOST_TOPIC_PARTITIONS_IN_END_OFFSET_WITH_TRIGGER_AVAILABLENOW",
-                f"Some of partitions in Kafka topic(s) have been lost during running query with Trigger.AvailableNow. {RESTART} "
-                f"topic-partitions for latest offset: {show_partitions(latest)}, topic-partitions for end offset: {show_partitions(until)}.",
+                "Some of partitions in Kafka topic(s) have been lost during running query with "
+                f"Trigger.AvailableNow. {RESTART} "
+                f"topic-partitions for latest offset: {show_partitions(latest)}, topic-partitions for end "
+                f"offset: {show_partitions(until)}.",
             )
         elif any(end > latest[partition] for partition, end in until.items()):
             self.report(
                 "END_OFFSET_HAS_GREATER_OFFSET_FOR_TOPIC_PARTITION_THAN_LATEST_WITH_TRIGGER_AVAILABLENOW",
-                "Some of partitions in Kafka topic(s) report available offset which is less than end offset during running query with Trigger.AvailableNow. "
+                "Some of partitions in Kafka topic(s) report available offset which is less than end offset "
+                "during running query with Trigger.AvailableNow. "
                 f"{RESTART} latest offset: {show_offsets(latest)}, end offset: {show_offsets(until)}.",
             )
 

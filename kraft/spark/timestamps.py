@@ -16,5 +16,8 @@ def check_timestamps(milliseconds: npt.NDArray[np.int64], topic: str, partition:
     if most > TIMESTAMP_MS_MAX or least < -TIMESTAMP_MS_MAX:
         where = f"topic {topic} partition {partition} from offset {first_offset}"
         value = most if most > TIMESTAMP_MS_MAX else least
-        detail = f"A record at {where} has timestamp value {value} that overflows Spark's microsecond-precision TimestampType."
+        detail = (
+            f"A record at {where} has timestamp value {value} that overflows Spark's microsecond-precision "
+            "TimestampType."
+        )
         raise SourceError("KAFKA_MALFORMED_RECORD_TIMESTAMP", detail)

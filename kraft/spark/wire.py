@@ -1,8 +1,10 @@
-"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, producer ids of our own choosing, producer state.
+"""Kafka's protocol over plain sockets, for what librdkafka does not offer a Spark task: batches as bytes, producer
+ids of our own choosing, producer state.
 
-Blocking by design: a task is a process of its own and waits anyway. Requests are of versions that name topics, not ids. One connection a node, opened on
-first use; a connection that broke is forgotten, and leaders are asked for again, of another node, after an error that says so. Nobody goes back to the
-leader of an older epoch, and requests that read tell the epoch, so that a leader that was deposed and does not know it refuses.
+Blocking by design: a task is a process of its own and waits anyway. Requests are of versions that name topics, not
+ids. One connection a node, opened on first use; a connection that broke is forgotten, and leaders are asked for
+again, of another node, after an error that says so. Nobody goes back to the leader of an older epoch, and requests
+that read tell the epoch, so that a leader that was deposed and does not know it refuses.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from kraft.spark.options import EARLIEST, LATEST
 
 T = TypeVar("T")
 
-# The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that both sides know.
+# The last version that names topics instead of topic ids; an API that is not here is asked in the newest version that
+# both sides know.
 VERSION_MAX: Mapping[int, int] = {0: 12, 1: 12, 2: 9, 3: 12}
 CONNECT_SECONDS_MAX = 10.0
 RECEIVE_BUFFER_BYTES = 4 << 20
@@ -36,9 +39,17 @@ FRAME_BYTES_MAX = 1 << 30
 RETRY_SECONDS = 0.1
 UNKNOWN_TOPIC = frozenset((ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID))
 STALE = frozenset(
-    (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.FENCED_LEADER_EPOCH,
-     ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.REPLICA_NOT_AVAILABLE, ErrorCode.OFFSET_NOT_AVAILABLE)
-)  # fmt: skip
+    (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.OFFSET_NOT_AVAILABLE,
+    )
+)
 
 
 class WireError(KraftError):
@@ -57,19 +68,23 @@ class WireError(KraftError):
 
 
 class WireConnection:
-    """One socket. Requests may be sent ahead, by several users: each takes the answer to its own. Raises OSError when it breaks; it is of no more use then."""
+    """One socket. Requests may be sent ahead, by several users: each takes the answer to its own. Raises OSError
+    when it breaks; it is of no more use then."""
 
     def __init__(self, address: tuple[str, int], client_id: str, timeout_s: float) -> None:
         self.socket = socket.create_connection(address, min(timeout_s, CONNECT_SECONDS_MAX))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.settimeout(timeout_s)
         self.client_id = client_id
-        self.waiting: list[tuple[int, int, int]] = []  # correlation id, key, version: what was sent and is not answered yet
+        # correlation id, key, version: what was sent and is not answered yet
+        self.waiting: list[tuple[int, int, int]] = []
         self.arrived: dict[int, Any] = {}  # By correlation id: answered before whoever asked came for it.
         self.correlation_id = 0
         self.versions: dict[int, tuple[int, int]] = {}
         try:
-            answer = self.call(ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3)
+            answer = self.call(
+                ApiVersionsRequest(client_software_name="kraft-spark", client_software_version="1"), version=3
+            )
         except BaseException:
             self.close()
             raise
@@ -81,7 +96,9 @@ class WireConnection:
     def version_of(self, key: int) -> int:
         ours, theirs = api_keys.request_class(key).VALID_VERSIONS, self.versions.get(key)
         if theirs is None or min(ours[1], theirs[1]) < max(ours[0], theirs[0]):
-            raise WireError(ErrorCode.UNSUPPORTED_VERSION, f"the broker serves {api_keys.name_of(key)} in {theirs or 'no version'}")
+            raise WireError(
+                ErrorCode.UNSUPPORTED_VERSION, f"the broker serves {api_keys.name_of(key)} in {theirs or 'no version'}"
+            )
         return min(ours[1], theirs[1], VERSION_MAX.get(key, ours[1]))
 
     def send(self, request: Any, version: int | None = None) -> int:
@@ -94,7 +111,8 @@ class WireConnection:
         return self.correlation_id
 
     def receive(self, wanted: int | None = None) -> Any:
-        """The answer to the request of this number, or to the oldest that has none yet. Its bytes fields are views of a buffer of its own."""
+        """The answer to the request of this number, or to the oldest that has none yet. Its bytes fields are views
+        of a buffer of its own."""
         while wanted not in self.arrived:
             if not self.waiting:
                 raise ConnectionError("the connection broke before this answer")
@@ -155,7 +173,8 @@ class WireCluster:
             connection.close()
 
     def call_at(self, address: tuple[str, int], request: Any) -> Any:
-        """Ask one node. A connection that was open already may have died unseen: then once more over a new one. Raises OSError."""
+        """Ask one node. A connection that was open already may have died unseen: then once more over a new one.
+        Raises OSError."""
         if address in self.connections:
             try:
                 return self.connections[address].call(request)
@@ -168,9 +187,12 @@ class WireCluster:
             raise
 
     def any_call(self, request: Any) -> Any:
-        """Ask whichever node answers: those connected first, then all, then the bootstrap servers; another one after `stale`. Raises ConnectionError."""
+        """Ask whichever node answers: those connected first, then all, then the bootstrap servers; another one after
+        `stale`. Raises ConnectionError."""
         problems = []
-        for address in self.turns.order([*self.connections, *self.view.nodes.values(), *self.bootstrap], time.monotonic()):
+        for address in self.turns.order(
+            [*self.connections, *self.view.nodes.values(), *self.bootstrap], time.monotonic()
+        ):
             try:
                 answer = self.call_at(address, request)
             except OSError as problem:
@@ -227,7 +249,8 @@ class WireCluster:
         return self.ask_leader(topic, partition, deadline, lambda connection: connection.call(request))
 
     def ask_leader(self, topic: str, partition: int, deadline: float, ask: Callable[[WireConnection], T]) -> T:
-        """`ask` of the leader, again after a broken connection and a WireError that may pass, until `deadline` (monotonic)."""
+        """`ask` of the leader, again after a broken connection and a WireError that may pass, until `deadline`
+        (monotonic)."""
         while True:
             connection = None
             try:
@@ -245,10 +268,13 @@ class WireCluster:
         return low, high
 
     def offset(self, topic: str, partition: int, timestamp: int, deadline: float) -> int:
-        """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline` (monotonic)."""
+        """Log start (-2), high watermark (-1) or the first offset at a time. Waits out elections until `deadline`
+        (monotonic)."""
 
         def ask(connection: WireConnection) -> int:
-            wanted = ListOffsetsPartition(partition_index=partition, current_leader_epoch=self.view.epoch(topic, partition), timestamp=timestamp)
+            wanted = ListOffsetsPartition(
+                partition_index=partition, current_leader_epoch=self.view.epoch(topic, partition), timestamp=timestamp
+            )
             request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[wanted])])
             answer = connection.call(request).topics[0].partitions[0]
             if answer.error_code:
@@ -277,7 +303,8 @@ class WirePool:
             self.clusters = {key: each for key, each in self.clusters.items() if each is not gone}
 
 
-POOL = WirePool()  # One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+# One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+POOL = WirePool()
 
 
 def address_of(text: str) -> tuple[str, int]:

@@ -1,7 +1,9 @@
-"""What Spark's Python workers do between tasks: the daemon runs a full garbage collection in each before it may take the next task.
+"""What Spark's Python workers do between tasks: the daemon runs a full garbage collection in each before it may take
+the next task.
 
-With pyarrow, pandas and this package imported that walks a few hundred thousand objects that never become garbage, and takes longer than reading a small
-range: a micro-batch with more tasks than cores waited for it. Frozen objects are not walked.
+With pyarrow, pandas and this package imported that walks a few hundred thousand objects that never become garbage,
+and takes longer than reading a small range: a micro-batch with more tasks than cores waited for it. Frozen objects
+are not walked.
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ import gc
 
 @functools.cache
 def freeze_imports() -> None:
-    """Keep the garbage collector from walking what a worker's first task imported. Once per process: what tasks make later is collected as before.
+    """Keep the garbage collector from walking what a worker's first task imported. Once per process: what tasks make
+    later is collected as before.
 
     Whether it was done is remembered, not asked: `gc.get_freeze_count` walks all that is frozen, 9 ms.
     """

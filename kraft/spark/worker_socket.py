@@ -1,8 +1,9 @@
 """The socket between Spark and a Python worker, where it is TCP (Spark's default).
 
-Spark writes a task's program and its first rows in two small pieces. Nagle's algorithm holds the second back until the first is acknowledged, and a worker's
-kernel, which has seen the socket used for questions and answers, waits 40 ms with that. Linux acknowledges at once what is read after TCP_QUICKACK was
-set, until the next answers are sent: so it is set whenever a task's reader or writer arrives.
+Spark writes a task's program and its first rows in two small pieces. Nagle's algorithm holds the second back until
+the first is acknowledged, and a worker's kernel, which has seen the socket used for questions and answers, waits 40
+ms with that. Linux acknowledges at once what is read after TCP_QUICKACK was set, until the next answers are sent: so
+it is set whenever a task's reader or writer arrives.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class ForWorkers:
 
 
 def acknowledge_at_once() -> None:
-    """On every TCP socket of this process: which of them is Spark's is not told, and for others it changes nothing that matters."""
+    """On every TCP socket of this process: which of them is Spark's is not told, and for others it changes nothing
+    that matters."""
     option = getattr(socket, "TCP_QUICKACK", None)
     if option is None:
         return  # Not Linux.

@@ -1,8 +1,9 @@
-"""The sinks: rows become records. A stream writes each micro-batch exactly once (`exactly_once.py`); a batch write, or a stream with `exactlyOnce` false,
-writes at least once, as the official connector does: a retried task or a replayed micro-batch writes its records again.
+"""The sinks: rows become records. A stream writes each micro-batch exactly once (`exactly_once.py`); a batch write,
+or a stream with `exactlyOnce` false, writes at least once, as the official connector does: a retried task or a
+replayed micro-batch writes its records again.
 
-Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`, `partition`, and with the option
-`keepTimestamp` `timestamp`. A task ends when every record it wrote is acknowledged.
+Columns: `value` (string or binary, required), `key`, `topic` (or the option `topic`, which wins), `headers`,
+`partition`, and with the option `keepTimestamp` `timestamp`. A task ends when every record it wrote is acknowledged.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ class ProducerPool:
             producer.purge()
 
 
-POOL = ProducerPool()  # One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+# One per Python worker process, by intent: Spark offers no other place to keep a client between tasks.
+POOL = ProducerPool()
 
 
 class Failures:
@@ -71,7 +73,9 @@ class Failures:
 
     def note(self, error: KafkaError | None, message: Message) -> None:
         if error is not None and self.first is None:
-            self.first = f"record for topic {message.topic()} partition {message.partition()} was not written: {error.str()}"
+            self.first = (
+                f"record for topic {message.topic()} partition {message.partition()} was not written: {error.str()}"
+            )
 
     def check(self) -> None:
         if self.first is not None:
@@ -79,14 +83,24 @@ class Failures:
 
 
 def write_batches(sink: SinkOptions, batches: Iterator[pa.RecordBatch]) -> Written:
-    """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first record that was refused."""
+    """Produce every row and wait for all acknowledgements. Raises RuntimeError for the first record that was
+    refused."""
     producer, failures, count = POOL.get(sink.config), Failures(), 0
     try:
         for batch in batches:
             for topic, key, value, partition, headers, timestamp in rows_of(sink, batch):
                 if topic is None:
                     raise null_topic()
-                produce(producer, failures, topic, value, key, UNASSIGNED if partition is None else partition, headers, timestamp)
+                produce(
+                    producer,
+                    failures,
+                    topic,
+                    value,
+                    key,
+                    UNASSIGNED if partition is None else partition,
+                    headers,
+                    timestamp,
+                )
             count += batch.num_rows
             producer.poll(0)
             failures.check()
@@ -126,11 +140,17 @@ def rows_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...
     """(topic, key, value, partition, headers, timestamp in ms or None) of each row."""
 
     def column(name: str) -> Any:
-        return batch.column(sink.columns.index(name)).to_pylist() if name in sink.columns else repeat(None, batch.num_rows)
+        return (
+            batch.column(sink.columns.index(name)).to_pylist() if name in sink.columns else repeat(None, batch.num_rows)
+        )
 
     topics = repeat(sink.topic, batch.num_rows) if sink.topic is not None else column("topic")
-    headers = (None if each is None else [(header["key"], header["value"]) for header in each] for each in column("headers"))
-    return zip(topics, column("key"), column("value"), column("partition"), headers, timestamps_of(sink, batch), strict=True)
+    headers = (
+        None if each is None else [(header["key"], header["value"]) for header in each] for each in column("headers")
+    )
+    return zip(
+        topics, column("key"), column("value"), column("partition"), headers, timestamps_of(sink, batch), strict=True
+    )
 
 
 def timestamps_of(sink: SinkOptions, batch: pa.RecordBatch) -> Iterator[int | None]:
@@ -166,9 +186,14 @@ def identity_of_task(sink: SinkOptions) -> BatchIdentity:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    query, batch = (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)) if context is not None else (None, None)
+    query, batch = (
+        (context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)) if context is not None else (None, None)
+    )
     if context is None or query is None or batch is None:
-        raise RuntimeError("exactlyOnce is only possible within a streaming query: what is written outside of one has no batch id. Set exactlyOnce to false.")
+        raise RuntimeError(
+            "exactlyOnce is only possible within a streaming query: what is written outside of one has no "
+            "batch id. Set exactlyOnce to false."
+        )
     return BatchIdentity(query, int(batch), context.partitionId(), sink.once_id)
 
 

@@ -1,4 +1,5 @@
-"""What of a micro-batch the log holds already: asked of the leaders (who has written how far), and read back from what is committed."""
+"""What of a micro-batch the log holds already: asked of the leaders (who has written how far), and read back from
+what is committed."""
 
 from __future__ import annotations
 
@@ -34,7 +35,9 @@ class ProducerState(NamedTuple):
     last_sequence: int
 
 
-def producer_states(cluster: WireCluster, topic: str, partitions: Iterable[int], deadline: float) -> dict[int, dict[int, ProducerState]]:
+def producer_states(
+    cluster: WireCluster, topic: str, partitions: Iterable[int], deadline: float
+) -> dict[int, dict[int, ProducerState]]:
     """By partition, by producer id. Waits out elections until `deadline` (monotonic). Raises WireError, OSError."""
     wanted = sorted(partitions)
     while True:
@@ -46,11 +49,15 @@ def producer_states(cluster: WireCluster, topic: str, partitions: Iterable[int],
                 connection = cluster.leader(topic, partition)
                 by_leader.setdefault(connection, []).append(partition)
             for connection, indexes in by_leader.items():
-                answer = connection.call(DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=indexes)]))
+                answer = connection.call(
+                    DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=indexes)])
+                )
                 for each in answer.topics[0].partitions:
                     if each.error_code:
                         raise WireError(each.error_code, f"producers of {topic}-{each.partition_index}")
-                    found[each.partition_index] = {p.producer_id: ProducerState(p.producer_epoch, p.last_sequence) for p in each.active_producers}
+                    found[each.partition_index] = {
+                        p.producer_id: ProducerState(p.producer_epoch, p.last_sequence) for p in each.active_producers
+                    }
             return found
         except (OSError, WireError) as problem:
             if time.monotonic() > deadline or (isinstance(problem, WireError) and not problem.is_retriable):
@@ -59,12 +66,15 @@ def producer_states(cluster: WireCluster, topic: str, partitions: Iterable[int],
             time.sleep(RETRY_SECONDS)
 
 
-def read_back(cluster: WireCluster, topic: str, partition: int, producer_id: int, epoch: int, last_sequence: int, deadline: float) -> SeenRows:
+def read_back(
+    cluster: WireCluster, topic: str, partition: int, producer_id: int, epoch: int, last_sequence: int, deadline: float
+) -> SeenRows:
     """The committed records of (producer, epoch), numbered by sequence, once they reach up to `last_sequence`.
 
-    What a leader knows may still be lost with it; what a consumer can read is not. So this waits until all of it can be read. Knows fewer only where
-    retention has deleted some, and says so: only what was committed is ever deleted. Looks at the tail first and goes back until it finds the first.
-    Raises TimeoutError when the records do not become readable, as after a leader that lost them: then the task is to be tried again.
+    What a leader knows may still be lost with it; what a consumer can read is not. So this waits until all of it can
+    be read. Knows fewer only where retention has deleted some, and says so: only what was committed is ever deleted.
+    Looks at the tail first and goes back until it finds the first. Raises TimeoutError when the records do not
+    become readable, as after a leader that lost them: then the task is to be tried again.
     """
     known = ProducerState(epoch, last_sequence)
     window, settled = TAIL_OFFSETS, None
@@ -91,23 +101,36 @@ def read_back(cluster: WireCluster, topic: str, partition: int, producer_id: int
 
 
 def rows_between(
-    cluster: WireCluster, topic: str, partition: int, producer_id: int, known: ProducerState, bounds: tuple[int, int], deadline: float
+    cluster: WireCluster,
+    topic: str,
+    partition: int,
+    producer_id: int,
+    known: ProducerState,
+    bounds: tuple[int, int],
+    deadline: float,
 ) -> tuple[SeenRows, int, int]:
-    """What is read back within `bounds`, and its first and last sequence; behind the last that is known, and -1, if there is nothing."""
+    """What is read back within `bounds`, and its first and last sequence; behind the last that is known, and -1, if
+    there is nothing."""
     found, first, last = SeenRows(known.last_sequence + 1), known.last_sequence + 1, -1
     for batch in committed(cluster, topic, partition, *bounds, deadline):
         if (batch.producer_id, batch.producer_epoch) == (producer_id, known.epoch):
             first, last = min(first, batch.base_sequence), max(last, batch.last_sequence)
             for record in batch.records():
-                found.note(batch.base_sequence + record.offset - batch.base_offset, (record.key, record.value, record.headers))
+                found.note(
+                    batch.base_sequence + record.offset - batch.base_offset, (record.key, record.value, record.headers)
+                )
     return found, first, last
 
 
-def settled_epoch(cluster: WireCluster, topic: str, partition: int, producer_id: int, known: ProducerState, deadline: float) -> int | None:
-    """The leader epoch in which all that the leader knows of a producer is committed; None if that cannot be said, or is not so yet.
+def settled_epoch(
+    cluster: WireCluster, topic: str, partition: int, producer_id: int, known: ProducerState, deadline: float
+) -> int | None:
+    """The leader epoch in which all that the leader knows of a producer is committed; None if that cannot be said,
+    or is not so yet.
 
-    Records that are neither readable nor still to be committed were deleted. So one leader, in one epoch, must know the producer as far, and only then say
-    where its log ends, and then have that as its high watermark. The epoch is checked on both sides: by look-ups that name it, and by the end's answer.
+    Records that are neither readable nor still to be committed were deleted. So one leader, in one epoch, must know
+    the producer as far, and only then say where its log ends, and then have that as its high watermark. The epoch is
+    checked on both sides: by look-ups that name it, and by the end's answer.
     """
     cluster.offset(topic, partition, LATEST, deadline)
     epoch = cluster.view.epoch(topic, partition)
@@ -123,8 +146,12 @@ def log_end(cluster: WireCluster, topic: str, partition: int, deadline: float) -
     """Where the leader's log ends, committed or not, and the epoch it is in."""
 
     def ask(connection: WireConnection) -> tuple[int, int]:
-        wanted = ListOffsetsTopic(name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=LATEST)])
-        answer = connection.call(ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, topics=[wanted])).topics[0].partitions[0]
+        wanted = ListOffsetsTopic(
+            name=topic, partitions=[ListOffsetsPartition(partition_index=partition, timestamp=LATEST)]
+        )
+        answer = (
+            connection.call(ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, topics=[wanted])).topics[0].partitions[0]
+        )
         if answer.error_code:
             raise WireError(answer.error_code, f"the end of {topic}-{partition}")
         return int(answer.offset), int(answer.leader_epoch)
@@ -134,20 +161,31 @@ def log_end(cluster: WireCluster, topic: str, partition: int, deadline: float) -
 
 def tell_deleted(topic: str, partition: int, first: int, low: int) -> None:
     if first > 0:
-        what = f"rows 0 to {first - 1} of this batch for {topic}-{partition} were written by an earlier attempt and deleted since (the log starts at {low})"
+        what = (
+            f"rows 0 to {first - 1} of this batch for {topic}-{partition} were written by an earlier attempt and "
+            f"deleted since (the log starts at {low})"
+        )
         log.warning("%s: they count as written, and are not compared", what)
 
 
 def not_there(topic: str, partition: int, last_sequence: int) -> str:
     what = f"records of {topic}-{partition} up to sequence {last_sequence} of this batch are not committed"
-    return f"{what}: they wait for replicas in sync (min.insync.replicas), or a leader that is gone has taken them with it; the task is to be tried again"
+    return (
+        f"{what}: they wait for replicas in sync (min.insync.replicas), or a leader that is gone has taken them "
+        "with it; the task is to be tried again"
+    )
 
 
-def committed(cluster: WireCluster, topic: str, partition: int, start: int, end: int, deadline: float) -> Iterator[RecordBatch]:
+def committed(
+    cluster: WireCluster, topic: str, partition: int, start: int, end: int, deadline: float
+) -> Iterator[RecordBatch]:
     """The batches that hold offsets `[start, end)`, CRC checked."""
     position = start
     while position < end:
-        wanted = FetchTopic(topic=topic, partitions=[FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)])
+        wanted = FetchTopic(
+            topic=topic,
+            partitions=[FetchPartition(partition=partition, fetch_offset=position, partition_max_bytes=FETCH_BYTES)],
+        )
         request = FetchRequest(max_wait_ms=FETCH_WAIT_MS, min_bytes=1, max_bytes=FETCH_BYTES, topics=[wanted])
         answer = cluster.call_leader(topic, partition, request, deadline).responses[0].partitions[0]
         if answer.error_code:

@@ -1,7 +1,8 @@
 """Which other log directories were away while logs of this one were made or used, as this one remembers it.
 
-A replica may leave its broker and come back while its disk is away: the log is made anew on another disk, and when the first one returns there are two of the
-same topic. The one that counts is the one whose directory remembers that the other's was away; nothing in the two logs would tell.
+A replica may leave its broker and come back while its disk is away: the log is made anew on another disk, and when
+the first one returns there are two of the same topic. The one that counts is the one whose directory remembers that
+the other's was away; nothing in the two logs would tell.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from kraft.world.ports import FileSystem
 
 
 class AbsentDirectories:
-    """The memory of the log directory at `path`. Whatever it is asked may raise OSError; what it was told is durable."""
+    """The memory of the log directory at `path`. Whatever it is asked may raise OSError; what it was told is
+    durable."""
 
     __slots__ = ("_files", "_known", "_path")
 

@@ -1,4 +1,5 @@
-"""Walking the batches of a `.log` by their headers, a chunk of the file at a time, without reading what lies between headers that are far apart."""
+"""Walking the batches of a `.log` by their headers, a chunk of the file at a time, without reading what lies between
+headers that are far apart."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class BatchSpan:
 
 
 def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | None:
-    """The first batch in [position, end) whose last offset is at least `offset`; None when none is. Batches begin at `position` and end at `end`.
+    """The first batch in [position, end) whose last offset is at least `offset`; None when none is. Batches begin at
+    `position` and end at `end`.
 
     Raises CorruptData where headers do not lead there: one of them is damaged, and hides what is behind it.
     """
@@ -51,7 +53,8 @@ def find_batch(file: File, position: int, end: int, offset: int) -> BatchSpan | 
 
 
 def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """(position, header view) of each whole batch in [position, end); stops at a torn tail. The views hold the header only."""
+    """(position, header view) of each whole batch in [position, end); stops at a torn tail. The views hold the
+    header only."""
     chunk, start = b"", position
     while position + HEADER_SIZE <= end:
         at = position - start
@@ -67,7 +70,8 @@ def walk_headers(file: File, position: int, end: int) -> Iterator[tuple[int, Rec
 
 
 def walk_whole(file: File, position: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """`walk_headers` of what is not torn. Raises CorruptData where headers do not lead to `end`, once those before have been seen."""
+    """`walk_headers` of what is not torn. Raises CorruptData where headers do not lead to `end`, once those before
+    have been seen."""
     for at, header in walk_headers(file, position, end):
         position = at + header.size
         yield at, header

@@ -1,8 +1,8 @@
 """Small text files that are replaced whole: offset checkpoints, the leader-epoch checkpoint, partition.metadata.
 
-A checkpoint is a version line, a count line, then one line an entry. `replace_file` writes beside the old file, syncs, renames over it and syncs the
-directory, so that a crash leaves the old content or the new, never a mixture. An empty file has no entries (Kafka makes such); a count that differs is an
-error.
+A checkpoint is a version line, a count line, then one line an entry. `replace_file` writes beside the old file,
+syncs, renames over it and syncs the directory, so that a crash leaves the old content or the new, never a mixture.
+An empty file has no entries (Kafka makes such); a count that differs is an error.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def read_file(files: FileSystem, path: str) -> bytes | None:
 
 
 def replace_file(files: FileSystem, path: str, content: bytes, *, durable: bool = True, suffix: str = ".tmp") -> None:
-    """Put `content` in the place of `path` atomically. Without `durable` a power loss may undo it or leave it empty; a crash of the process may not.
+    """Put `content` in the place of `path` atomically. Without `durable` a power loss may undo it or leave it empty;
+    a crash of the process may not.
 
     Whoever does it in a thread while others may do it, too, needs a `suffix` of its own.
     """
@@ -109,7 +110,10 @@ def read_offset_checkpoint(files: FileSystem, path: str) -> dict[TopicPartition,
 
 
 def offset_checkpoint_text(offsets: Mapping[TopicPartition, int]) -> str:
-    return checkpoint_text(f"{topic_partition.topic} {topic_partition.partition} {offset}" for topic_partition, offset in sorted(offsets.items()))
+    return checkpoint_text(
+        f"{topic_partition.topic} {topic_partition.partition} {offset}"
+        for topic_partition, offset in sorted(offsets.items())
+    )
 
 
 def write_offset_checkpoint(files: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -122,7 +126,8 @@ def partition_metadata_text(topic_id: bytes) -> str:
 
 
 def read_partition_metadata(files: FileSystem, path: str) -> Uuid | None:
-    """The topic id that a partition's directory belongs to; None when the file is missing or empty (a power loss before its first flush).
+    """The topic id that a partition's directory belongs to; None when the file is missing or empty (a power loss
+    before its first flush).
 
     Raises CorruptData.
     """

@@ -1,4 +1,5 @@
-"""Which transactions the cleaner is reading through: so that aborted records go at once, and a marker stays as long as any record of its transaction does."""
+"""Which transactions the cleaner is reading through: so that aborted records go at once, and a marker stays as long
+as any record of its transaction does."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from kraft.storage.transaction_index import AbortedTransaction
 
 
 class CleanedTransactions:
-    """Fed with every batch in the order of the log. `kept_aborts` collects the aborted transactions that the cleaned segment must index."""
+    """Fed with every batch in the order of the log. `kept_aborts` collects the aborted transactions that the cleaned
+    segment must index."""
 
     __slots__ = ("_aborted", "_ongoing_aborted", "_ongoing_committed", "kept_aborts")
 
@@ -22,7 +24,11 @@ class CleanedTransactions:
         """Aborted transactions of the segments to come; those known already are left out."""
         known = {(known.producer_id, known.first_offset) for known in self._aborted}
         known.update((known.producer_id, known.first_offset) for known, _ in self._ongoing_aborted.values())
-        self._aborted += [transaction for transaction in transactions if (transaction.producer_id, transaction.first_offset) not in known]
+        self._aborted += [
+            transaction
+            for transaction in transactions
+            if (transaction.producer_id, transaction.first_offset) not in known
+        ]
         self._aborted.sort(key=lambda transaction: transaction.first_offset)
 
     def discards(self, batch: RecordBatch) -> bool:

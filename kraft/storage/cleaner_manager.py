@@ -1,4 +1,5 @@
-"""Chooses which log the cleaner takes next, and has its log directory remember how far it is clean (`cleaner-offset-checkpoint`)."""
+"""Chooses which log the cleaner takes next, and has its log directory remember how far it is clean
+(`cleaner-offset-checkpoint`)."""
 
 from __future__ import annotations
 
@@ -33,16 +34,24 @@ def _raise(_: LogDirectory, problem: StorageError) -> None:
 
 
 class LogCleanerManager:
-    """The caller loops: `next_log`, then `clean` to its end in slices, else wait log.cleaner.backoff.ms. `uncleanable` says why a log is left alone."""
+    """The caller loops: `next_log`, then `clean` to its end in slices, else wait log.cleaner.backoff.ms.
+    `uncleanable` says why a log is left alone."""
 
     def __init__(self, manager: LogManager, *, map_bytes_max: int = DEFAULT_MAP_BYTES) -> None:
         self._manager = manager
         self._map_bytes_max = map_bytes_max
         self.uncleanable: dict[TopicPartition, LeftAlone] = {}
 
-    def next_log(self, now_ms: int, on_failure: Callable[[LogDirectory, StorageError], None] = _raise) -> LogToClean | None:
-        """The dirtiest log that is due; None when none is. `on_failure` hears of a directory in which logs cannot be looked at, which is left out."""
-        self.uncleanable = {name: left for name, left in self.uncleanable.items() if left.still_holds and self._manager.get(name) is left.log}
+    def next_log(
+        self, now_ms: int, on_failure: Callable[[LogDirectory, StorageError], None] = _raise
+    ) -> LogToClean | None:
+        """The dirtiest log that is due; None when none is. `on_failure` hears of a directory in which logs cannot be
+        looked at, which is left out."""
+        self.uncleanable = {
+            name: left
+            for name, left in self.uncleanable.items()
+            if left.still_holds and self._manager.get(name) is left.log
+        }
         due: list[LogToClean] = []
         for directory in self._manager.online():
             try:
@@ -62,12 +71,14 @@ class LogCleanerManager:
         return [candidate for candidate in candidates if candidate.is_due]
 
     def clean(self, candidate: LogToClean, now_ms: int) -> Steps[None]:
-        """One cleaning, in steps of some dozen records. Raises CleaningAborted, Uncleanable (the log is then left alone), StorageError."""
+        """One cleaning, in steps of some dozen records. Raises CleaningAborted, Uncleanable (the log is then left
+        alone), StorageError."""
         log = candidate.log
         directory = self._manager.directory_of(log)
         cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=self._map_bytes_max)
         try:
-            yield from _checkpoint(directory)  # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
+            # Cleaning leaves gaps: after a crash one beyond the recovery point would count as a lost segment.
+            yield from _checkpoint(directory)
             yield from cleaning.run()
         except Uncleanable as problem:
             self.uncleanable[log.topic_partition] = LeftAlone(log, log.truncations, str(problem))

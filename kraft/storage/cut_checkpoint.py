@@ -1,8 +1,9 @@
-"""What replicas of one log directory are about to give up, or gave up, after an unclean election, and no controller has heard of: `untold-cuts-checkpoint`.
+"""What replicas of one log directory are about to give up, or gave up, after an unclean election, and no controller
+has heard of: `untold-cuts-checkpoint`.
 
-Text, as the other checkpoints: version, count, then a line for each cut - topic, partition, topic id, epoch of the first record, start offset, end offset
-(exclusive), high watermark, leader epoch, time in ms. Replaced whole, and durable before the log is cut, so a line says what was there; whether the cut was
-made, the log tells.
+Text, as the other checkpoints: version, count, then a line for each cut - topic, partition, topic id, epoch of the
+first record, start offset, end offset (exclusive), high watermark, leader epoch, time in ms. Replaced whole, and
+durable before the log is cut, so a line says what was there; whether the cut was made, the log tells.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ UNTOLD_CUTS_CHECKPOINT: Final = "untold-cuts-checkpoint"
 
 
 class CutCheckpoint:
-    """The file of the log directory at `directory`. Made when there is something to write, and left with no lines when all is told."""
+    """The file of the log directory at `directory`. Made when there is something to write, and left with no lines
+    when all is told."""
 
     __slots__ = ("_files", "_newest", "path")
 
@@ -43,7 +45,9 @@ class CutCheckpoint:
 
 
 def _line(cut: Cut) -> str:
-    return " ".join((cut.topic, str(cut.partition), uuid_to_text(cut.topic_id), str(cut.first_epoch), *map(str, cut.loss)))
+    return " ".join(
+        (cut.topic, str(cut.partition), uuid_to_text(cut.topic_id), str(cut.first_epoch), *map(str, cut.loss))
+    )
 
 
 def _parse(path: str, words: list[str]) -> Cut:

@@ -1,8 +1,9 @@
 """Open files under a bound: one least-recently-used cache for all logs of a node.
 
-A partition holds names, not descriptors, so that thousands of idle ones cost none. `get` and `make` open on demand; what has not been used for longest is
-dropped when the bound is passed. A dropped file closes when nobody refers to its `OpenFile` any more: a Fetch that is still being sent, or a write that is
-still in a thread, keeps its own reference and is never cut off.
+A partition holds names, not descriptors, so that thousands of idle ones cost none. `get` and `make` open on demand;
+what has not been used for longest is dropped when the bound is passed. A dropped file closes when nobody refers to
+its `OpenFile` any more: a Fetch that is still being sent, or a write that is still in a thread, keeps its own
+reference and is never cut off.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class FileCache:
         self._open: OrderedDict[str, OpenFile] = OrderedDict()
 
     def get(self, path: str) -> OpenFile:
-        """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk may be gone from its place."""
+        """The open file at `path`. Raises OSError, FileNotFoundError too: what is read is never made, where a disk
+        may be gone from its place."""
         return self._opened(path, create=False)
 
     def make(self, path: str) -> OpenFile:
@@ -63,7 +65,8 @@ class FileCache:
         self._open.pop(path, None)
 
     def forget_other(self, path: str, opened: OpenFile) -> None:
-        """Forget a handle for `path` that is not `opened`: one made while `opened` was written through took the size of a file in the making."""
+        """Forget a handle for `path` that is not `opened`: one made while `opened` was written through took the size
+        of a file in the making."""
         if self._open.get(path) is not opened:
             self._open.pop(path, None)
 

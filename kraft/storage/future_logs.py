@@ -1,8 +1,10 @@
-"""Logs that are on their way to another log directory (KIP-113): what is on disk meanwhile, how the copy takes the original's place, and what a crash leaves.
+"""Logs that are on their way to another log directory (KIP-113): what is on disk meanwhile, how the copy takes the
+original's place, and what a crash leaves.
 
-The copy grows in `<topic>-<n>.<32 hex digits>-future`. When it has everything, the original is renamed to `-delete` with the same digits, durably, and the copy
-to `<topic>-<n>`. A start that finds both names of a pair finishes what the crash interrupted. A copy without its pair is incomplete: it is loaded as any log
-is, and goes on from where it agrees with the original, by leader epochs.
+The copy grows in `<topic>-<n>.<32 hex digits>-future`. When it has everything, the original is renamed to `-delete`
+with the same digits, durably, and the copy to `<topic>-<n>`. A start that finds both names of a pair finishes what
+the crash interrupted. A copy without its pair is incomplete: it is loaded as any log is, and goes on from where it
+agrees with the original, by leader epochs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ UNIQUE_DIGITS = 32
 
 
 class PromotionFailed(StorageError):
-    """A copy could not take its original's place, because of the disks of `directories`. `is_open`: which of the two counts is left to the next start."""
+    """A copy could not take its original's place, because of the disks of `directories`. `is_open`: which of the two
+    counts is left to the next start."""
 
     def __init__(self, message: str, directories: Collection[LogDirectory], is_open: bool) -> None:
         super().__init__(message)
@@ -43,7 +46,8 @@ class PromotionFailed(StorageError):
 
 
 class InterruptedMove(NamedTuple):
-    """A replica that was on its way to `directory` when the last run ended. `copy`: path of what had arrived; once loaded, a future of that directory."""
+    """A replica that was on its way to `directory` when the last run ended. `copy`: path of what had arrived; once
+    loaded, a future of that directory."""
 
     directory: LogDirectory
     copy: str
@@ -66,7 +70,8 @@ class FutureLogs:
         """What `finish_moves` found to go on with, until that is done or given up."""
 
     def before_new(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
-        """A log is about to be made in `directory`, or to take the place of one elsewhere. May block. Raises StorageError."""
+        """A log is about to be made in `directory`, or to take the place of one elsewhere. May block. Raises
+        StorageError."""
         directory.before_new(topic_partition)
         self.remember_absent(directory)
 
@@ -78,25 +83,31 @@ class FutureLogs:
             raise upkeep_failure(problem, directory.path) from problem
 
     def future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
-        """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for the copy's."""
+        """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for
+        the copy's."""
         topic_partition = log.topic_partition
         name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
         if not name.startswith(f"{directory_name(topic_partition)}."):
             raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
         self.before_new(directory, topic_partition)
-        future = UnifiedLog(self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms)
+        future = UnifiedLog(
+            self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms
+        )
         directory.futures[topic_partition] = future
         return future
 
     def resumed_future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
-        """What the last run had copied of `log` to `directory`, cut to where both agree; None where there is nothing of use. Raises StorageError.
+        """What the last run had copied of `log` to `directory`, cut to where both agree; None where there is nothing
+        of use. Raises StorageError.
 
         A leader writes an offset once in an epoch. So where the epochs of the last record agree, all before it do.
         """
         future = directory.futures.get(log.topic_partition)
         if future is None:
             return None
-        agreed = agreed_end(log.leader_epoch_cache.entries, log.log_end_offset, future.leader_epoch_cache.entries, future.log_end_offset)
+        agreed = agreed_end(
+            log.leader_epoch_cache.entries, log.log_end_offset, future.leader_epoch_cache.entries, future.log_end_offset
+        )
         if agreed <= max(future.log_start_offset, log.log_start_offset) or future.topic_id != log.topic_id:
             self.discard_future(future, now_ms=now_ms)
             return None
@@ -106,18 +117,27 @@ class FutureLogs:
 
     def logs_and_futures(self) -> list[UnifiedLog]:
         """All that has to be closed."""
-        return [*self._logs.values(), *(future for directory in self.directories for future in directory.futures.values())]
+        return [
+            *self._logs.values(),
+            *(future for directory in self.directories for future in directory.futures.values()),
+        ]
 
     def holds(self, log: UnifiedLog) -> bool:
         """Whether this log or copy is in use."""
-        return self._logs.get(log.topic_partition) is log or any(directory.futures.get(log.topic_partition) is log for directory in self.directories)
+        return self._logs.get(log.topic_partition) is log or any(
+            directory.futures.get(log.topic_partition) is log for directory in self.directories
+        )
 
-    def promote(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int) -> None:
+    def promote(
+        self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int
+    ) -> None:
         """`future`, which has all that `log` has, takes its place. Blocks for two syncs.
 
-        Raises PromotionFailed, StorageError: then everything is as it was, unless `is_open` of the former says that names could not be taken back.
+        Raises PromotionFailed, StorageError: then everything is as it was, unless `is_open` of the former says that
+        names could not be taken back.
 
-        What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log starts.
+        What lies in a log beside its records comes along: epochs without a record, the high watermark, where the log
+        starts.
         """
         epochs = LeaderEpochCache(log.leader_epoch_cache.entries)
         epochs.version += future.leader_epoch_cache.version + 1  # Never taken for what is on disk.
@@ -130,9 +150,13 @@ class FutureLogs:
         target.futures.pop(log.topic_partition, None)
         target.logs[log.topic_partition] = self._logs[log.topic_partition] = future
 
-    def _exchange_names(self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int) -> None:
+    def _exchange_names(
+        self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int
+    ) -> None:
         before, copied, name, failing = log.directory, future.directory, directory_name(log.topic_partition), source
-        retired = source.file(future.directory.rpartition("/")[2].removesuffix(FUTURE_DIRECTORY_SUFFIX) + DELETE_DIRECTORY_SUFFIX)
+        retired = source.file(
+            future.directory.rpartition("/")[2].removesuffix(FUTURE_DIRECTORY_SUFFIX) + DELETE_DIRECTORY_SUFFIX
+        )
         try:
             if log.local.files_exist:
                 log.local.rename_directory(retired)
@@ -170,11 +194,20 @@ class FutureLogs:
                     names += [(directory, name) for name in self.files.list_directory(directory.path)]
                 except OSError as problem:
                     self.directory_failed(directory.path, str(problem))
-        retired = {name.removesuffix(DELETE_DIRECTORY_SUFFIX): None for _, name in names if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX)}
+        retired = {
+            name.removesuffix(DELETE_DIRECTORY_SUFFIX): None
+            for _, name in names
+            if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX)
+        }
         for directory, name in names:
             if directory.is_online and is_marked_directory(name, FUTURE_DIRECTORY_SUFFIX):
                 try:
-                    self._finish_move(directory, name, is_complete=name.removesuffix(FUTURE_DIRECTORY_SUFFIX) in retired, now_ms=now_ms)
+                    self._finish_move(
+                        directory,
+                        name,
+                        is_complete=name.removesuffix(FUTURE_DIRECTORY_SUFFIX) in retired,
+                        now_ms=now_ms,
+                    )
                 except OSError as problem:
                     self.directory_failed(directory.path, str(problem))
 
@@ -185,14 +218,19 @@ class FutureLogs:
             self.files.rename(directory.file(name), directory.file(original))
             self.files.sync_directory(directory.path)
             return
-        if topic_partition is None or topic_partition in self.interrupted_moves:  # One that was given up, and was to be deleted.
+        # One that was given up, and was to be deleted.
+        if topic_partition is None or topic_partition in self.interrupted_moves:
             self.deletions.add([directory.file(name)], now_ms)
             return
         self.interrupted_moves[topic_partition] = InterruptedMove(directory, directory.file(name))
 
     def interrupted_in(self, directory: LogDirectory) -> list[tuple[TopicPartition, str]]:
         """Copies that `finish_moves` found in this directory to go on with, and where they are."""
-        return [(topic_partition, move.copy) for topic_partition, move in self.interrupted_moves.items() if move.directory is directory]
+        return [
+            (topic_partition, move.copy)
+            for topic_partition, move in self.interrupted_moves.items()
+            if move.directory is directory
+        ]
 
     def forget_interrupted(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
         """The replica is not this broker's any more: what was copied of it goes."""
@@ -203,7 +241,8 @@ class FutureLogs:
 
 
 def agreed_end(log: Sequence[tuple[int, int]], log_end: int, future: Sequence[tuple[int, int]], future_end: int) -> int:
-    """One past the last offset that both logs have of the same leader epoch; 0 where there is none. Epochs are (epoch, start offset), in order."""
+    """One past the last offset that both logs have of the same leader epoch; 0 where there is none. Epochs are
+    (epoch, start offset), in order."""
     theirs = dict(_spans(log, log_end))
     for epoch, (start, end) in reversed(_spans(future, future_end)):
         if epoch in theirs and min(end, theirs[epoch][1]) > max(start, theirs[epoch][0]):

@@ -1,8 +1,9 @@
 """A file of fixed-size entries that only grows at the end: what the three indexes of a segment share.
 
-The newest entries stay in memory and are spilled to the file some at a time, so that an append to a log is one write, not three. Losing them in a crash is
-harmless: recovery rebuilds the indexes of every segment that was not flushed whole. Kafka preallocates its index files while they grow; ours hold exactly
-their entries at all times, as Kafka's do after a roll.
+The newest entries stay in memory and are spilled to the file some at a time, so that an append to a log is one
+write, not three. Losing them in a crash is harmless: recovery rebuilds the indexes of every segment that was not
+flushed whole. Kafka preallocates its index files while they grow; ours hold exactly their entries at all times, as
+Kafka's do after a roll.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class IndexFile:
     __slots__ = ("_cache", "_last", "_pending", "_stored", "base_offset", "path")
 
     def __init__(self, cache: FileCache, path: str, base_offset: int, *, stored_bytes: int | None = None) -> None:
-        """`stored_bytes` is the size of the file where the caller knows it (0: there is none). Raises CorruptData when it is no multiple of the entry size."""
+        """`stored_bytes` is the size of the file where the caller knows it (0: there is none). Raises CorruptData
+        when it is no multiple of the entry size."""
         self._cache = cache
         self.path = path
         self.base_offset = base_offset
@@ -88,8 +90,8 @@ class IndexFile:
         self._pending.clear()
 
     def _spill_if_there_is_room(self) -> None:
-        """What passes - a full disk, no descriptor free - must not fail an append whose records are written: entries wait in memory, segment.index.bytes at
-        most."""
+        """What passes - a full disk, no descriptor free - must not fail an append whose records are written: entries
+        wait in memory, segment.index.bytes at most."""
         try:
             self.spill()
         except OSError as problem:

@@ -1,7 +1,9 @@
-"""Which leader epoch wrote from which offset on (KIP-101): a short ascending list, kept in `leader-epoch-checkpoint`.
+"""Which leader epoch wrote from which offset on (KIP-101): a short ascending list, kept in
+`leader-epoch-checkpoint`.
 
-Invariant: epochs and start offsets both rise strictly. The file is written with a flush, a roll or a close, not at each new epoch: every batch carries its
-epoch, so recovery reads the lost entries back from the log, and the recovery point moves only after the file is durable.
+Invariant: epochs and start offsets both rise strictly. The file is written with a flush, a roll or a close, not at
+each new epoch: every batch carries its epoch, so recovery reads the lost entries back from the log, and the recovery
+point moves only after the file is durable.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ NO_OFFSET = -1
 
 
 class LeaderEpochCache:
-    """Entries (epoch, start offset). `version` rises with every change, so that a writer can tell whether what it wrote is still the latest."""
+    """Entries (epoch, start offset). `version` rises with every change, so that a writer can tell whether what it
+    wrote is still the latest."""
 
     __slots__ = ("_entries", "version")
 
@@ -44,7 +47,8 @@ class LeaderEpochCache:
     def assign(self, epoch: int, start_offset: int) -> None:
         """`epoch` writes from `start_offset` on.
 
-        Entries that contradict it (of the same or later epochs, or from offsets not before it) go, as they were never committed.
+        Entries that contradict it (of the same or later epochs, or from offsets not before it) go, as they were
+        never committed.
         """
         if epoch < 0:
             return
@@ -88,7 +92,7 @@ class LeaderEpochCache:
         """Drop the epochs that ended before `start_offset`; the one that spans it now starts there."""
         point = bisect_right(self._entries, start_offset, key=lambda entry: entry[1])
         if point and self._entries[point - 1] != (self._entries[point - 1][0], start_offset):
-            self._entries[: point] = [(self._entries[point - 1][0], start_offset)]
+            self._entries[:point] = [(self._entries[point - 1][0], start_offset)]
             self.version += 1
         elif point > 1:
             del self._entries[: point - 1]

@@ -1,7 +1,9 @@
-"""The files of one log: its directory and its segments, in order. Knows offsets and bytes; nothing of producers, epochs, or what may be read (`unified_log`).
+"""The files of one log: its directory and its segments, in order. Knows offsets and bytes; nothing of producers,
+epochs, or what may be read (`unified_log`).
 
-Invariant: at least one segment; bases ascend strictly; the last is active and takes the appends. A log that was never written has no directory: it and
-`partition.metadata` are made by the first append, so that thousands of partitions can be created at once.
+Invariant: at least one segment; bases ascend strictly; the last is active and takes the appends. A log that was
+never written has no directory: it and `partition.metadata` are made by the first append, so that thousands of
+partitions can be created at once.
 """
 
 from __future__ import annotations
@@ -20,9 +22,20 @@ from kraft.storage.transaction_index import AbortedTransaction
 class LocalLog:
     """Segments under `directory`. Every method that touches the disk may raise OSError."""
 
-    __slots__ = ("cache", "directory", "files_exist", "segments", "topic_id", "topic_partition", "unsynced_directory", "unsynced_names")
+    __slots__ = (
+        "cache",
+        "directory",
+        "files_exist",
+        "segments",
+        "topic_id",
+        "topic_partition",
+        "unsynced_directory",
+        "unsynced_names",
+    )
 
-    def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, topic_id: Uuid | None, now_ms: int) -> None:
+    def __init__(
+        self, cache: FileCache, directory: str, topic_partition: TopicPartition, topic_id: Uuid | None, now_ms: int
+    ) -> None:
         self.cache = cache
         self.directory = directory
         self.topic_partition = topic_partition
@@ -54,7 +67,8 @@ class LocalLog:
         return must_roll(self.segments[-1], config, size, last_offset, max_timestamp, now_ms)
 
     def roll(self, base_offset: int, now_ms: int) -> LogSegment:
-        """Close the active segment; a new one from `base_offset` on takes its place. An empty active one of the same base stays."""
+        """Close the active segment; a new one from `base_offset` on takes its place. An empty active one of the same
+        base stays."""
         active = self.segments[-1]
         if active.base_offset == base_offset and active.size == 0:
             return active
@@ -70,7 +84,8 @@ class LocalLog:
     # Shrinking
 
     def delete_first(self, count: int) -> list[str]:
-        """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them after file.delete.delay.ms."""
+        """Take the `count` oldest segments out of the log. Their files, renamed to .deleted; the caller removes them
+        after file.delete.delay.ms."""
         if self.unsynced_names:
             self.cache.files.sync_directory(self.directory)  # The names that remain must not be lost while these go.
         gone, self.segments = self.segments[:count], self.segments[count:]
@@ -85,7 +100,8 @@ class LocalLog:
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that reaches `offset`, later segments first, so that a crash in between leaves no gap.
 
-        Durable when it returns: what was truncated must not come back. Raises CorruptData, nothing changed, where damage hides the place.
+        Durable when it returns: what was truncated must not come back. Raises CorruptData, nothing changed, where
+        damage hides the place.
         """
         if self.files_exist:
             self.segments[segment_at(self.segments, offset - 1)].find(offset)
@@ -136,11 +152,13 @@ class LocalLog:
     # Durability
 
     def files_to_sync(self, start: int, end: int, *, closing: bool = False) -> list[OpenFile]:
-        """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind; with `closing` also those of the active one."""
+        """The files that hold [start, end): logs, and the indexes of segments that `end` leaves behind; with
+        `closing` also those of the active one."""
         opened: list[OpenFile] = []
         if self.unsynced_directory and self.topic_id is not None:
             opened.append(self.cache.get(self.path(PARTITION_METADATA)))
-        first = segment_at(self.segments, max(start - 1, 0))  # A segment that was flushed before it was closed has indexes that were not.
+        # A segment that was flushed before it was closed has indexes that were not.
+        first = segment_at(self.segments, max(start - 1, 0))
         for index in range(first, len(self.segments)):
             segment = self.segments[index]
             if segment.base_offset >= end and index > first:

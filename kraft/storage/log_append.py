@@ -1,5 +1,5 @@
-"""An append in three steps: `UnifiedLog.prepare_*` decides everything, `PendingAppend.write` puts the bytes into the file (here or in a thread),
-`UnifiedLog.finish_append` takes effect.
+"""An append in three steps: `UnifiedLog.prepare_*` decides everything, `PendingAppend.write` puts the bytes into the
+file (here or in a thread), `UnifiedLog.finish_append` takes effect.
 """
 
 from __future__ import annotations
@@ -19,11 +19,19 @@ NO_OFFSET = -1
 class LogAppendInfo:
     """What became of an append.
 
-    `log_append_time_ms` is -1 unless the topic stamps append times; a duplicate's is the largest timestamp of the batch that is there, as in Kafka.
-    `rolled`: a segment was closed, so a flush up to the new one's base is due.
+    `log_append_time_ms` is -1 unless the topic stamps append times; a duplicate's is the largest timestamp of the
+    batch that is there, as in Kafka. `rolled`: a segment was closed, so a flush up to the new one's base is due.
     """
 
-    __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset", "max_timestamp", "rolled")
+    __slots__ = (
+        "duplicate",
+        "first_offset",
+        "last_offset",
+        "log_append_time_ms",
+        "log_start_offset",
+        "max_timestamp",
+        "rolled",
+    )
 
     def __init__(
         self,
@@ -52,7 +60,14 @@ class AppendedBatch:
 
     __slots__ = ("batch", "first_offset", "last_offset", "leader_epoch", "marker")
 
-    def __init__(self, batch: RecordBatch, first_offset: int, last_offset: int, leader_epoch: int, marker: TransactionMarker | None) -> None:
+    def __init__(
+        self,
+        batch: RecordBatch,
+        first_offset: int,
+        last_offset: int,
+        leader_epoch: int,
+        marker: TransactionMarker | None,
+    ) -> None:
         self.batch = batch
         self.first_offset = first_offset
         self.last_offset = last_offset
@@ -81,7 +96,8 @@ class PendingAppend:
         self.size = sum(map(len, buffers))
 
     def write(self) -> None:
-        """Put the bytes at the end of the file, whole or not at all. Touches nothing else, so it may run in a thread. Raises OSError, StorageError."""
+        """Put the bytes at the end of the file, whole or not at all. Touches nothing else, so it may run in a
+        thread. Raises OSError, StorageError."""
         if self.segment is not None and self.opened is not None:
             write_at_end(self.opened, self.segment.size, self.buffers)
 

@@ -1,16 +1,20 @@
-"""Compaction: of a compacted topic's log only the last record of each key is kept (and what later readers need to understand the rest). Offsets never change.
+"""Compaction: of a compacted topic's log only the last record of each key is kept (and what later readers need to
+understand the rest). Offsets never change.
 
-One cleaning of one log: map the keys of its dirty part to their last offsets, then copy the segments up to there, in groups, leaving out every record that the
-map supersedes. A tombstone stays until delete.retention.ms after the first cleaning that saw it: that pass writes the horizon into the batch (KIP-534).
-Aborted data goes at once; a marker goes, after a horizon of its own, when no record of its transaction is left. The last batch of each active producer and the
-batch that ends at the high watermark stay even when they are empty.
+One cleaning of one log: map the keys of its dirty part to their last offsets, then copy the segments up to there, in
+groups, leaving out every record that the map supersedes. A tombstone stays until delete.retention.ms after the first
+cleaning that saw it: that pass writes the horizon into the batch (KIP-534). Aborted data goes at once; a marker
+goes, after a horizon of its own, when no record of its transaction is left. The last batch of each active producer
+and the batch that ends at the high watermark stay even when they are empty.
 
-Copies are written as `.cleaned`, synced, renamed to `.swap`, and only then do the originals go and the copies take their names: with a directory sync between
-the steps, so that loading finds the originals whole or the copies whole at whatever moment it stopped (`log_loader` step 1). From the first of these renames
-on there is no way back: whatever fails then takes the log directory offline, since another cleaning would rename its copy over what this one left.
+Copies are written as `.cleaned`, synced, renamed to `.swap`, and only then do the originals go and the copies take
+their names: with a directory sync between the steps, so that loading finds the originals whole or the copies whole
+at whatever moment it stopped (`log_loader` step 1). From the first of these renames on there is no way back:
+whatever fails then takes the log directory offline, since another cleaning would rename its copy over what this one
+left.
 
-A cleaning is a generator that yields every few dozen records, so that the caller can pause it; it raises CleaningAborted when the log was truncated, deleted
-or retained away meanwhile.
+A cleaning is a generator that yields every few dozen records, so that the caller can pause it; it raises
+CleaningAborted when the log was truncated, deleted or retained away meanwhile.
 """
 
 from __future__ import annotations
@@ -83,7 +87,9 @@ class Cleaning:
         What was replaced before an error stays replaced: each group is sound by itself.
         """
         if any(segment.suffix for segment in self._log.segments):
-            raise StorageError(f"{self._directory}: an earlier cleaning was decided and did not finish; a start finishes it")
+            raise StorageError(
+                f"{self._directory}: an earlier cleaning was decided and did not finish; a start finishes it"
+            )
         try:
             yield from self._build_map()
             for group in self._groups():
@@ -98,7 +104,11 @@ class Cleaning:
     def _check(self) -> None:
         """The log is still the one whose segments we read."""
         log = self._log
-        if log.directory != self._directory or log.truncations != self._truncations or any(source not in log.segments for source in self._sources):
+        if (
+            log.directory != self._directory
+            or log.truncations != self._truncations
+            or any(source not in log.segments for source in self._sources)
+        ):
             raise CleaningAborted(f"{log.topic_partition}: the log was truncated, deleted or retained away")
 
     # The map
@@ -128,8 +138,13 @@ class Cleaning:
             batch = read_checked(opened.file, position, header.size)
             if not transactions.discards(batch) and not batch.is_control:
                 for count, record in enumerate(batch.iterate_records()):
-                    if record.key is not None and record.offset >= self._first_dirty and not self._map.put(record.key, record.offset):
-                        self._map.latest_offset = record.offset - 1  # Within a batch, too: one may have more keys than there is ever room for.
+                    if (
+                        record.key is not None
+                        and record.offset >= self._first_dirty
+                        and not self._map.put(record.key, record.offset)
+                    ):
+                        # Within a batch, too: one may have more keys than there is ever room for.
+                        self._map.latest_offset = record.offset - 1
                         return False
                     if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
                         yield
@@ -165,7 +180,15 @@ class Cleaning:
         self._sources = group
         self._check()
         first = group[0]
-        copy = LogSegment(self._log.local.cache, self._directory, first.base_offset, size=0, created_ms=self._now_ms, fresh=True, suffix=CLEANED_SUFFIX)
+        copy = LogSegment(
+            self._log.local.cache,
+            self._directory,
+            first.base_offset,
+            size=0,
+            created_ms=self._now_ms,
+            fresh=True,
+            suffix=CLEANED_SUFFIX,
+        )
         try:
             copy.delete_files()
             modified_ms = group[-1].modified_ms()
@@ -239,7 +262,9 @@ class Cleaning:
         sets_horizon = horizon is None and (tombstones or ended_marker)
         if len(kept) == batch.count and not sets_horizon:
             return batch
-        return RecordBatch(rebuild_batch(batch, kept, self._now_ms + self._log.config.delete_retention_ms if sets_horizon else horizon))
+        return RecordBatch(
+            rebuild_batch(batch, kept, self._now_ms + self._log.config.delete_retention_ms if sets_horizon else horizon)
+        )
 
     def _keeps(self, record: Record, horizon: int | None) -> bool:
         if record.offset > self._map.latest_offset:
@@ -251,7 +276,8 @@ class Cleaning:
         return record.value is not None or horizon is None or self._now_ms < horizon
 
     def _must_stay(self, batch: RecordBatch) -> bool:
-        """Empty or not: the batch holds the last sequence or epoch of a live producer, or ends at the high watermark."""
+        """Empty or not: the batch holds the last sequence or epoch of a live producer, or ends at the high
+        watermark."""
         if batch.has_producer_id and self._log.has_producers:
             entry = self._log.producers.producers.get(batch.producer_id)
             if entry is not None:
@@ -265,7 +291,8 @@ class Cleaning:
     # The swap
 
     def _swap(self, group: list[LogSegment], copy: LogSegment) -> None:
-        """The originals go and the copy takes their place. Not paused: a truncation in between would be undone by a start that finds the swap decided."""
+        """The originals go and the copy takes their place. Not paused: a truncation in between would be undone by a
+        start that finds the swap decided."""
         copy.change_suffix(SWAP_SUFFIX)
         self._sync_names()
         self._log.local.replace(group, [copy])

@@ -15,7 +15,8 @@ LONG_MAX = 0x7FFFFFFFFFFFFFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    """Effective values for one topic (topic > broker > default), with Kafka 4.3's defaults. Shared by all partitions of a topic; never changed in place."""
+    """Effective values for one topic (topic > broker > default), with Kafka 4.3's defaults. Shared by all partitions
+    of a topic; never changed in place."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_type: str = "producer"
@@ -49,7 +50,8 @@ class LogConfig:
 
     @property
     def segment_ms_max(self) -> int:
-        """A compacted topic's segments are closed in time for max.compaction.lag.ms, too: the active one is not cleaned (KIP-354)."""
+        """A compacted topic's segments are closed in time for max.compaction.lag.ms, too: the active one is not
+        cleaned (KIP-354)."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
     @property
@@ -62,7 +64,8 @@ class LogConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> LogConfig:
-        """From parsed values under Kafka's topic keys (`segment.bytes` ...). Keys that a log does not heed are ignored; missing ones take Kafka's default."""
+        """From parsed values under Kafka's topic keys (`segment.bytes` ...). Keys that a log does not heed are
+        ignored; missing ones take Kafka's default."""
         known = {field.name for field in fields(cls)}
         chosen = {name: value for key, value in values.items() if (name := _field_of(key)) in known}
         policy = chosen.get("cleanup_policy")

@@ -1,6 +1,8 @@
-"""One log directory (one disk, as a rule): its lock, its identity, its clean-shutdown mark, its checkpoints and the logs in it.
+"""One log directory (one disk, as a rule): its lock, its identity, its clean-shutdown mark, its checkpoints and the
+logs in it.
 
-A directory is online until its disk fails once; it never comes back while the process lives, since what it holds may differ from what we believe.
+A directory is online until its disk fails once; it never comes back while the process lives, since what it holds may
+differ from what we believe.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from contextlib import ExitStack, contextmanager
 from kraft.common.errors import ConfigurationError, CorruptData
 from kraft.common.ids import METADATA_TOPIC, TopicPartition, Uuid
 from kraft.storage.absent_directories import AbsentDirectories
-from kraft.storage.checkpoints import offset_checkpoint_text, read_offset_checkpoint, read_text, replace_file, write_file
+from kraft.storage.checkpoints import (
+    offset_checkpoint_text,
+    read_offset_checkpoint,
+    read_text,
+    replace_file,
+    write_file,
+)
 from kraft.storage.log_files import (
     CLEAN_SHUTDOWN,
     CLEANER_CHECKPOINT,
@@ -32,22 +40,31 @@ from kraft.world.ports import FileSystem
 
 NO_BROKER_EPOCH = -1
 GONE_MAX = 10_000
-"""Names of logs remembered because checkpoints may still tell of them; beyond that any new log has the checkpoints written anew."""
+"""Names of logs remembered because checkpoints may still tell of them; beyond that any new log has the checkpoints
+written anew."""
 PREPARED = ".prepared"  # Not the name that `replace_file` uses: both may be under way.
 
 
 class CheckpointJob:
     """Checkpoint files to be replaced, with their content as of now.
 
-    `run` does it at once, on the loop. What need not be done at once goes in three steps, of which the first and the last wait for the disk and belong in a
-    thread: `prepare`, `put_in_place` on the loop, `finish`. A job that was made later may run in between; what it wrote is newer and stays. All raise
-    StorageError (OutOfResources may pass).
+    `run` does it at once, on the loop. What need not be done at once goes in three steps, of which the first and the
+    last wait for the disk and belong in a thread: `prepare`, `put_in_place` on the loop, `finish`. A job that was
+    made later may run in between; what it wrote is newer and stays. All raise StorageError (OutOfResources may
+    pass).
     """
 
     __slots__ = ("_beside", "_files", "_newest", "contents")
 
-    def __init__(self, files: FileSystem, contents: Sequence[tuple[str, bytes]], newest: Mapping[str, bytes], beside: str = PREPARED) -> None:
-        """`newest` is, of each path, what the latest job is to write there; `beside` the suffix of what `prepare` writes, this job's own."""
+    def __init__(
+        self,
+        files: FileSystem,
+        contents: Sequence[tuple[str, bytes]],
+        newest: Mapping[str, bytes],
+        beside: str = PREPARED,
+    ) -> None:
+        """`newest` is, of each path, what the latest job is to write there; `beside` the suffix of what `prepare`
+        writes, this job's own."""
         self._files = files
         self._newest = newest
         self._beside = beside
@@ -99,7 +116,8 @@ class CheckpointJob:
 
 
 def make_name_durable(files: FileSystem, path: str) -> None:
-    """Before the directory is formatted: a power loss that took its name, or one above it, would leave none, and another node's might be made in its place."""
+    """Before the directory is formatted: a power loss that took its name, or one above it, would leave none, and
+    another node's might be made in its place."""
     while path not in ("/", ""):
         path = posixpath.dirname(path)
         try:
@@ -112,9 +130,22 @@ class LogDirectory:
     """`path` without a trailing slash. `failure` says why it is offline; None while it is online."""
 
     __slots__ = (
-        "_clean_newest", "_files", "_gone", "_jobs", "_points", "_written", "absent", "clean_offsets", "clean_shutdown_epoch", "directory_id", "failure",
-        "futures", "logs", "path", "was_clean",
-    )  # fmt: skip
+        "_clean_newest",
+        "_files",
+        "_gone",
+        "_jobs",
+        "_points",
+        "_written",
+        "absent",
+        "clean_offsets",
+        "clean_shutdown_epoch",
+        "directory_id",
+        "failure",
+        "futures",
+        "logs",
+        "path",
+        "was_clean",
+    )
 
     def __init__(self, files: FileSystem, path: str) -> None:
         self._files = files
@@ -144,7 +175,8 @@ class LogDirectory:
         return f"{self.path}/{name}"
 
     def lock(self, stack: ExitStack) -> None:
-        """Make the directory if it is missing and hold `.lock` until `stack` closes. Raises ConfigurationError when another process holds it."""
+        """Make the directory if it is missing and hold `.lock` until `stack` closes. Raises ConfigurationError when
+        another process holds it."""
         self._files.make_directories(self.path)
         if not self._files.exists(meta_properties_path(self.path)):
             make_name_durable(self._files, self.path)
@@ -162,12 +194,17 @@ class LogDirectory:
             topic_partition = parse_directory_name(name)
             if is_marked_directory(name, DELETE_DIRECTORY_SUFFIX):
                 deleted.append(self.file(name))
-            elif topic_partition is not None and topic_partition.topic != METADATA_TOPIC and self._files.status(self.file(name)).is_directory:
+            elif (
+                topic_partition is not None
+                and topic_partition.topic != METADATA_TOPIC
+                and self._files.status(self.file(name)).is_directory
+            ):
                 found.append(topic_partition)
         return found, deleted
 
     def leaves(self, topic_partition: TopicPartition) -> None:
-        """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are written the next time."""
+        """A log is deleted, or lives elsewhere from now on; checkpoints on the disk tell of it until they are
+        written the next time."""
         del self.logs[topic_partition]
         self.forget(topic_partition)
 
@@ -184,7 +221,8 @@ class LogDirectory:
             self._gone[topic_partition] = None
 
     def before_new(self, topic_partition: TopicPartition) -> None:
-        """A log is about to be made here: what checkpoints tell of an earlier one of its name must not count for it. May block. Raises StorageError."""
+        """A log is about to be made here: what checkpoints tell of an earlier one of its name must not count for it.
+        May block. Raises StorageError."""
         if topic_partition in self._gone or len(self._gone) >= GONE_MAX:
             self.checkpoint_missed()
             self.recovery_checkpoints().run()
@@ -231,18 +269,30 @@ class LogDirectory:
                     starts[topic_partition] = log.log_start_offset
         return self._job({RECOVERY_POINT_CHECKPOINT: points, LOG_START_OFFSET_CHECKPOINT: starts})
 
-    def no_recovery_point_beyond(self, topic_partition: TopicPartition, offset: int, *, start_falls: bool = False) -> None:
-        """See to it that the disk has none for this log, now or later, while the log's own is not beyond; likewise of how far it is clean. Blocks for some
-        syncs where it may have. With `start_falls` the disk is told of the log's start, too. Raises StorageError."""
+    def no_recovery_point_beyond(
+        self, topic_partition: TopicPartition, offset: int, *, start_falls: bool = False
+    ) -> None:
+        """See to it that the disk has none for this log, now or later, while the log's own is not beyond; likewise
+        of how far it is clean. Blocks for some syncs where it may have. With `start_falls` the disk is told of the
+        log's start, too. Raises StorageError."""
         if start_falls or self._points.get(topic_partition, offset + 1) > offset:
-            self.checkpoint_missed()  # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
+            # A job under way has promised what is not on the disk yet, and may be about to write what is too old.
+            self.checkpoint_missed()
             self.recovery_checkpoints().run()
             logs = (*self.futures.items(), *self.logs.items())
-            self._points = {topic_partition: log.recovery_point_to_keep for topic_partition, log in logs if log.local.files_exist}
+            self._points = {
+                topic_partition: log.recovery_point_to_keep for topic_partition, log in logs if log.local.files_exist
+            }
         self._lower_clean_offsets({topic_partition: offset})
 
     def high_watermark_checkpoint(self) -> CheckpointJob:
-        return self._job({HIGH_WATERMARK_CHECKPOINT: {topic_partition: log.high_watermark for topic_partition, log in self.logs.items()}})
+        return self._job(
+            {
+                HIGH_WATERMARK_CHECKPOINT: {
+                    topic_partition: log.high_watermark for topic_partition, log in self.logs.items()
+                }
+            }
+        )
 
     def checkpoint_missed(self) -> None:
         """A job did not do its work, or may not have done it yet: the next one writes every file, changed or not."""
@@ -265,14 +315,20 @@ class LogDirectory:
     # How far logs are clean
 
     def restore_clean_offsets(self, offsets: Mapping[TopicPartition, int], recorded: Iterable[TopicPartition]) -> None:
-        """What the last run left, once the logs here are loaded; a log may end earlier now. May block. Raises StorageError.
+        """What the last run left, once the logs here are loaded; a log may end earlier now. May block. Raises
+        StorageError.
 
-        `recorded` are the logs that other checkpoints name. Those that are not here were deleted shortly before a crash."""
-        self.clean_offsets.update({topic_partition: offset for topic_partition, offset in offsets.items() if topic_partition in self.logs})
+        `recorded` are the logs that other checkpoints name. Those that are not here were deleted shortly before a
+        crash."""
+        self.clean_offsets.update(
+            {topic_partition: offset for topic_partition, offset in offsets.items() if topic_partition in self.logs}
+        )
         for topic_partition in (*offsets, *recorded):
             if topic_partition not in self.logs:
                 self.forget(topic_partition)
-        self._lower_clean_offsets({topic_partition: self.logs[topic_partition].log_end_offset for topic_partition in self.clean_offsets})
+        self._lower_clean_offsets(
+            {topic_partition: self.logs[topic_partition].log_end_offset for topic_partition in self.clean_offsets}
+        )
 
     def cleaned(self, topic_partition: TopicPartition, offset: int) -> CheckpointJob:
         """A log is clean up to `offset`; the job makes that durable."""
@@ -281,7 +337,11 @@ class LogDirectory:
 
     def _lower_clean_offsets(self, bounds: Mapping[TopicPartition, int]) -> None:
         """None is beyond its bound, on the disk either, and whatever is under way."""
-        lower = {topic_partition: bound for topic_partition, bound in bounds.items() if self.clean_offsets.get(topic_partition, bound) > bound}
+        lower = {
+            topic_partition: bound
+            for topic_partition, bound in bounds.items()
+            if self.clean_offsets.get(topic_partition, bound) > bound
+        }
         if lower:
             self._clean_checkpoint({**self.clean_offsets, **lower}).run()
             self.clean_offsets.update(lower)

@@ -54,13 +54,15 @@ def directory_name(topic_partition: TopicPartition) -> str:
 
 
 def parse_directory_name(name: str) -> TopicPartition | None:
-    """The partition that a directory belongs to; None for names that are not `<topic>-<n>`, marked ones (`-delete`, `-stray`, `-future`) included."""
+    """The partition that a directory belongs to; None for names that are not `<topic>-<n>`, marked ones (`-delete`,
+    `-stray`, `-future`) included."""
     match = _DIRECTORY.fullmatch(name)
     return None if match is None else TopicPartition(match[1], int(match[2]))
 
 
 def marked_directory_name(topic_partition: TopicPartition, unique: bytes, suffix: str) -> str:
-    """`<topic>-<n>.<32 hex digits><suffix>`, the topic shortened so that the name stays within what file systems allow."""
+    """`<topic>-<n>.<32 hex digits><suffix>`, the topic shortened so that the name stays within what file systems
+    allow."""
     tail = f"-{topic_partition.partition}.{unique.hex()}{suffix}"
     return topic_partition.topic[: _DIRECTORY_NAME_MAX - len(tail)] + tail
 

@@ -1,7 +1,8 @@
-"""A flush in three steps: `UnifiedLog.prepare_flush` says what must be durable, `FlushJob.run` waits for the disk (in a thread), `UnifiedLog.finish_flush`
-moves the recovery point.
+"""A flush in three steps: `UnifiedLog.prepare_flush` says what must be durable, `FlushJob.run` waits for the disk
+(in a thread), `UnifiedLog.finish_flush` moves the recovery point.
 
-A sync that failed is never tried again: the kernel may have dropped the pages and would report success. The log directory goes offline instead.
+A sync that failed is never tried again: the kernel may have dropped the pages and would report success. The log
+directory goes offline instead.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ EPOCHS_SUFFIX = ".flushed.tmp"  # Not the name that a truncation uses: it may co
 
 
 class FlushJob:
-    """Files, then names, then the leader-epoch checkpoint. `up_to` is the offset below which everything is durable afterwards.
+    """Files, then names, then the leader-epoch checkpoint. `up_to` is the offset below which everything is durable
+    afterwards.
 
     `generation` counts the log's truncations: a job from before one says nothing about the log after it.
     """
@@ -46,7 +48,8 @@ class FlushJob:
         self.generation = generation
 
     def run(self) -> None:
-        """Blocks. Raises StorageError; the caller takes the directory offline, except for OutOfResources: all but the epochs is synced then."""
+        """Blocks. Raises StorageError; the caller takes the directory offline, except for OutOfResources: all but
+        the epochs is synced then."""
         what = f"flush of {self.epochs_path.rpartition('/')[0]}"
         try:
             for opened in self.opened:

@@ -1,10 +1,13 @@
 """Bringing a partition back from its directory, whatever moment the process or the power left it at.
 
-1. Leftovers of interrupted work: `.deleted` and `.cleaned` files go; `.swap` segments are complete replacements, so the segments they cover go and they take
-their names, unless a `.cleaned` file of the same or a lower offset shows that the swap had not been decided.
-2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and indexed anew.
-3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the first bad byte the segment is cut and all
-later ones are dropped: every whole batch before it is kept. Producer state, aborted transactions and leader epochs are rebuilt on the way.
+1. Leftovers of interrupted work: `.deleted` and `.cleaned` files go; `.swap` segments are complete replacements, so
+   the segments they cover go and they take their names, unless a `.cleaned` file of the same or a lower offset shows
+   that the swap had not been decided.
+2. Indexes without a log go. A segment below the recovery point with a missing or impossible index is read and
+   indexed anew.
+3. After an unclean shutdown every segment from the recovery point on is read, batch by batch with its CRC. At the
+   first bad byte the segment is cut and all later ones are dropped: every whole batch before it is kept. Producer
+   state, aborted transactions and leader epochs are rebuilt on the way.
 4. Otherwise producer state comes from the newest readable snapshot and the headers of the batches behind it.
 """
 
@@ -45,13 +48,23 @@ TEMPORARY_SUFFIX = ".tmp"
 class LogLoader:
     """Loads one partition directory. Used once.
 
-    `sync_directory` hears of a directory whose names have to be durable before the log is written to; without it that is a job of `load`.
+    `sync_directory` hears of a directory whose names have to be durable before the log is written to; without it
+    that is a job of `load`.
     """
 
     def __init__(
-        self, cache: FileCache, directory: str, config: LogConfig, *, recovery_point: int, log_start_offset: int, clean_shutdown: bool, now_ms: int,
-        producer_expiration_ms: int, sync_directory: Callable[[str], None] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        cache: FileCache,
+        directory: str,
+        config: LogConfig,
+        *,
+        recovery_point: int,
+        log_start_offset: int,
+        clean_shutdown: bool,
+        now_ms: int,
+        producer_expiration_ms: int,
+        sync_directory: Callable[[str], None] | None = None,
+    ) -> None:
         self._sync_directory = sync_directory
         self._sync_names = partial(cache.files.sync_directory, directory)
         self._cache = cache
@@ -110,16 +123,25 @@ class LogLoader:
             end_offset, end_position = active.end()
         if end_position == size:
             return end_offset
-        self._report.events.append("the shutdown was marked clean, yet the last segment does not end with a whole batch")
+        self._report.events.append(
+            "the shutdown was marked clean, yet the last segment does not end with a whole batch"
+        )
         return None
 
     def _lacks_indexes(self, segment: LogSegment) -> bool:
         """A clean close leaves the indexes out where they would be empty."""
-        return not any(f"{segment.base_offset:020d}{suffix}" in self._names for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX))
+        return not any(
+            f"{segment.base_offset:020d}{suffix}" in self._names
+            for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+        )
 
     def _durable_offset(self) -> int:
-        """Nothing is known of how much of the segments that had to be read is durable: the next flush takes them whole."""
-        return max((segment.base_offset for segment in self._segments if segment.base_offset <= self._recovery_point), default=0)
+        """Nothing is known of how much of the segments that had to be read is durable: the next flush takes them
+        whole."""
+        return max(
+            (segment.base_offset for segment in self._segments if segment.base_offset <= self._recovery_point),
+            default=0,
+        )
 
     # Files
 
@@ -133,7 +155,11 @@ class LogLoader:
 
     def _parsed(self) -> list[tuple[str, int, str, str]]:
         """(name, offset, kind, suffix) of every file of the log."""
-        return [(name, *parsed) for name in self._files.list_directory(self._directory) if (parsed := parse_segment_file(name)) is not None]
+        return [
+            (name, *parsed)
+            for name in self._files.list_directory(self._directory)
+            if (parsed := parse_segment_file(name)) is not None
+        ]
 
     def _finish_swaps(self) -> Steps[None]:
         for name in self._files.list_directory(self._directory):
@@ -166,7 +192,9 @@ class LogLoader:
                     self._remove(name, f"a {kind} without its log")
 
     def _open_segment(self, base_offset: int, suffix: str = "") -> LogSegment:
-        segment = LogSegment(self._cache, self._directory, base_offset, size=0, created_ms=self._now_ms, fresh=False, suffix=suffix)
+        segment = LogSegment(
+            self._cache, self._directory, base_offset, size=0, created_ms=self._now_ms, fresh=False, suffix=suffix
+        )
         segment.size = self._files.status(segment.path(LOG_SUFFIX)).size
         return segment
 
@@ -209,9 +237,17 @@ class LogLoader:
             return LeaderEpochCache()
 
     def _complete_epochs(self) -> Steps[None]:
-        """The checkpoint may be missing (a clean close of a small log leaves it out), or begin later than the log: the epochs are in the batches, too."""
+        """The checkpoint may be missing (a clean close of a small log leaves it out), or begin later than the log:
+        the epochs are in the batches, too."""
         known = self._epochs.earliest
-        first = next((batch for segment in self._segments for _, batch in walk_headers(segment.open_log().file, 0, segment.size)), None)
+        first = next(
+            (
+                batch
+                for segment in self._segments
+                for _, batch in walk_headers(segment.open_log().file, 0, segment.size)
+            ),
+            None,
+        )
         if first is None or first.partition_leader_epoch < 0 or (known is not None and known[1] <= first.base_offset):
             return
         complete = LeaderEpochCache()
@@ -221,7 +257,8 @@ class LogLoader:
             opened = segment.open_log()
             for count, (_, batch) in enumerate(walk_headers(opened.file, 0, segment.size)):
                 if known is not None and batch.base_offset >= known[1]:
-                    break  # From here on the checkpoint knows better: compaction may have left out what an epoch began with.
+                    # From here on the checkpoint knows better: compaction may have left out what an epoch began with.
+                    break
                 if batch.partition_leader_epoch > complete.latest_epoch:
                     complete.assign(batch.partition_leader_epoch, batch.base_offset)
                 if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
@@ -235,7 +272,10 @@ class LogLoader:
 
     def _recover(self) -> Steps[int]:
         """Read what may be torn; the end offset of what is whole."""
-        first = next((index for index in range(len(self._segments)) if self._end_of(index) > self._recovery_point), len(self._segments))
+        first = next(
+            (index for index in range(len(self._segments)) if self._end_of(index) > self._recovery_point),
+            len(self._segments),
+        )
         if first == len(self._segments):
             return self._log_start_offset
         yield from self._load_producers(self._segments[0].base_offset, self._segments[first].base_offset)
@@ -249,14 +289,16 @@ class LogLoader:
                 break
         end_offset = self._segments[-1].next_offset()
         self._producers.map_end_offset = end_offset
-        if self._sync_directory is None:  # What an interrupted truncation removed must not come back among new segments.
+        # What an interrupted truncation removed must not come back among new segments.
+        if self._sync_directory is None:
             yield self._sync_names
         else:
             self._sync_directory(self._directory)
         return end_offset
 
     def _does_not_follow(self, index: int) -> bool:
-        """Whether the segment before this one was lost, or reaches into it: names come and go in any order when the power fails.
+        """Whether the segment before this one was lost, or reaches into it: names come and go in any order when the
+        power fails.
 
         Cleaning leaves gaps below the recovery point.
         """
@@ -274,13 +316,18 @@ class LogLoader:
                 self._epochs.assign(batch.partition_leader_epoch, batch.base_offset)
             replay_batch(self._producers, batch, segment)
 
-        reason = yield from recover_segment(segment, self._config.index_interval_bytes, replay if with_state else lambda _: None)
+        reason = yield from recover_segment(
+            segment, self._config.index_interval_bytes, replay if with_state else lambda _: None
+        )
         self._report.segments_recovered += 1
         if segment is not self._segments[-1] or not with_state:
             segment.close_for_appends()
         if reason is not None:
             self._report.bytes_cut += before - segment.size
-            self._report.events.append(f"cut {before - segment.size} bytes of segment {segment.base_offset} at position {segment.size}: {reason}")
+            self._report.events.append(
+                f"cut {before - segment.size} bytes of segment {segment.base_offset} at position "
+                f"{segment.size}: {reason}"
+            )
         return reason is not None
 
     def _drop_from(self, index: int) -> Steps[None]:
@@ -288,16 +335,24 @@ class LogLoader:
         while len(self._segments) > index:
             segment = self._segments.pop()
             self._report.bytes_cut += segment.size
-            self._report.events.append(f"dropped segment {segment.base_offset} ({segment.size} bytes), which lies behind the cut")
+            self._report.events.append(
+                f"dropped segment {segment.base_offset} ({segment.size} bytes), which lies behind the cut"
+            )
             segment.delete_files()
             yield self._sync_names
 
     def _start_afresh(self, end_offset: int) -> Steps[int]:
         """Nothing (usable) is there: an empty segment at the log start."""
         if self._segments and end_offset < self._log_start_offset:
-            self._report.events.append(f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied")
+            self._report.events.append(
+                f"the log ends at {end_offset}, before its start {self._log_start_offset}: emptied"
+            )
         yield from self._drop_from(0)
-        self._segments.append(LogSegment(self._cache, self._directory, self._log_start_offset, size=0, created_ms=self._now_ms, fresh=True))
+        self._segments.append(
+            LogSegment(
+                self._cache, self._directory, self._log_start_offset, size=0, created_ms=self._now_ms, fresh=True
+            )
+        )
         self._segments[0].make_log()
         yield self._sync_names
         self._recovery_point = self._log_start_offset
@@ -309,4 +364,6 @@ class LogLoader:
         if self._clean and not self._producers.snapshots:
             self._producers.map_end_offset = end_offset
             return
-        yield from rebuild_producers(self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append)
+        yield from rebuild_producers(
+            self._producers, self._segments, start_offset, end_offset, self._now_ms, self._report.events.append
+        )

@@ -1,8 +1,9 @@
 """Every log of one broker: opens, recovers, creates, deletes, checkpoints them, over one or several log directories.
 
-Order of a start: `open` (locks, identity, clean-shutdown marks), then `load` to its end, then the rest. Order of a clean stop: `close_logs` to its end, then
-`finish_shutdown`. A directory whose disk fails is handed to `directory_failed`; its logs are gone for this run, the others go on. Blocking work that recurs is
-returned as jobs for a thread.
+Order of a start: `open` (locks, identity, clean-shutdown marks), then `load` to its end, then the rest. Order of a
+clean stop: `close_logs` to its end, then `finish_shutdown`. A directory whose disk fails is handed to
+`directory_failed`; its logs are gone for this run, the others go on. Blocking work that recurs is returned as jobs
+for a thread.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from kraft.world.ports import FileSystem
 
 
 class LogManager(FutureLogs):
-    """Owns the log directories at `paths` and the logs in them. One task uses it; jobs it returns may run in threads."""
+    """Owns the log directories at `paths` and the logs in them. One task uses it; jobs it returns may run in
+    threads."""
 
     def __init__(
         self,
@@ -48,7 +50,8 @@ class LogManager(FutureLogs):
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         on_event: Callable[[str, str], None] = lambda place, sentence: None,
     ) -> None:
-        """`config_of` gives the configuration of a topic by name; `on_event` hears what loading found: (directory, sentence)."""
+        """`config_of` gives the configuration of a topic by name; `on_event` hears what loading found: (directory,
+        sentence)."""
         super().__init__()
         self.files = files
         self.cache = FileCache(files) if cache is None else cache
@@ -67,7 +70,8 @@ class LogManager(FutureLogs):
     def open(self, cluster_id: str | None) -> str | None:
         """Lock the directories, check whose they are; the cluster id they have (None: none is formatted yet).
 
-        Raises ConfigurationError when one is in use, or of another cluster or node, StorageError when no disk is left; one that fails is offline.
+        Raises ConfigurationError when one is in use, or of another cluster or node, StorageError when no disk is
+        left; one that fails is offline.
         """
         found = []
         for directory in self.directories:
@@ -94,7 +98,9 @@ class LogManager(FutureLogs):
                 properties = read_meta_properties(self.files, directory.path)
                 if properties is None or properties.directory_id is None:
                     others = {} if properties is None else properties.others
-                    properties = MetaProperties(cluster_id=cluster_id, node_id=self._node_id, directory_id=Uuid(self._new_uuid()), others=others)
+                    properties = MetaProperties(
+                        cluster_id=cluster_id, node_id=self._node_id, directory_id=Uuid(self._new_uuid()), others=others
+                    )
                     write_meta_properties(self.files, directory.path, properties)
                 directory.directory_id = properties.directory_id
             except OSError as problem:
@@ -104,12 +110,17 @@ class LogManager(FutureLogs):
     def require_one_online(self) -> None:
         """Raises StorageError when every directory has failed."""
         if not self.online():
-            raise StorageError("no log directory is usable: " + "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories))
+            raise StorageError(
+                "no log directory is usable: "
+                + "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories)
+            )
 
     def loads(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> list[Steps[None]]:
-        """What loads every log, after `finish_moves`: one for each directory, to be run to their ends, side by side or not; then `require_one_online`.
+        """What loads every log, after `finish_moves`: one for each directory, to be run to their ends, side by side
+        or not; then `require_one_online`.
 
-        A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises ConfigurationError when two directories have one.
+        A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises
+        ConfigurationError when two directories have one.
         """
         places: dict[TopicPartition, str] = {}
         loads = []
@@ -122,7 +133,14 @@ class LogManager(FutureLogs):
             for topic_partition in found:
                 if topic_partition in places:
                     path = directory.file(directory_name(topic_partition))
-                    raise ConfigurationError([f"{path}: {topic_partition} is also in {places[topic_partition]}; move that away whose disk failed last"])
+                    raise ConfigurationError(
+                        [
+                            (
+                                f"{path}: {topic_partition} is also in {places[topic_partition]}; move that away "
+                                "whose disk failed last"
+                            )
+                        ]
+                    )
                 places[topic_partition] = directory.path
             self.deletions.add(deleted, now_ms)
             loads.append(self._load_directory(directory, found, now_ms, sync_directory))
@@ -137,9 +155,15 @@ class LogManager(FutureLogs):
         return self.logs_and_futures()
 
     def _load_directory(
-        self, directory: LogDirectory, found: list[TopicPartition], now_ms: int, sync_directory: Callable[[str], None] | None
+        self,
+        directory: LogDirectory,
+        found: list[TopicPartition],
+        now_ms: int,
+        sync_directory: Callable[[str], None] | None,
     ) -> Steps[None]:
-        opener = LogOpener(self.cache, directory, self._config_of, self._producer_expiration_ms, self._on_event, now_ms, sync_directory)
+        opener = LogOpener(
+            self.cache, directory, self._config_of, self._producer_expiration_ms, self._on_event, now_ms, sync_directory
+        )
         try:
             yield from opener.load(found, self.interrupted_in(directory), lambda log: self._adopt(directory, log))
         except (OSError, StorageError) as problem:
@@ -147,9 +171,14 @@ class LogManager(FutureLogs):
 
     @property
     def clean_shutdown_epoch(self) -> int:
-        """The broker epoch of the last run if it ended cleanly in every directory, for the registration; -1 otherwise."""
+        """The broker epoch of the last run if it ended cleanly in every directory, for the registration; -1
+        otherwise."""
         epochs = {directory.clean_shutdown_epoch for directory in self.directories}
-        return min(epochs) if len(epochs) == 1 and all(directory.was_clean for directory in self.directories) else NO_BROKER_EPOCH
+        return (
+            min(epochs)
+            if len(epochs) == 1 and all(directory.was_clean for directory in self.directories)
+            else NO_BROKER_EPOCH
+        )
 
     # Logs
 
@@ -167,8 +196,11 @@ class LogManager(FutureLogs):
         parent = log.directory.rpartition("/")[0]
         return next(directory for directory in self.directories if directory.path == parent)
 
-    def get_or_create(self, topic_partition: TopicPartition, topic_id: Uuid | None, *, now_ms: int, directory_id: Uuid | None = None) -> UnifiedLog:
-        """The log of a partition. A new one goes to `directory_id`, or to the online directory with the fewest logs, and touches the disk when first written.
+    def get_or_create(
+        self, topic_partition: TopicPartition, topic_id: Uuid | None, *, now_ms: int, directory_id: Uuid | None = None
+    ) -> UnifiedLog:
+        """The log of a partition. A new one goes to `directory_id`, or to the online directory with the fewest logs,
+        and touches the disk when first written.
 
         Raises StorageError when every directory is offline.
         """
@@ -178,10 +210,21 @@ class LogManager(FutureLogs):
         directory = self.directory_for_new(directory_id)
         self.before_new(directory, topic_partition)
         path = directory.file(directory_name(topic_partition))
-        return self._adopt(directory, UnifiedLog(self.cache, path, topic_partition, self._config_of(topic_partition.topic), topic_id=topic_id, now_ms=now_ms))
+        return self._adopt(
+            directory,
+            UnifiedLog(
+                self.cache,
+                path,
+                topic_partition,
+                self._config_of(topic_partition.topic),
+                topic_id=topic_id,
+                now_ms=now_ms,
+            ),
+        )
 
     def directory_for_new(self, directory_id: Uuid | None) -> LogDirectory:
-        """Where a new log goes that belongs to `directory_id`, if that is known and online. Raises StorageError when every directory is offline."""
+        """Where a new log goes that belongs to `directory_id`, if that is known and online. Raises StorageError when
+        every directory is offline."""
         online = self.online()
         if directory_id is not None:
             online = [directory for directory in online if directory.directory_id == directory_id] or online
@@ -201,11 +244,13 @@ class LogManager(FutureLogs):
                 log.config = config
 
     def delete(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
-        """Take a log out of use; its directory is renamed to `-delete` and removed after file.delete.delay.ms. Raises StorageError."""
+        """Take a log out of use; its directory is renamed to `-delete` and removed after file.delete.delay.ms.
+        Raises StorageError."""
         self._set_aside(topic_partition, DELETE_DIRECTORY_SUFFIX, now_ms)
 
     def set_aside_stray(self, topic_partition: TopicPartition, *, now_ms: int) -> None:
-        """A log that the metadata does not give us is kept as `-stray` for a person to look at, never deleted. Raises StorageError."""
+        """A log that the metadata does not give us is kept as `-stray` for a person to look at, never deleted.
+        Raises StorageError."""
         self._set_aside(topic_partition, STRAY_DIRECTORY_SUFFIX, now_ms)
 
     def _set_aside(self, topic_partition: TopicPartition, suffix: str, now_ms: int) -> None:
@@ -226,7 +271,8 @@ class LogManager(FutureLogs):
             self.deletions.add([target], now_ms + log.config.file_delete_delay_ms)
 
     def truncate_to(self, log: UnifiedLog, offset: int, *, now_ms: int) -> bool:
-        """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs. Raises StorageError."""
+        """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs.
+        Raises StorageError."""
         if offset >= log.log_end_offset:
             return False
         checkpoint_before_truncation(self.directory_of(log), log, offset)

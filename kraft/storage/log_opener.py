@@ -9,11 +9,18 @@ from kraft.common.ids import TopicPartition
 from kraft.storage.file_cache import FileCache
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_directory import PREPARED, LogDirectory
-from kraft.storage.log_files import CLEANER_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, directory_name
+from kraft.storage.log_files import (
+    CLEANER_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    directory_name,
+)
 from kraft.storage.steps import Steps
 from kraft.storage.unified_log import UnifiedLog
 
-LEFT_OVER = re.compile(rf".+-checkpoint{re.escape(PREPARED)}(\.\d+)?")  # No partition's directory has such a name: those end in a dash and a number.
+# No partition's directory has such a name: those end in a dash and a number.
+LEFT_OVER = re.compile(rf".+-checkpoint{re.escape(PREPARED)}(\.\d+)?")
 
 
 class LogOpener:
@@ -38,19 +45,32 @@ class LogOpener:
         self._now_ms = now_ms
         self._sync_directory = sync_directory
 
-    def load(self, found: Iterable[TopicPartition], copies: Iterable[tuple[TopicPartition, str]], adopt: Callable[[UnifiedLog], object]) -> Steps[None]:
-        """Open the logs that were found, and hand each to `adopt`; then the copies, which the directory gets itself. Raises OSError, StorageError."""
+    def load(
+        self,
+        found: Iterable[TopicPartition],
+        copies: Iterable[tuple[TopicPartition, str]],
+        adopt: Callable[[UnifiedLog], object],
+    ) -> Steps[None]:
+        """Open the logs that were found, and hand each to `adopt`; then the copies, which the directory gets itself.
+        Raises OSError, StorageError."""
         directory = self._directory
         directory.take_clean_shutdown_mark()
         self._remove_left_over()
-        recovery_points, starts = self._checkpoint(RECOVERY_POINT_CHECKPOINT), self._checkpoint(LOG_START_OFFSET_CHECKPOINT)
+        recovery_points, starts = (
+            self._checkpoint(RECOVERY_POINT_CHECKPOINT),
+            self._checkpoint(LOG_START_OFFSET_CHECKPOINT),
+        )
         high_watermarks = self._checkpoint(HIGH_WATERMARK_CHECKPOINT)
         for topic_partition in found:
-            log = yield from self._open(directory.file(directory_name(topic_partition)), topic_partition, recovery_points, starts)
+            log = yield from self._open(
+                directory.file(directory_name(topic_partition)), topic_partition, recovery_points, starts
+            )
             log.update_high_watermark(high_watermarks.get(topic_partition, log.log_start_offset))
             adopt(log)
             yield None
-        directory.restore_clean_offsets(self._checkpoint(CLEANER_CHECKPOINT), {**recovery_points, **starts, **high_watermarks})
+        directory.restore_clean_offsets(
+            self._checkpoint(CLEANER_CHECKPOINT), {**recovery_points, **starts, **high_watermarks}
+        )
         for topic_partition, path in copies:
             directory.futures[topic_partition] = yield from self._open(path, topic_partition, recovery_points, starts)
             yield None
@@ -65,7 +85,11 @@ class LogOpener:
         return self._directory.read_checkpoint(name, lambda sentence: self._on_event(self._directory.path, sentence))
 
     def _open(
-        self, path: str, topic_partition: TopicPartition, recovery_points: Mapping[TopicPartition, int], starts: Mapping[TopicPartition, int]
+        self,
+        path: str,
+        topic_partition: TopicPartition,
+        recovery_points: Mapping[TopicPartition, int],
+        starts: Mapping[TopicPartition, int],
     ) -> Steps[UnifiedLog]:
         log = yield from UnifiedLog.open(
             self._cache.files,

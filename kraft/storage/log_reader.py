@@ -1,4 +1,5 @@
-"""Reads: from offsets and timestamps to slices of files. Nothing here looks inside a batch, except to find a timestamp's record."""
+"""Reads: from offsets and timestamps to slices of files. Nothing here looks inside a batch, except to find a
+timestamp's record."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ class FileSlice:
 
 
 class FetchData:
-    """Batches from the one that contains the offset asked for, as slices to be sent in order. The last batch may be cut off, as Fetch allows."""
+    """Batches from the one that contains the offset asked for, as slices to be sent in order. The last batch may be
+    cut off, as Fetch allows."""
 
     __slots__ = ("size", "slices")
 
@@ -51,8 +53,11 @@ def _base_offset(segment: LogSegment) -> int:
     return segment.base_offset
 
 
-def read_slices(segments: Sequence[LogSegment], offset: int, max_bytes: int, bound: int, end_offset: int, min_one_message: bool) -> FetchData:
-    """From the batch that contains `offset` up to `bound` (exclusive) or `max_bytes`, across segments. At least one whole batch with `min_one_message`."""
+def read_slices(
+    segments: Sequence[LogSegment], offset: int, max_bytes: int, bound: int, end_offset: int, min_one_message: bool
+) -> FetchData:
+    """From the batch that contains `offset` up to `bound` (exclusive) or `max_bytes`, across segments. At least one
+    whole batch with `min_one_message`."""
     at = segment_at(segments, offset)
     span = segments[at].find(offset)
     while span is None:

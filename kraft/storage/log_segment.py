@@ -1,7 +1,8 @@
 """One segment of a log: a `.log` file of batches and the indexes over it, all named by the base offset.
 
-The segment knows its size and largest timestamp in memory; files are opened through the cache when they are needed, index objects are made on first use. What
-a crash may leave behind (a torn batch, an index that lags) is `segment_recovery`'s business; nobody else reads beyond `size`.
+The segment knows its size and largest timestamp in memory; files are opened through the cache when they are needed,
+index objects are made on first use. What a crash may leave behind (a torn batch, an index that lags) is
+`segment_recovery`'s business; nobody else reads beyond `size`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,14 @@ from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import CorruptBatch
 from kraft.storage.batch_walk import BatchSpan, find_batch, read_checked, walk_headers, walk_whole
 from kraft.storage.file_cache import FileCache, OpenFile
-from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SEGMENT_SUFFIXES, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, offset_file_name
+from kraft.storage.log_files import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_file_name,
+)
 from kraft.storage.offset_index import OffsetIndex
 from kraft.storage.time_index import NO_TIMESTAMP, TimeIndex
 from kraft.storage.transaction_index import TransactionIndex
@@ -24,11 +32,33 @@ class LogSegment:
     """Batches from `base_offset` on. `largest_timestamp` is -1 while no record has one."""
 
     __slots__ = (
-        "_bytes_since_index", "_cache", "_directory", "_largest_timestamp", "_largest_timestamp_offset", "_log_path", "_offset_index", "_rolling_timestamp",
-        "_time_index", "_transaction_index", "base_offset", "created_ms", "size", "suffix",
-    )  # fmt: skip
+        "_bytes_since_index",
+        "_cache",
+        "_directory",
+        "_largest_timestamp",
+        "_largest_timestamp_offset",
+        "_log_path",
+        "_offset_index",
+        "_rolling_timestamp",
+        "_time_index",
+        "_transaction_index",
+        "base_offset",
+        "created_ms",
+        "size",
+        "suffix",
+    )
 
-    def __init__(self, cache: FileCache, directory: str, base_offset: int, *, size: int, created_ms: int, fresh: bool, suffix: str = "") -> None:
+    def __init__(
+        self,
+        cache: FileCache,
+        directory: str,
+        base_offset: int,
+        *,
+        size: int,
+        created_ms: int,
+        fresh: bool,
+        suffix: str = "",
+    ) -> None:
         """`fresh` segments have no files yet. `suffix` is "" or one of .cleaned, .swap."""
         self._cache = cache
         self._directory = directory
@@ -70,7 +100,9 @@ class LogSegment:
     @property
     def transaction_index(self) -> TransactionIndex:
         if self._transaction_index is None:
-            self._transaction_index = TransactionIndex(self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset)
+            self._transaction_index = TransactionIndex(
+                self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset
+            )
         return self._transaction_index
 
     @property
@@ -97,7 +129,8 @@ class LogSegment:
         return self._cache.make(self._log_path)
 
     def make_ready(self, size: int, index_interval_bytes: int) -> None:
-        """For `appended`, which comes when `size` bytes are written and must not fail: what it needs of the indexes' files. Raises OSError, CorruptData."""
+        """For `appended`, which comes when `size` bytes are written and must not fail: what it needs of the indexes'
+        files. Raises OSError, CorruptData."""
         if self._largest_timestamp == UNKNOWN:
             self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
         is_known = self._offset_index is not None and self._time_index is not None and self._time_index.knows_last
@@ -129,7 +162,9 @@ class LogSegment:
     def index_is_full(self, segment_index_bytes: int) -> bool:
         """Whether one more entry would not fit in segment.index.bytes."""
         offsets, times = self._offset_index, self._time_index
-        return (offsets is not None and offsets.size + 8 > segment_index_bytes) or (times is not None and times.size + 12 > segment_index_bytes - 12)
+        return (offsets is not None and offsets.size + 8 > segment_index_bytes) or (
+            times is not None and times.size + 12 > segment_index_bytes - 12
+        )
 
     def find(self, offset: int) -> BatchSpan | None:
         """The first batch whose last offset is at least `offset`. Raises CorruptData where damage hides it."""
@@ -140,14 +175,16 @@ class LogSegment:
         return self.end()[0]
 
     def end(self) -> tuple[int, int]:
-        """(next offset, position where the last whole batch ends): the position is less than `size` when the tail is torn."""
+        """(next offset, position where the last whole batch ends): the position is less than `size` when the tail is
+        torn."""
         end_offset, end_position = self.base_offset, self.offset_index.last_entry()[1]
         for position, batch in walk_headers(self.open_log().file, end_position, self.size):
             end_offset, end_position = batch.next_offset, position + batch.size
         return end_offset, end_position
 
     def find_timestamp(self, timestamp: int, start_offset: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than `timestamp`. Raises CorruptData."""
+        """(timestamp, offset, leader epoch) of the first record from `start_offset` on that is not earlier than
+        `timestamp`. Raises CorruptData."""
         position = self.offset_index.lookup(max(self.time_index.lookup(timestamp)[1], start_offset))[1]
         file = self.open_log().file
         for at, header in walk_whole(file, position, self.size):
@@ -168,7 +205,8 @@ class LogSegment:
 
     @property
     def indexes_say_nothing(self) -> bool:
-        """No entry in the offset index: a walk over the headers tells as much, so a clean close need not write the indexes."""
+        """No entry in the offset index: a walk over the headers tells as much, so a clean close need not write the
+        indexes."""
         return self.offset_index.count == 0
 
     def index_by_headers(self, index_interval_bytes: int) -> int:
@@ -184,14 +222,16 @@ class LogSegment:
         return end_offset
 
     def spill_indexes(self) -> None:
-        """Write what the indexes hold in memory; the two sparse ones exist from now on, if only as empty files. Raises OSError."""
+        """Write what the indexes hold in memory; the two sparse ones exist from now on, if only as empty files.
+        Raises OSError."""
         self.offset_index.open_for_sync()
         self.time_index.open_for_sync()
         if self._transaction_index is not None:
             self._transaction_index.spill()
 
     def files_to_sync(self, *, with_indexes: bool) -> list[OpenFile]:
-        """What a flush of this segment must sync. The indexes matter once the segment will not be recovered any more, that is when it is closed."""
+        """What a flush of this segment must sync. The indexes matter once the segment will not be recovered any
+        more, that is when it is closed."""
         opened = [self.make_log()]
         if with_indexes:
             opened += [self.offset_index.open_for_sync(), self.time_index.open_for_sync()]
@@ -212,12 +252,15 @@ class LogSegment:
         self._bytes_since_index = 0
         self._rolling_timestamp = UNKNOWN if self.size else NO_TIMESTAMP
         self._largest_timestamp, self._largest_timestamp_offset = self.time_index.last_entry()
-        for _, batch in walk_headers(opened.file, self.offset_index.lookup(self._largest_timestamp_offset)[1], self.size):
+        for _, batch in walk_headers(
+            opened.file, self.offset_index.lookup(self._largest_timestamp_offset)[1], self.size
+        ):
             if batch.max_timestamp > self._largest_timestamp:
                 self._largest_timestamp, self._largest_timestamp_offset = batch.max_timestamp, batch.last_offset
 
     def begin_recovery(self) -> OpenFile:
-        """Forget the indexes: `appended` makes them anew, batch by batch, while the log is read from its start. See `segment_recovery`."""
+        """Forget the indexes: `appended` makes them anew, batch by batch, while the log is read from its start. See
+        `segment_recovery`."""
         opened = self.open_log()
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             self._remove(self.path(suffix))
@@ -227,9 +270,15 @@ class LogSegment:
     def _reset_indexes(self) -> None:
         self._offset_index = OffsetIndex(self._cache, self.path(OFFSET_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
         self._time_index = TimeIndex(self._cache, self.path(TIME_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
-        self._transaction_index = TransactionIndex(self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0)
+        self._transaction_index = TransactionIndex(
+            self._cache, self.path(TRANSACTION_INDEX_SUFFIX), self.base_offset, stored_bytes=0
+        )
         self.size = self._bytes_since_index = 0
-        self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = NO_TIMESTAMP, self.base_offset, NO_TIMESTAMP
+        self._largest_timestamp, self._largest_timestamp_offset, self._rolling_timestamp = (
+            NO_TIMESTAMP,
+            self.base_offset,
+            NO_TIMESTAMP,
+        )
 
     def _remove(self, path: str) -> None:
         self._cache.forget(path)
@@ -257,7 +306,9 @@ class LogSegment:
 
     def _take_paths(self) -> None:
         self._log_path = self.path(LOG_SUFFIX)
-        for index, kind in zip((self._offset_index, self._time_index, self._transaction_index), SEGMENT_SUFFIXES[1:], strict=True):
+        for index, kind in zip(
+            (self._offset_index, self._time_index, self._transaction_index), SEGMENT_SUFFIXES[1:], strict=True
+        ):
             if index is not None:
                 index.path = self.path(kind)
 
@@ -281,5 +332,3 @@ class LogSegment:
 
     def __repr__(self) -> str:
         return f"LogSegment({self._log_path}, size={self.size})"
-
-

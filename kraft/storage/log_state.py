@@ -1,6 +1,8 @@
-"""What a partition's log is at any moment: its bounds, its epochs and producers, and what can be looked up in it. Nothing here writes.
+"""What a partition's log is at any moment: its bounds, its epochs and producers, and what can be looked up in it.
+Nothing here writes.
 
-Invariant: log_start_offset <= high_watermark <= log_end_offset, and recovery_point <= log_end_offset. `log_appender` adds appends, `unified_log` the rest.
+Invariant: log_start_offset <= high_watermark <= log_end_offset, and recovery_point <= log_end_offset. `log_appender`
+adds appends, `unified_log` the rest.
 """
 
 from __future__ import annotations
@@ -25,15 +27,39 @@ UNKNOWN_VERSION = -1
 
 
 class LogState:
-    """Offsets are ints; `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are exclusive bounds."""
+    """Offsets are ints; `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are exclusive
+    bounds."""
 
     __slots__ = (
-        "_epochs_under_way", "_epochs_written", "_index_synced_at", "_pending", "_producer_expiration_ms", "_producers", "config", "high_watermark",
-        "last_flush_ms", "leader_epoch_cache", "load_report", "local", "log_end_offset", "log_start_offset", "recovery_point", "topic_partition",
+        "_epochs_under_way",
+        "_epochs_written",
+        "_index_synced_at",
+        "_pending",
+        "_producer_expiration_ms",
+        "_producers",
+        "config",
+        "high_watermark",
+        "last_flush_ms",
+        "leader_epoch_cache",
+        "load_report",
+        "local",
+        "log_end_offset",
+        "log_start_offset",
+        "recovery_point",
+        "topic_partition",
         "truncations",
-    )  # fmt: skip
+    )
 
-    def __init__(self, cache: FileCache, directory: str, topic_partition: TopicPartition, config: LogConfig, *, topic_id: Uuid | None, now_ms: int) -> None:
+    def __init__(
+        self,
+        cache: FileCache,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        topic_id: Uuid | None,
+        now_ms: int,
+    ) -> None:
         """A log without files. `UnifiedLog.open` is the way to one that may have some."""
         self.topic_partition = topic_partition
         self.config = config
@@ -64,7 +90,8 @@ class LogState:
         return self.local.topic_id
 
     def assign_topic_id(self, topic_id: Uuid) -> None:
-        """Give an id to a log whose partition.metadata was lost, and which has no records: nobody knows whose they would be. Raises OSError."""
+        """Give an id to a log whose partition.metadata was lost, and which has no records: nobody knows whose they
+        would be. Raises OSError."""
         if self.local.topic_id is None:
             self.local.topic_id = topic_id
             if self.local.files_exist:
@@ -87,7 +114,9 @@ class LogState:
     def producers(self) -> ProducerStateManager:
         """Made when the first idempotent producer comes."""
         if self._producers is None:
-            self._producers = ProducerStateManager(self.local.cache.files, self.local.directory, expiration_ms=self._producer_expiration_ms)
+            self._producers = ProducerStateManager(
+                self.local.cache.files, self.local.directory, expiration_ms=self._producer_expiration_ms
+            )
             self._producers.map_end_offset = self.log_end_offset
         return self._producers
 
@@ -104,11 +133,14 @@ class LogState:
     def last_stable_offset(self) -> int:
         """What read_committed may read up to."""
         unstable = self.first_unstable_offset
-        return self.high_watermark if unstable is None else min(max(unstable, self.log_start_offset), self.high_watermark)
+        return (
+            self.high_watermark if unstable is None else min(max(unstable, self.log_start_offset), self.high_watermark)
+        )
 
     @property
     def is_appending(self) -> bool:
-        """Whether an append is between its first and last step: nothing else may append, truncate, roll or close until it is over."""
+        """Whether an append is between its first and last step: nothing else may append, truncate, roll or close
+        until it is over."""
         return self._pending is not None
 
     @property
@@ -118,21 +150,27 @@ class LogState:
     # Bounds and look-ups
 
     def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, within the log; the value it has now. It may move back only to what a leader tells a follower."""
+        """Set the high watermark, within the log; the value it has now. It may move back only to what a leader tells
+        a follower."""
         self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
         if self._producers is not None:
             self._producers.high_watermark_updated(self.high_watermark)
         return self.high_watermark
 
-    def read(self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_message: bool = False) -> FetchData:
-        """Slices from the batch that contains `offset`, below `max_offset` (a high watermark or LSO; the log's end without). At least one whole batch with
-        `min_one_message`.
+    def read(
+        self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_message: bool = False
+    ) -> FetchData:
+        """Slices from the batch that contains `offset`, below `max_offset` (a high watermark or LSO; the log's end
+        without). At least one whole batch with `min_one_message`.
 
         Raises ApiError OFFSET_OUT_OF_RANGE, StorageError.
         """
         end_offset = self.log_end_offset
         if not self.log_start_offset <= offset <= end_offset:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not within [{self.log_start_offset}, {end_offset}] of {self.topic_partition}")
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not within [{self.log_start_offset}, {end_offset}] of {self.topic_partition}",
+            )
         bound = end_offset if max_offset is None else min(max_offset, end_offset)
         if offset >= bound:
             return EMPTY
@@ -142,11 +180,13 @@ class LogState:
             raise upkeep_failure(problem, str(self.topic_partition)) from problem
 
     def find_offset_by_timestamp(self, timestamp: int) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`; None when there is none. Decodes one batch."""
+        """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`; None when there is
+        none. Decodes one batch."""
         return self.local.find_timestamp(timestamp, self.log_start_offset)
 
     def find_max_timestamp(self) -> tuple[int, int, int] | None:
-        """(timestamp, offset, leader epoch) of the first record with the largest timestamp; None when no record has one."""
+        """(timestamp, offset, leader epoch) of the first record with the largest timestamp; None when no record has
+        one."""
         return self.local.find_max_timestamp(self.log_start_offset)
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:

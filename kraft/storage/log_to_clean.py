@@ -9,7 +9,8 @@ from kraft.storage.unified_log import UnifiedLog
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogToClean:
-    """`first_dirty_offset` up to `first_uncleanable_offset` was not cleaned yet and may be. `must` is set once max.compaction.lag.ms has passed."""
+    """`first_dirty_offset` up to `first_uncleanable_offset` was not cleaned yet and may be. `must` is set once
+    max.compaction.lag.ms has passed."""
 
     log: UnifiedLog
     first_dirty_offset: int
@@ -39,7 +40,8 @@ def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToC
         if _end_of(log, segment.base_offset) <= first_dirty:
             clean += segment.size
         elif segment.base_offset < first_uncleanable and first_dirty < first_uncleanable:
-            cleanable += segment.size  # A cleaning that filled its map ended inside a segment: that counts as dirty whole.
+            # A cleaning that filled its map ended inside a segment: that counts as dirty whole.
+            cleanable += segment.size
     return LogToClean(
         log=log,
         first_dirty_offset=first_dirty,
@@ -51,7 +53,8 @@ def log_to_clean(log: UnifiedLog, checkpoint: int | None, now_ms: int) -> LogToC
 
 
 def _first_uncleanable(log: UnifiedLog, first_dirty: int, now_ms: int) -> int:
-    """Never the active segment, nothing undecided, nothing that is not durable yet, nothing younger than min.compaction.lag.ms."""
+    """Never the active segment, nothing undecided, nothing that is not durable yet, nothing younger than
+    min.compaction.lag.ms."""
     bound = min(log.last_stable_offset, log.active_segment.base_offset, log.recovery_point)
     lag_ms = log.config.min_compaction_lag_ms
     if lag_ms > 0:
@@ -71,4 +74,6 @@ def _is_overdue(log: UnifiedLog, first_dirty: int, first_uncleanable: int, now_m
 
 
 def _end_of(log: UnifiedLog, base_offset: int) -> int:
-    return next((segment.base_offset for segment in log.segments if segment.base_offset > base_offset), log.log_end_offset)
+    return next(
+        (segment.base_offset for segment in log.segments if segment.base_offset > base_offset), log.log_end_offset
+    )

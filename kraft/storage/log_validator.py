@@ -1,11 +1,13 @@
 """May this batch be appended, and in which form? Decisions over bytes; nothing is written here.
 
-The ordinary path looks at the header alone: size, CRC, magic, the count against the offsets, sequence, timestamps by their bounds. Records are decoded only
-where the topic's configuration demands it: compaction needs keys, compression.type may force another codec, `kraft.produce.validate.records` asks for it, or
-the header cannot be right. Error codes are those that Kafka 4.3 gives for the same bytes.
+The ordinary path looks at the header alone: size, CRC, magic, the count against the offsets, sequence, timestamps by
+their bounds. Records are decoded only where the topic's configuration demands it: compaction needs keys,
+compression.type may force another codec, `kraft.produce.validate.records` asks for it, or the header cannot be
+right. Error codes are those that Kafka 4.3 gives for the same bytes.
 
-Decoding costs what the batch holds, not what it has on the wire, and equal records compress to almost nothing: what a compressed batch may hold where it must
-be decoded has bounds of its own. They are answered with MESSAGE_TOO_LARGE, upon which Kafka's producer splits the batch and sends the parts.
+Decoding costs what the batch holds, not what it has on the wire, and equal records compress to almost nothing: what
+a compressed batch may hold where it must be decoded has bounds of its own. They are answered with MESSAGE_TOO_LARGE,
+upon which Kafka's producer splits the batch and sends the parts.
 """
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ from kraft.storage.log_config import LogConfig
 SHOWN_RECORD_ERRORS_MAX = 3
 
 DECODED_BYTES_MAX = 128 << 20
-"""Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so many could come uncompressed."""
+"""Bytes to which a compressed batch that must be decoded may decompress, or max.message.bytes if that is more: so
+many could come uncompressed."""
 DECODED_RECORDS_MAX = 250_000
-"""Records that such a batch may hold (about a second's work), or as many as fit in max.message.bytes uncompressed if that is more."""
+"""Records that such a batch may hold (about a second's work), or as many as fit in max.message.bytes uncompressed if
+that is more."""
 RECORD_BYTES_MIN = 7
 """The smallest record: seven fields of one byte, no key, no value, no headers."""
 
@@ -58,11 +62,13 @@ class RecordsRejected(ApiError):
 
 
 class NotOneBatch(ApiError):
-    """A Produce holds something else than one record batch for a partition: it is refused for its form, no log is asked."""
+    """A Produce holds something else than one record batch for a partition: it is refused for its form, no log is
+    asked."""
 
 
 def single_batch(records: Buffer | None) -> RecordBatch:
-    """The one batch that a Produce holds for a partition. Raises NotOneBatch with Kafka's code for none, several, an old format, or a torn one."""
+    """The one batch that a Produce holds for a partition. Raises NotOneBatch with Kafka's code for none, several, an
+    old format, or a torn one."""
     size = 0 if records is None else len(records)
     if records is None or size < LOG_OVERHEAD:
         raise NotOneBatch(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch for each partition")
@@ -81,9 +87,13 @@ def single_batch(records: Buffer | None) -> RecordBatch:
 
 
 def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_ms: int) -> RecordBatch:
-    """The batch to append: `batch` itself, or one rewritten as the topic demands. Offsets and epoch are still the producer's. Raises ApiError."""
+    """The batch to append: `batch` itself, or one rewritten as the topic demands. Offsets and epoch are still the
+    producer's. Raises ApiError."""
     if origin != AppendOrigin.RAFT_LEADER and batch.size > config.max_message_bytes:
-        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {batch.size} bytes, max.message.bytes is {config.max_message_bytes}")
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"the batch has {batch.size} bytes, max.message.bytes is {config.max_message_bytes}",
+        )
     try:
         batch.verify_crc()
     except CorruptBatch as problem:
@@ -107,19 +117,27 @@ def target_codec(config: LogConfig, source: int) -> int:
 
 def _check_client_header(batch: RecordBatch) -> None:
     if batch.base_offset != 0:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"the base offset of a produced batch must be 0, it is {batch.base_offset}")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, f"the base offset of a produced batch must be 0, it is {batch.base_offset}"
+        )
     if batch.codec >= len(CODEC_NAMES):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {batch.codec}")
     if batch.last_offset_delta < 0 or batch.count <= 0 or batch.count != batch.last_offset_delta + 1:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"{batch.count} records do not fit a last offset delta of {batch.last_offset_delta}")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"{batch.count} records do not fit a last offset delta of {batch.last_offset_delta}",
+        )
     if batch.is_control:
         raise ApiError(ErrorCode.INVALID_RECORD, "clients may not write control records")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
-        raise ApiError(ErrorCode.INVALID_RECORD, f"the sequence {batch.base_sequence} is invalid for producer {batch.producer_id}")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, f"the sequence {batch.base_sequence} is invalid for producer {batch.producer_id}"
+        )
 
 
 def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
-    """Whether the records must be looked at: to repair timestamps that cannot be what they say, or to name those at fault.
+    """Whether the records must be looked at: to repair timestamps that cannot be what they say, or to name those at
+    fault.
 
     First and largest timestamp stand for all: what lies between them is at least not later than the largest.
     """
@@ -127,16 +145,24 @@ def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bo
         return True
     if config.log_append_time:
         return batch.timestamp_type == LOG_APPEND_TIME
-    return not (_timestamp_in_bounds(batch.base_timestamp, config, now_ms) and _timestamp_in_bounds(batch.max_timestamp, config, now_ms))
+    return not (
+        _timestamp_in_bounds(batch.base_timestamp, config, now_ms)
+        and _timestamp_in_bounds(batch.max_timestamp, config, now_ms)
+    )
 
 
 def _timestamp_in_bounds(timestamp: int, config: LogConfig, now_ms: int) -> bool:
     difference = now_ms - timestamp
-    return timestamp == NO_TIMESTAMP or (difference <= config.message_timestamp_before_max_ms and -difference <= config.message_timestamp_after_max_ms)
+    return timestamp == NO_TIMESTAMP or (
+        difference <= config.message_timestamp_before_max_ms and -difference <= config.message_timestamp_after_max_ms
+    )
 
 
 def _out_of_range(timestamp: int, config: LogConfig, now_ms: int) -> str:
-    return f"timestamp {timestamp} is not within [{now_ms - config.message_timestamp_before_max_ms}, {now_ms + config.message_timestamp_after_max_ms}]"
+    return (
+        f"timestamp {timestamp} is not within [{now_ms - config.message_timestamp_before_max_ms}, "
+        f"{now_ms + config.message_timestamp_after_max_ms}]"
+    )
 
 
 def _with_log_append_time(batch: RecordBatch, config: LogConfig, now_ms: int) -> RecordBatch:
@@ -150,7 +176,11 @@ def _with_log_append_time(batch: RecordBatch, config: LogConfig, now_ms: int) ->
 
 def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms: int) -> RecordBatch:
     records = _decode(batch, config)
-    errors = [(index, code, message) for index, record in enumerate(records) for code, message in _record_errors(batch, record, config, now_ms)]
+    errors = [
+        (index, code, message)
+        for index, record in enumerate(records)
+        for code, message in _record_errors(batch, record, config, now_ms)
+    ]
     if errors:
         _reject(errors)
     consecutive = all(record.offset == batch.base_offset + index for index, record in enumerate(records))
@@ -158,7 +188,9 @@ def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms:
         return RecordBatch(_rebuild(batch, records, config, codec, now_ms))
     max_timestamp = max(record.timestamp for record in records)
     if config.log_append_time or max_timestamp != batch.max_timestamp or batch.timestamp_type == LOG_APPEND_TIME:
-        timestamp_type, timestamp = (LOG_APPEND_TIME, now_ms) if config.log_append_time else (CREATE_TIME, max_timestamp)
+        timestamp_type, timestamp = (
+            (LOG_APPEND_TIME, now_ms) if config.log_append_time else (CREATE_TIME, max_timestamp)
+        )
         return RecordBatch(with_max_timestamp(batch, timestamp_type, timestamp))
     return batch
 
@@ -166,11 +198,16 @@ def _validate_records(batch: RecordBatch, config: LogConfig, codec: int, now_ms:
 def _decode(batch: RecordBatch, config: LogConfig) -> list[Record]:
     records_max = max(DECODED_RECORDS_MAX, config.max_message_bytes // RECORD_BYTES_MIN)
     if batch.codec != NONE and batch.count > records_max:
-        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {batch.count} records, more than {records_max}; send smaller ones")
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"a batch that must be decoded: {batch.count} records, more than {records_max}; send smaller ones",
+        )
     try:
         return batch.records(max(DECODED_BYTES_MAX, config.max_message_bytes))
     except DecompressedTooLarge as problem:
-        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones") from problem
+        raise ApiError(
+            ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones"
+        ) from problem
     except RecordCountMismatch as problem:
         raise ApiError(ErrorCode.INVALID_RECORD, str(problem)) from problem
     except ProtocolError as problem:
@@ -191,18 +228,33 @@ def _record_errors(batch: RecordBatch, record: Record, config: LogConfig, now_ms
 def _reject(errors: list[tuple[int, int, str]]) -> None:
     record_errors = [(index, message) for index, _, message in errors]
     if any(code == ErrorCode.INVALID_TIMESTAMP for _, code, _ in errors):
-        raise RecordsRejected(ErrorCode.INVALID_TIMESTAMP, "One or more records have been rejected due to invalid timestamp", record_errors)
+        raise RecordsRejected(
+            ErrorCode.INVALID_TIMESTAMP,
+            "One or more records have been rejected due to invalid timestamp",
+            record_errors,
+        )
     shown = "; ".join(f"record {index}: {message}" for index, message in record_errors[:SHOWN_RECORD_ERRORS_MAX])
-    raise RecordsRejected(ErrorCode.INVALID_RECORD, f"One or more records have been rejected due to {len(errors)} record errors: {shown}", record_errors)
+    raise RecordsRejected(
+        ErrorCode.INVALID_RECORD,
+        f"One or more records have been rejected due to {len(errors)} record errors: {shown}",
+        record_errors,
+    )
 
 
 def _rebuild(batch: RecordBatch, records: list[Record], config: LogConfig, codec: int, now_ms: int) -> bytes:
     """The same records in another codec, with consecutive offsets."""
-    renumbered = [Record(batch.base_offset + index, record.timestamp, record.key, record.value, record.headers) for index, record in enumerate(records)]
+    renumbered = [
+        Record(batch.base_offset + index, record.timestamp, record.key, record.value, record.headers)
+        for index, record in enumerate(records)
+    ]
     return build_batch(
         renumbered,
         codec=codec,
-        level={GZIP: config.compression_gzip_level, LZ4: config.compression_lz4_level, ZSTD: config.compression_zstd_level}.get(codec),
+        level={
+            GZIP: config.compression_gzip_level,
+            LZ4: config.compression_lz4_level,
+            ZSTD: config.compression_zstd_level,
+        }.get(codec),
         timestamp_type=LOG_APPEND_TIME if config.log_append_time else CREATE_TIME,
         log_append_time_ms=now_ms,
         producer_id=batch.producer_id,

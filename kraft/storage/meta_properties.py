@@ -1,6 +1,7 @@
 """`meta.properties`: whose log directory this is (KIP-631, KIP-858). Version 1: cluster.id, node.id, directory.id.
 
-Written once by formatting, in Java's properties format; keys that we do not know are kept. A directory of another cluster or node is refused and not touched.
+Written once by formatting, in Java's properties format; keys that we do not know are kept. A directory of another
+cluster or node is refused and not touched.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def write_meta_properties(files: FileSystem, directory: str, properties: MetaPro
 
 
 def check_same_node(found: Sequence[tuple[str, MetaProperties]], cluster_id: str | None, node_id: int) -> None:
-    """Raises ConfigurationError naming every directory that belongs to another cluster or node, or shares its id with another."""
+    """Raises ConfigurationError naming every directory that belongs to another cluster or node, or shares its id
+    with another."""
     problems, seen = [], dict[bytes, str]()
     expected = cluster_id if cluster_id is not None else (found[0][1].cluster_id if found else None)
     for directory, properties in found:
@@ -88,7 +90,10 @@ def parse_properties(text: str) -> dict[str, str]:
         line = line.lstrip()
         if not line or line[0] in "#!":
             continue
-        at = next((index for index, character in enumerate(line) if character in "=:" and line[index - 1 : index] != "\\"), len(line))
+        at = next(
+            (index for index, character in enumerate(line) if character in "=:" and line[index - 1 : index] != "\\"),
+            len(line),
+        )
         values[_unescape(line[:at].strip())] = _unescape(line[at + 1 :].strip())
     return values
 

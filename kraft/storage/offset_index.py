@@ -1,7 +1,8 @@
-"""From offsets to positions in a segment, sparsely: one entry of 8 bytes (relative offset i32, position i32) per index.interval.bytes of log.
+"""From offsets to positions in a segment, sparsely: one entry of 8 bytes (relative offset i32, position i32) per
+index.interval.bytes of log.
 
-An entry names the last offset of a batch and the position where that batch starts. The entry found for a target is the last one not beyond it; the reader
-walks on from there.
+An entry names the last offset of a batch and the position where that batch starts. The entry found for a target is
+the last one not beyond it; the reader walks on from there.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class OffsetIndex(IndexFile):
         return self.entry(count - 1) if count else (self.base_offset, 0)
 
     def lookup(self, offset: int) -> tuple[int, int]:
-        """(offset, position) of the last entry whose offset is at most `offset`; the start of the segment when there is none."""
+        """(offset, position) of the last entry whose offset is at most `offset`; the start of the segment when there
+        is none."""
         point = self._partition_point(0, self.count, 0, offset - self.base_offset)
         return self.entry(point - 1) if point else (self.base_offset, 0)
 
@@ -45,5 +47,12 @@ class OffsetIndex(IndexFile):
         """Raises CorruptData unless the last entry can be true of a log of `log_size` bytes."""
         if self.count:
             relative, position = self.raw(self.count - 1)
-            if relative < 0 or not 0 <= position < log_size or (self.count > 1 and self.raw(self.count - 2)[0] >= relative):
-                raise CorruptData(f"{self.path}: the last entry ({relative}, {position}) cannot be right for a log of {log_size} bytes")
+            if (
+                relative < 0
+                or not 0 <= position < log_size
+                or (self.count > 1 and self.raw(self.count - 2)[0] >= relative)
+            ):
+                raise CorruptData(
+                    f"{self.path}: the last entry ({relative}, {position}) cannot be right for a log of "
+                    f"{log_size} bytes"
+                )

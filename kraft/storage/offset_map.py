@@ -1,7 +1,8 @@
 """From keys to the last offset that holds them: what a cleaning knows of the dirty part of a log.
 
-Bounded by memory: when it is full, the cleaning stops at the offset it has reached and the rest waits for the next. Keys of 16 bytes and more are kept as
-128-bit BLAKE2 hashes (Kafka keeps MD5), so that long keys cost no more than short ones; two keys of one hash are beyond expectation.
+Bounded by memory: when it is full, the cleaning stops at the offset it has reached and the rest waits for the next.
+Keys of 16 bytes and more are kept as 128-bit BLAKE2 hashes (Kafka keeps MD5), so that long keys cost no more than
+short ones; two keys of one hash are beyond expectation.
 """
 
 from __future__ import annotations

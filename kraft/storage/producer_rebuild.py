@@ -17,12 +17,20 @@ HEADERS_PER_STEP = 128
 
 
 def rebuild_producers(
-    producers: ProducerStateManager, segments: list[LogSegment], start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]
+    producers: ProducerStateManager,
+    segments: list[LogSegment],
+    start_offset: int,
+    end_offset: int,
+    now_ms: int,
+    on_corrupt: Callable[[str], None],
 ) -> Steps[None]:
-    """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers. What damage hides is left out, and told."""
+    """Producer state as of `end_offset`: the newest usable snapshot, then the batches behind it by their headers.
+    What damage hides is left out, and told."""
     producers.reload(start_offset, end_offset, now_ms, on_corrupt)
     for index, segment in enumerate(segments):
-        if segment.base_offset >= end_offset or (index + 1 < len(segments) and segments[index + 1].base_offset <= producers.map_end_offset):
+        if segment.base_offset >= end_offset or (
+            index + 1 < len(segments) and segments[index + 1].base_offset <= producers.map_end_offset
+        ):
             continue
         try:
             yield from _replay_segment(producers, segment, end_offset)
@@ -34,17 +42,22 @@ def rebuild_producers(
 def _replay_segment(producers: ProducerStateManager, segment: LogSegment, end_offset: int) -> Steps[None]:
     opened = segment.open_log()
     start = segment.find(producers.map_end_offset)
-    for count, (position, header) in enumerate(walk_whole(opened.file, segment.size if start is None else start.position, segment.size)):
+    for count, (position, header) in enumerate(
+        walk_whole(opened.file, segment.size if start is None else start.position, segment.size)
+    ):
         if count % HEADERS_PER_STEP == HEADERS_PER_STEP - 1:
             yield None
         if header.base_offset >= end_offset:
             break
         if header.has_producer_id:
-            replay_batch(producers, read_batch(opened.file, position, header.size) if header.is_control else header, None)
+            replay_batch(
+                producers, read_batch(opened.file, position, header.size) if header.is_control else header, None
+            )
 
 
 def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: LogSegment | None) -> None:
-    """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where one is given."""
+    """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where
+    one is given."""
     if not batch.has_producer_id:
         return
     if not batch.is_control:
@@ -55,4 +68,8 @@ def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: L
         completed = producers.apply_marker(batch, marker, batch.base_offset, batch.max_timestamp)
         if completed is not None and completed.aborted and segment is not None:
             last_stable_offset = producers.last_stable_offset_after(completed)
-            segment.transaction_index.append(AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset))
+            segment.transaction_index.append(
+                AbortedTransaction(
+                    completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
+                )
+            )

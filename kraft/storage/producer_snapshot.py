@@ -1,7 +1,7 @@
 """The `.snapshot` file: producer state as of an offset, so that a restart need not read the log from its start.
 
-Version i16 = 1, CRC-32C u32 of everything from byte 6 on, count i32, then 46 bytes a producer. Only the last batch of each producer is kept, as in Kafka:
-after a restart duplicates of older ones are refused as out of order.
+Version i16 = 1, CRC-32C u32 of everything from byte 6 on, count i32, then 46 bytes a producer. Only the last batch
+of each producer is kept, as in Kafka: after a restart duplicates of older ones are refused as out of order.
 """
 
 from __future__ import annotations
@@ -28,9 +28,15 @@ def encode_snapshot(entries: Iterable[ProducerStateEntry]) -> bytes:
     for entry in entries:
         transaction = entry.current_transaction_first_offset
         body += _ENTRY.pack(
-            entry.producer_id, entry.producer_epoch, entry.last_sequence, entry.last_offset, entry.last_offset_delta, entry.last_timestamp,
-            entry.coordinator_epoch, -1 if transaction is None else transaction,
-        )  # fmt: skip
+            entry.producer_id,
+            entry.producer_epoch,
+            entry.last_sequence,
+            entry.last_offset,
+            entry.last_offset_delta,
+            entry.last_timestamp,
+            entry.coordinator_epoch,
+            -1 if transaction is None else transaction,
+        )
         count += 1
     _COUNT.pack_into(body, 0, count)
     return _HEAD.pack(VERSION, crc32c(bytes(body))) + bytes(body)
@@ -52,7 +58,14 @@ def decode_snapshot(path: str, content: bytes) -> list[ProducerStateEntry]:
 
 
 def _entry(
-    producer_id: int, epoch: int, last_sequence: int, last_offset: int, offset_delta: int, timestamp: int, coordinator_epoch: int, transaction: int
+    producer_id: int,
+    epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    offset_delta: int,
+    timestamp: int,
+    coordinator_epoch: int,
+    transaction: int,
 ) -> ProducerStateEntry:
     return ProducerStateEntry(
         producer_id,

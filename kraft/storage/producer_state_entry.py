@@ -1,4 +1,5 @@
-"""What one partition remembers of one producer (KIP-98): its epoch, its last five batches, and where its open transaction began."""
+"""What one partition remembers of one producer (KIP-98): its epoch, its last five batches, and where its open
+transaction began."""
 
 from __future__ import annotations
 
@@ -32,7 +33,14 @@ class BatchMetadata:
 class ProducerStateEntry:
     """The state of one producer id. Invariant: `batches` are of `producer_epoch`, oldest first, at most five."""
 
-    __slots__ = ("batches", "coordinator_epoch", "current_transaction_first_offset", "last_timestamp", "producer_epoch", "producer_id")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_transaction_first_offset",
+        "last_timestamp",
+        "producer_epoch",
+        "producer_id",
+    )
 
     def __init__(
         self,

@@ -1,8 +1,9 @@
 """The producers of one partition: idempotence and transactions as the log sees them (KIP-98, KIP-360, KIP-890).
 
-Two steps make an append: `check` decides from the header alone (a duplicate, refused, or what the entry will be), `apply` takes effect once the bytes are
-written. Only then is state changed. A transaction is ongoing from its first batch to its marker, and unreplicated until the marker is below the high
-watermark; the first offset of either bounds what read_committed sees.
+Two steps make an append: `check` decides from the header alone (a duplicate, refused, or what the entry will be),
+`apply` takes effect once the bytes are written. Only then is state changed. A transaction is ongoing from its first
+batch to its marker, and unreplicated until the marker is below the high watermark; the first offset of either bounds
+what read_committed sees.
 """
 
 from __future__ import annotations
@@ -39,9 +40,25 @@ class CompletedTransaction:
 class ProducerStateManager:
     """Producer state as of `map_end_offset`. `snapshots` are the offsets that have a file, ascending."""
 
-    __slots__ = ("_directory", "_files", "expiration_ms", "map_end_offset", "ongoing", "producers", "snapshots", "unreplicated")
+    __slots__ = (
+        "_directory",
+        "_files",
+        "expiration_ms",
+        "map_end_offset",
+        "ongoing",
+        "producers",
+        "snapshots",
+        "unreplicated",
+    )
 
-    def __init__(self, files: FileSystem, directory: str, *, snapshots: list[int] | None = None, expiration_ms: int = PRODUCER_ID_EXPIRATION_MS) -> None:
+    def __init__(
+        self,
+        files: FileSystem,
+        directory: str,
+        *,
+        snapshots: list[int] | None = None,
+        expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
+    ) -> None:
         self._files = files
         self._directory = directory
         self.expiration_ms = expiration_ms
@@ -49,9 +66,11 @@ class ProducerStateManager:
         self.map_end_offset = 0
         self.producers: dict[int, ProducerStateEntry] = {}
         self.ongoing: dict[int, int] = {}
-        """First offset of each open transaction -> producer id, ascending: transactions open in the order of the log."""
+        """First offset of each open transaction -> producer id, ascending: transactions open in the order of the
+        log."""
         self.unreplicated: dict[int, int] = {}
-        """First offset of each ended transaction whose marker is not below the high watermark yet -> offset of the marker."""
+        """First offset of each ended transaction whose marker is not below the high watermark yet -> offset of the
+        marker."""
 
     # Appends
 
@@ -68,35 +87,63 @@ class ProducerStateManager:
         if entry is None or origin == AppendOrigin.REPLICATION:
             return None  # An unknown producer may start anywhere: its state may have been deleted with its records.
         if batch.producer_epoch < entry.producer_epoch:
-            raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {entry.producer_epoch}")
+            raise ApiError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"producer {batch.producer_id}: epoch {batch.producer_epoch} is older than {entry.producer_epoch}",
+            )
         if origin == AppendOrigin.CLIENT:
             _check_sequence(entry, batch, first_offset)
         if entry.current_transaction_first_offset is not None and not batch.is_transactional:
-            raise ApiError(ErrorCode.INVALID_TXN_STATE, f"producer {batch.producer_id} has a transaction open and wrote outside of it")
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"producer {batch.producer_id} has a transaction open and wrote outside of it",
+            )
         return None
 
-    def check_marker(self, batch: RecordBatch, marker: TransactionMarker, origin: int, transaction_version: int = 0) -> None:
-        """Raises ApiError when the marker comes from the past. From transaction version 2 on its epoch must exceed the producer's (KIP-890)."""
+    def check_marker(
+        self, batch: RecordBatch, marker: TransactionMarker, origin: int, transaction_version: int = 0
+    ) -> None:
+        """Raises ApiError when the marker comes from the past. From transaction version 2 on its epoch must exceed
+        the producer's (KIP-890)."""
         entry = self.producers.get(batch.producer_id)
         if entry is None or origin == AppendOrigin.REPLICATION:
             return
-        stale = batch.producer_epoch <= entry.producer_epoch if transaction_version >= 2 else batch.producer_epoch < entry.producer_epoch
-        retried = transaction_version >= 2 and batch.producer_epoch == entry.producer_epoch and entry.current_transaction_first_offset is None
+        stale = (
+            batch.producer_epoch <= entry.producer_epoch
+            if transaction_version >= 2
+            else batch.producer_epoch < entry.producer_epoch
+        )
+        retried = (
+            transaction_version >= 2
+            and batch.producer_epoch == entry.producer_epoch
+            and entry.current_transaction_first_offset is None
+        )
         if stale and not retried:
-            problem = f"producer {batch.producer_id}: marker of epoch {batch.producer_epoch}, the last seen is {entry.producer_epoch}"
+            problem = (
+                f"producer {batch.producer_id}: marker of epoch {batch.producer_epoch}, the last seen is "
+                f"{entry.producer_epoch}"
+            )
             raise ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, problem)
         if marker.coordinator_epoch < entry.coordinator_epoch:
-            raise ApiError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, f"coordinator epoch {marker.coordinator_epoch} is older than {entry.coordinator_epoch}")
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {marker.coordinator_epoch} is older than {entry.coordinator_epoch}",
+            )
 
     def apply(self, batch: RecordBatch, first_offset: int, last_offset: int, max_timestamp: int) -> None:
         """A data batch of a producer was appended."""
         entry = self._entry(batch.producer_id)
-        entry.add_batch(batch.producer_epoch, BatchMetadata(batch.last_sequence, last_offset, last_offset - first_offset, max_timestamp))
+        entry.add_batch(
+            batch.producer_epoch,
+            BatchMetadata(batch.last_sequence, last_offset, last_offset - first_offset, max_timestamp),
+        )
         if batch.is_transactional and entry.current_transaction_first_offset is None:
             entry.current_transaction_first_offset = first_offset
             self.ongoing[first_offset] = batch.producer_id
 
-    def apply_marker(self, batch: RecordBatch, marker: TransactionMarker, offset: int, timestamp: int) -> CompletedTransaction | None:
+    def apply_marker(
+        self, batch: RecordBatch, marker: TransactionMarker, offset: int, timestamp: int
+    ) -> CompletedTransaction | None:
         """A marker was appended at `offset`; the transaction it ended, if that had data here."""
         entry = self._entry(batch.producer_id)
         entry.adopt_epoch(batch.producer_epoch)
@@ -108,7 +155,9 @@ class ProducerStateManager:
             return None
         self.ongoing.pop(first_offset, None)
         self.unreplicated[first_offset] = offset
-        return CompletedTransaction(batch.producer_id, first_offset, offset, marker.control_type == ControlRecordType.ABORT)
+        return CompletedTransaction(
+            batch.producer_id, first_offset, offset, marker.control_type == ControlRecordType.ABORT
+        )
 
     def _entry(self, producer_id: int) -> ProducerStateEntry:
         entry = self.producers.get(producer_id)
@@ -120,12 +169,17 @@ class ProducerStateManager:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """First offset of the oldest transaction that is open, or ended by a marker not yet below the high watermark."""
+        """First offset of the oldest transaction that is open, or ended by a marker not yet below the high
+        watermark."""
         return min((*self.unreplicated, *self.ongoing), default=None) if self.unreplicated or self.ongoing else None
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The LSO once `completed` counts: the start of the next open transaction of another producer, or one past the marker."""
-        return min((first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id), default=completed.last_offset + 1)
+        """The LSO once `completed` counts: the start of the next open transaction of another producer, or one past
+        the marker."""
+        return min(
+            (first for first, producer_id in self.ongoing.items() if producer_id != completed.producer_id),
+            default=completed.last_offset + 1,
+        )
 
     def high_watermark_updated(self, high_watermark: int) -> None:
         """Ended transactions whose markers are below the high watermark are stable."""
@@ -136,7 +190,9 @@ class ProducerStateManager:
 
     def expire(self, now_ms: int) -> None:
         """Forget producers that wrote nothing for producer.id.expiration.ms and have no transaction open."""
-        for producer_id in [producer_id for producer_id, entry in self.producers.items() if self._is_expired(entry, now_ms)]:
+        for producer_id in [
+            producer_id for producer_id, entry in self.producers.items() if self._is_expired(entry, now_ms)
+        ]:
             del self.producers[producer_id]
 
     def _is_expired(self, entry: ProducerStateEntry, now_ms: int) -> bool:
@@ -160,7 +216,8 @@ class ProducerStateManager:
         insort(self.snapshots, offset)
 
     def reload(self, log_start_offset: int, end_offset: int, now_ms: int, on_corrupt: Callable[[str], None]) -> None:
-        """Go back to the newest readable snapshot at or before `end_offset`; the caller replays the log from `map_end_offset`.
+        """Go back to the newest readable snapshot at or before `end_offset`; the caller replays the log from
+        `map_end_offset`.
 
         Snapshots outside the log are removed.
         """
@@ -216,7 +273,10 @@ def _check_sequence(entry: ProducerStateEntry, batch: RecordBatch, first_offset:
         if sequence != 0 and entry.producer_epoch != NO_PRODUCER_EPOCH:
             raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"epoch {batch.producer_epoch} of producer {batch.producer_id} must start with sequence 0, not {sequence} (offset {first_offset})",
+                (
+                    f"epoch {batch.producer_epoch} of producer {batch.producer_id} must start with sequence 0, "
+                    f"not {sequence} (offset {first_offset})"
+                ),
             )
         return
     last = entry.last_sequence

@@ -10,12 +10,19 @@ from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 
 
 def deletable_segments(
-    segments: Sequence[LogSegment], config: LogConfig, *, high_watermark: int, log_start_offset: int, log_end_offset: int, now_ms: int
+    segments: Sequence[LogSegment],
+    config: LogConfig,
+    *,
+    high_watermark: int,
+    log_start_offset: int,
+    log_end_offset: int,
+    now_ms: int,
 ) -> tuple[int, str]:
     """(how many of the oldest segments may go, why). Never beyond the high watermark, never an empty active segment.
 
-    A topic that only compacts loses what lies before its log start; one that deletes also what is too old or too much. Time counts by a segment's largest
-    timestamp (the file's time when it has none), so that one timestamp in the future pins its segment and all that follow.
+    A topic that only compacts loses what lies before its log start; one that deletes also what is too old or too
+    much. Time counts by a segment's largest timestamp (the file's time when it has none), so that one timestamp in
+    the future pins its segment and all that follow.
     """
     replicated = _replicated(segments, high_watermark, log_end_offset)
     if not config.delete:
@@ -74,8 +81,11 @@ def _before_log_start(candidates: Sequence[LogSegment], segments: Sequence[LogSe
     return count
 
 
-def must_roll(segment: LogSegment, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-    """Whether `size` bytes that end at `last_offset` belong into a new segment: by size, age, a full index, or offsets too far from the base."""
+def must_roll(
+    segment: LogSegment, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int
+) -> bool:
+    """Whether `size` bytes that end at `last_offset` belong into a new segment: by size, age, a full index, or
+    offsets too far from the base."""
     if last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
         return True
     if segment.size == 0:
@@ -86,7 +96,8 @@ def must_roll(segment: LogSegment, config: LogConfig, size: int, last_offset: in
 
 
 def is_old_enough_to_roll(segment: LogSegment, config: LogConfig, max_timestamp: int, now_ms: int) -> bool:
-    """Age runs from the first batch's timestamp to the newest record's; from the segment's creation to now where there are no timestamps."""
+    """Age runs from the first batch's timestamp to the newest record's; from the segment's creation to now where
+    there are no timestamps."""
     first = segment.rolling_timestamp
     age = max_timestamp - first if first >= 0 and max_timestamp >= 0 else now_ms - segment.created_ms
     bound = config.segment_ms_max

@@ -1,7 +1,8 @@
-"""Reading a segment whose end may be torn: every batch is checked whole, the indexes are made anew, and the file is cut at the first bad byte.
+"""Reading a segment whose end may be torn: every batch is checked whole, the indexes are made anew, and the file is
+cut at the first bad byte.
 
-A segment of a gigabyte takes from a fifth of a second to ten, by the size of its batches, and longer where the disk has to be waited for. So it is read in
-steps, and what the page cache lacks is read ahead by a thread.
+A segment of a gigabyte takes from a fifth of a second to ten, by the size of its batches, and longer where the disk
+has to be waited for. So it is read in steps, and what the page cache lacks is read ahead by a thread.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ AHEAD_BYTES: Final = 4 << 20
 READ_BYTES: Final = 1 << 17
 
 
-def recover_segment(segment: LogSegment, index_interval_bytes: int, on_batch: Callable[[RecordBatch], None]) -> Steps[str | None]:
+def recover_segment(
+    segment: LogSegment, index_interval_bytes: int, on_batch: Callable[[RecordBatch], None]
+) -> Steps[str | None]:
     """`on_batch` sees each good batch. Returns why the file was cut; None when all of it was good. Raises OSError."""
     opened = segment.begin_recovery()
     file = opened.file
@@ -66,6 +69,10 @@ def _read_checked(segment: LogSegment, file: File, end: int) -> RecordBatch:
         raise CorruptBatch(f"a batch of {size} bytes where the file has {end - position} left")
     batch = read_batch(file, position, size)
     batch.verify_crc()
-    if batch.base_offset < segment.base_offset or batch.last_offset_delta < 0 or batch.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX:
+    if (
+        batch.base_offset < segment.base_offset
+        or batch.last_offset_delta < 0
+        or batch.last_offset - segment.base_offset > RELATIVE_OFFSET_MAX
+    ):
         raise CorruptBatch(f"offsets {batch.base_offset}..{batch.last_offset} in the segment at {segment.base_offset}")
     return batch

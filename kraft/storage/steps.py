@@ -1,7 +1,7 @@
 """Long work of the storage engine, in steps, so that whoever drives it can serve others in between.
 
-A generator that yields None where it may be paused, and a job where the disk may take a while. A thread may do the job: it touches no state of the loop. What
-a job raises is raised where it was yielded.
+A generator that yields None where it may be paused, and a job where the disk may take a while. A thread may do the
+job: it touches no state of the loop. What a job raises is raised where it was yielded.
 """
 
 from __future__ import annotations

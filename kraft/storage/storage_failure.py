@@ -22,14 +22,16 @@ def storage_failure(problem: OSError, what: str) -> ApiError | StorageError:
 
 
 def refuse_if_passing(problem: OSError, what: str) -> None:
-    """Raises OutOfResources for an error that passes; returns for any other. Not for syncs: a sync that failed is never tried again."""
+    """Raises OutOfResources for an error that passes; returns for any other. Not for syncs: a sync that failed is
+    never tried again."""
     if problem.errno in PASSING_ERRORS:
         raise OutOfResources(f"{what}: out of resources: {problem}") from problem
 
 
 @contextmanager
 def passing_refused(what: str) -> Iterator[None]:
-    """Around a piece of work: OutOfResources takes the place of an error that passes, any other goes on as it is. Not for syncs, as above."""
+    """Around a piece of work: OutOfResources takes the place of an error that passes, any other goes on as it is.
+    Not for syncs, as above."""
     try:
         yield
     except OSError as problem:
@@ -39,7 +41,8 @@ def passing_refused(what: str) -> Iterator[None]:
 
 @contextmanager
 def no_descriptor_refused(what: str) -> Iterator[None]:
-    """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and closes in one."""
+    """Likewise only where no descriptor was left, which says so before anything is synced: for what opens, syncs and
+    closes in one."""
     try:
         yield
     except OSError as problem:

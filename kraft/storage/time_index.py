@@ -1,6 +1,8 @@
-"""From timestamps to offsets in a segment: entries of 12 bytes (timestamp i64, relative offset i32), both strictly ascending.
+"""From timestamps to offsets in a segment: entries of 12 bytes (timestamp i64, relative offset i32), both strictly
+ascending.
 
-An entry (t, o) says: no record up to offset o has a timestamp beyond t. The last entry of a closed segment is the largest timestamp in it.
+An entry (t, o) says: no record up to offset o has a timestamp beyond t. The last entry of a closed segment is the
+largest timestamp in it.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class TimeIndex(IndexFile):
             self.append_raw(timestamp, offset - self.base_offset)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
-        """(timestamp, offset) of the last entry whose timestamp is at most `timestamp`; (-1, base offset) when there is none."""
+        """(timestamp, offset) of the last entry whose timestamp is at most `timestamp`; (-1, base offset) when there
+        is none."""
         point = self._partition_point(0, self.count, 0, timestamp)
         return self.entry(point - 1) if point else (NO_TIMESTAMP, self.base_offset)
 
@@ -49,4 +52,6 @@ class TimeIndex(IndexFile):
         if self.count:
             timestamp, relative = self.raw(self.count - 1)
             if timestamp < 0 or relative < 0 or (self.count > 1 and self.raw(self.count - 2)[0] >= timestamp):
-                raise CorruptData(f"{self.path}: the last entry (timestamp {timestamp}, relative offset {relative}) cannot be right")
+                raise CorruptData(
+                    f"{self.path}: the last entry (timestamp {timestamp}, relative offset {relative}) cannot be right"
+                )

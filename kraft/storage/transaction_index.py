@@ -1,7 +1,9 @@
-"""Aborted transactions of a segment (KIP-98): entries of 34 bytes, in the order of their markers; the file exists only where there is one.
+"""Aborted transactions of a segment (KIP-98): entries of 34 bytes, in the order of their markers; the file exists
+only where there is one.
 
-A read_committed Fetch returns those that overlap its range, and the consumer leaves their records out. Unlike the other indexes this one cannot be rebuilt
-from its segment alone: the transaction may have begun in an earlier one, so recovery replays producer state along with it.
+A read_committed Fetch returns those that overlap its range, and the consumer leaves their records out. Unlike the
+other indexes this one cannot be rebuilt from its segment alone: the transaction may have begun in an earlier one, so
+recovery replays producer state along with it.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ VERSION = 0
 
 
 class AbortedTransaction:
-    """`first_offset` is its first record, `last_offset` its marker, `last_stable_offset` the LSO right after the marker was appended."""
+    """`first_offset` is its first record, `last_offset` its marker, `last_stable_offset` the LSO right after the
+    marker was appended."""
 
     __slots__ = ("first_offset", "last_offset", "last_stable_offset", "producer_id")
 
@@ -38,7 +41,13 @@ class TransactionIndex(IndexFile):
     __slots__ = ()
 
     def append(self, transaction: AbortedTransaction) -> None:
-        self.append_raw(VERSION, transaction.producer_id, transaction.first_offset, transaction.last_offset, transaction.last_stable_offset)
+        self.append_raw(
+            VERSION,
+            transaction.producer_id,
+            transaction.first_offset,
+            transaction.last_offset,
+            transaction.last_stable_offset,
+        )
 
     def __iter__(self) -> Iterator[AbortedTransaction]:
         for index in range(self.count):

@@ -1,6 +1,8 @@
-"""The log of one partition: ordered batches, the offsets that bound what may be read, and the state that follows from them.
+"""The log of one partition: ordered batches, the offsets that bound what may be read, and the state that follows
+from them.
 
-Files and segments are `local_log`'s business; `log_state` says what a log is, `log_appender` how it grows; here are opening, shrinking, flushing and closing.
+Files and segments are `local_log`'s business; `log_state` says what a log is, `log_appender` how it grows; here are
+opening, shrinking, flushing and closing.
 """
 
 from __future__ import annotations
@@ -63,7 +65,8 @@ class UnifiedLog(LogAppender):
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         sync_directory: Callable[[str], None] | None = None,
     ) -> Steps[UnifiedLog]:
-        """The log in `directory`, recovered where `clean_shutdown` is False; an empty one, without touching the disk, where there is no directory.
+        """The log in `directory`, recovered where `clean_shutdown` is False; an empty one, without touching the
+        disk, where there is no directory.
 
         Raises StorageError, OSError.
         """
@@ -72,9 +75,16 @@ class UnifiedLog(LogAppender):
         log._producer_expiration_ms = producer_expiration_ms
         if files.exists(directory):
             loader = LogLoader(
-                cache, directory, config, recovery_point=recovery_point, log_start_offset=log_start_offset, clean_shutdown=clean_shutdown, now_ms=now_ms,
-                producer_expiration_ms=producer_expiration_ms, sync_directory=sync_directory,
-            )  # fmt: skip
+                cache,
+                directory,
+                config,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+                clean_shutdown=clean_shutdown,
+                now_ms=now_ms,
+                producer_expiration_ms=producer_expiration_ms,
+                sync_directory=sync_directory,
+            )
             log._adopt((yield from loader.load()))
             on_disk = log._read_topic_id()
             log.local.topic_id = on_disk or topic_id
@@ -82,7 +92,8 @@ class UnifiedLog(LogAppender):
         return log
 
     def _read_topic_id(self) -> Uuid | None:
-        """The id in partition.metadata; None where a power loss left the file unfinished (it is durable only from the first flush on)."""
+        """The id in partition.metadata; None where a power loss left the file unfinished (it is durable only from
+        the first flush on)."""
         try:
             return read_partition_metadata(self.local.cache.files, self.local.path(PARTITION_METADATA))
         except CorruptData as problem:
@@ -96,9 +107,12 @@ class UnifiedLog(LogAppender):
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
         self.leader_epoch_cache = loaded.epochs
-        self._epochs_written = (loaded.epochs.version if loaded.clean else UNKNOWN_VERSION) if loaded.epochs_on_disk else NEVER_WRITTEN
+        self._epochs_written = (
+            (loaded.epochs.version if loaded.clean else UNKNOWN_VERSION) if loaded.epochs_on_disk else NEVER_WRITTEN
+        )
         self._index_synced_at = loaded.log_end_offset if loaded.clean else -1
-        self.local.unsynced_names = self.local.unsynced_directory = not loaded.clean  # A process that was killed may have left all of it unsynced.
+        # A process that was killed may have left all of it unsynced.
+        self.local.unsynced_names = self.local.unsynced_directory = not loaded.clean
         self.load_report = loaded.report
         if loaded.producers.producers or loaded.producers.snapshots:
             self._producers = loaded.producers
@@ -106,7 +120,8 @@ class UnifiedLog(LogAppender):
     # Segments come and go
 
     def roll_if_old(self, now_ms: int) -> bool:
-        """Roll a segment that is past segment.ms although nothing is appended, so that compaction and retention can reach its records."""
+        """Roll a segment that is past segment.ms although nothing is appended, so that compaction and retention can
+        reach its records."""
         active = self.active_segment
         if self._pending is not None or not active.size or not is_old_enough_to_roll(active, self.config, -1, now_ms):
             return False
@@ -114,7 +129,8 @@ class UnifiedLog(LogAppender):
         return True
 
     def delete_old_segments(self, now_ms: int) -> DeletedSegments:
-        """Take what retention allows out of the log, by time, size or log start. Files to remove after file.delete.delay.ms, and why. Raises OSError."""
+        """Take what retention allows out of the log, by time, size or log start. Files to remove after
+        file.delete.delay.ms, and why. Raises OSError."""
         if self._pending is not None:
             return NOTHING_DELETED
         count, reason = deletable_segments(
@@ -142,7 +158,10 @@ class UnifiedLog(LogAppender):
         Segments go at the next retention. Raises ApiError OFFSET_OUT_OF_RANGE beyond the high watermark.
         """
         if offset > self.high_watermark:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}")
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}",
+            )
         self._advance_log_start(offset)
         return self.log_start_offset
 
@@ -161,11 +180,13 @@ class UnifiedLog(LogAppender):
             self._producers.log_start_incremented(offset)
 
     def lower_recovery_point(self, offset: int) -> None:
-        """Before a truncation to `offset`, and checkpointed before it begins: what a crash leaves of it is then read with care."""
+        """Before a truncation to `offset`, and checkpointed before it begins: what a crash leaves of it is then read
+        with care."""
         self.recovery_point = min(self.recovery_point, offset)
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop everything from `offset` on; False when there is nothing there. `LogManager.truncate_to` sees to the recovery point first. Raises OSError."""
+        """Drop everything from `offset` on; False when there is nothing there. `LogManager.truncate_to` sees to the
+        recovery point first. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         if offset >= self.log_end_offset:
             return False
@@ -210,9 +231,11 @@ class UnifiedLog(LogAppender):
 
     @property
     def recovery_point_to_keep(self) -> int:
-        """The recovery point as checkpoints have it: one less while all of a growing segment is flushed, because its indexes are not.
+        """The recovery point as checkpoints have it: one less while all of a growing segment is flushed, because its
+        indexes are not.
 
-        Should the segment be closed and the power fail, loading then reads it, instead of trusting an index that was never made durable.
+        Should the segment be closed and the power fail, loading then reads it, instead of trusting an index that was
+        never made durable.
         """
         is_flushed_and_growing = self.recovery_point == self.log_end_offset and self.active_segment.size
         return self.recovery_point - 1 if is_flushed_and_growing else self.recovery_point
@@ -220,10 +243,13 @@ class UnifiedLog(LogAppender):
     def flush_is_due(self, now_ms: int) -> bool:
         """By flush.messages or flush.ms."""
         unflushed = self.log_end_offset - self.recovery_point
-        return unflushed >= self.config.flush_messages or (unflushed > 0 and now_ms - self.last_flush_ms >= self.config.flush_ms)
+        return unflushed >= self.config.flush_messages or (
+            unflushed > 0 and now_ms - self.last_flush_ms >= self.config.flush_ms
+        )
 
     def flush(self, up_to: int | None = None, *, now_ms: int | None = None) -> None:
-        """Make everything below `up_to` (the log's end without) durable; blocks. Raises StorageError, never to be tried again."""
+        """Make everything below `up_to` (the log's end without) durable; blocks. Raises StorageError, never to be
+        tried again."""
         job = self.prepare_flush(up_to)
         if job is not None:
             job.run()
@@ -234,7 +260,9 @@ class UnifiedLog(LogAppender):
         up_to = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
         local, epochs = self.local, self.leader_epoch_cache
         writes_epochs = epochs.version != self._epochs_written and not (closing and self._is_small)
-        if not local.files_exist or (up_to <= self.recovery_point and not (closing or local.unsynced_names or writes_epochs)):
+        if not local.files_exist or (
+            up_to <= self.recovery_point and not (closing or local.unsynced_names or writes_epochs)
+        ):
             return None
         directories = [local.directory] if local.unsynced_names else []
         if local.unsynced_directory:
@@ -246,12 +274,26 @@ class UnifiedLog(LogAppender):
         local.unsynced_names = local.unsynced_directory = False
         content = epochs.to_text().encode() if writes_epochs else None
         self._epochs_under_way += writes_epochs
-        return FlushJob(local.cache.files, up_to, opened, local.path(LEADER_EPOCH_CHECKPOINT), content, epochs.version, directories, self.truncations)
+        return FlushJob(
+            local.cache.files,
+            up_to,
+            opened,
+            local.path(LEADER_EPOCH_CHECKPOINT),
+            content,
+            epochs.version,
+            directories,
+            self.truncations,
+        )
 
     @property
     def _is_small(self) -> bool:
-        """One segment with nothing in its indexes: what indexes and epochs say is read back from a handful of headers faster than it is made durable."""
-        return len(self.segments) == 1 and self.active_segment.indexes_say_nothing and self._epochs_written == NEVER_WRITTEN
+        """One segment with nothing in its indexes: what indexes and epochs say is read back from a handful of
+        headers faster than it is made durable."""
+        return (
+            len(self.segments) == 1
+            and self.active_segment.indexes_say_nothing
+            and self._epochs_written == NEVER_WRITTEN
+        )
 
     def finish_flush(self, job: FlushJob, now_ms: int | None = None) -> None:
         """`job` has run: the recovery point moves, unless the log was truncated meanwhile."""
@@ -266,11 +308,17 @@ class UnifiedLog(LogAppender):
 
     def _write_epochs(self) -> None:
         if self.local.files_exist:
-            replace_file(self.local.cache.files, self.local.path(LEADER_EPOCH_CHECKPOINT), self.leader_epoch_cache.to_text().encode())
-            self._epochs_written = UNKNOWN_VERSION if self._epochs_under_way else self.leader_epoch_cache.version  # What is under way may come last.
+            replace_file(
+                self.local.cache.files,
+                self.local.path(LEADER_EPOCH_CHECKPOINT),
+                self.leader_epoch_cache.to_text().encode(),
+            )
+            # What is under way may come last.
+            self._epochs_written = UNKNOWN_VERSION if self._epochs_under_way else self.leader_epoch_cache.version
 
     def prepare_close(self) -> FlushJob | None:
-        """First step of `close`: indexes and producer state are written; None when there is nothing to sync. Raises OSError, StorageError."""
+        """First step of `close`: indexes and producer state are written; None when there is nothing to sync. Raises
+        OSError, StorageError."""
         assert self._pending is None, "a close in the middle of an append"
         if not self.local.files_exist or self._index_synced_at == self.log_end_offset:
             return None

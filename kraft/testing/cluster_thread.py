@@ -15,9 +15,12 @@ from kraft.testing.local_cluster import LocalCluster
 
 
 class ClusterThread:
-    """`with ClusterThread(3) as cluster`: every node serves inside the block. Its methods are those of `LocalCluster`, and block."""
+    """`with ClusterThread(3) as cluster`: every node serves inside the block. Its methods are those of
+    `LocalCluster`, and block."""
 
-    def __init__(self, nodes: int = 3, directory: str | Path | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, nodes: int = 3, directory: str | Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
         """Arguments as for `LocalCluster`."""
         self._cluster = LocalCluster(nodes, directory, settings)
         self._serving: Future[trio.lowlevel.TrioToken] = Future()
@@ -56,7 +59,9 @@ class ClusterThread:
         self._serving.result()  # Raises what kept the cluster from serving.
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if not self._ended.done():
             self._serving.result().run_sync_soon(self._leave.set)
         self._thread.join()

@@ -1,8 +1,9 @@
 """A cluster in one process: several production nodes in one trio loop, over real sockets and real files.
 
-What leaves is a bootstrap address for any Kafka client, and ways to break the cluster: `kill` ends a node between two instructions of its own, without any
-farewell, `stop` lets it hand over its leaderships, `start` serves the same directory on the same ports again. The nodes are what `kraft-node` runs; only what
-belongs to a process - signals, the ready line, the HTTP admin - is absent. One loop means that a client which blocks has to live in another thread:
+What leaves is a bootstrap address for any Kafka client, and ways to break the cluster: `kill` ends a node between
+two instructions of its own, without any farewell, `stop` lets it hand over its leaderships, `start` serves the same
+directory on the same ports again. The nodes are what `kraft-node` runs; only what belongs to a process - signals,
+the ready line, the HTTP admin - is absent. One loop means that a client which blocks has to live in another thread:
 `ClusterThread` keeps the loop there and is for tests that are not trio's.
 """
 
@@ -44,11 +45,15 @@ class _Life:
 class LocalCluster:
     """`async with LocalCluster(3) as cluster`: every node serves inside the block, and none is left behind it.
 
-    A node that fails by itself ends the block with its error. Whatever is public is called from the loop that entered the block.
+    A node that fails by itself ends the block with its error. Whatever is public is called from the loop that
+    entered the block.
     """
 
-    def __init__(self, nodes: int = 3, directory: str | Path | None = None, settings: Mapping[str, str] | None = None) -> None:
-        """`nodes` voters, each broker and controller, with ids from 1. Data lies in `directory`/ID (None: a temporary one, removed at the end).
+    def __init__(
+        self, nodes: int = 3, directory: str | Path | None = None, settings: Mapping[str, str] | None = None
+    ) -> None:
+        """`nodes` voters, each broker and controller, with ids from 1. Data lies in `directory`/ID (None: a
+        temporary one, removed at the end).
 
         `settings` are Kafka properties for every node.
         """
@@ -91,7 +96,9 @@ class LocalCluster:
             self._stack = stack.pop_all()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
         if kind is None:
             with trio.move_on_after(STOP_SECONDS_MAX):
                 await self.stop(self.running)
@@ -99,7 +106,8 @@ class LocalCluster:
         return await self._stack.__aexit__(kind, error, trace)
 
     async def start(self, nodes: Iterable[int]) -> None:
-        """Returns when all of `nodes` serve. At once, since the first of a new cluster needs a majority. Raises TimeoutError after START_SECONDS_MAX."""
+        """Returns when all of `nodes` serve. At once, since the first of a new cluster needs a majority. Raises
+        TimeoutError after START_SECONDS_MAX."""
         with trio.fail_after(START_SECONDS_MAX):
             async with trio.open_nursery() as starters:
                 for node_id in nodes:
@@ -118,7 +126,8 @@ class LocalCluster:
             await life.ended.wait()
 
     async def kill(self, node_id: int) -> None:
-        """End the node without a farewell: its connections close, nothing is handed over or flushed. Returns when its ports are free."""
+        """End the node without a farewell: its connections close, nothing is handed over or flushed. Returns when
+        its ports are free."""
         life = self._lives[node_id]
         life.scope.cancel()
         await life.ended.wait()
@@ -142,7 +151,8 @@ class LocalCluster:
 
 
 def configurations(nodes: Iterable[int], directory: Path, settings: Mapping[str, str]) -> dict[int, NodeConfig]:
-    """One configuration a node: static voters on free ports of the loopback. Raises ConfigurationError when `settings` do not fit."""
+    """One configuration a node: static voters on free ports of the loopback. Raises ConfigurationError when
+    `settings` do not fit."""
     nodes = tuple(nodes)
     ports = iter(free_ports(2 * len(nodes)))
     addresses = {node: (next(ports), next(ports)) for node in nodes}

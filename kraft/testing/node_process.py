@@ -1,4 +1,5 @@
-"""`kraft-node` as a child process: started on free ports, found by its ready line, killed, stopped and restarted over the same directory."""
+"""`kraft-node` as a child process: started on free ports, found by its ready line, killed, stopped and restarted
+over the same directory."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class NodeFailed(Exception):
 
 
 class NodeProcess:
-    """One node. Ports are chosen at the first start and kept over restarts. Use as a context manager: whatever happens, no process is left behind."""
+    """One node. Ports are chosen at the first start and kept over restarts. Use as a context manager: whatever
+    happens, no process is left behind."""
 
     def __init__(
         self,
@@ -35,9 +37,11 @@ class NodeProcess:
         controller_listen: str | None = "127.0.0.1:0",
         own_session: bool = False,
     ) -> None:
-        """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to `kraft-node.log` beside the data.
+        """`arguments` are further options of kraft-node. `disks` are the names of its log directories. Logs go to
+        `kraft-node.log` beside the data.
 
-        A node without the role of broker or controller has None for its listener. With `own_session` the signals of this terminal do not reach it.
+        A node without the role of broker or controller has None for its listener. With `own_session` the signals of
+        this terminal do not reach it.
         """
         self.directory = Path(directory)
         self.arguments = arguments
@@ -54,13 +58,27 @@ class NodeProcess:
         """Start and wait until it serves. Raises NodeFailed."""
         assert not self.runs, "it runs already"
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", self.data_directories, "--admin", self._admin, *self.arguments]
+        command = [
+            sys.executable,
+            "-m",
+            "kraft.cli.node",
+            "--data-dir",
+            self.data_directories,
+            "--admin",
+            self._admin,
+            *self.arguments,
+        ]
         for option, address in (("--listen", self._listen), ("--controller-listen", self._controller_listen)):
             command += [option, address] if address is not None else []
         with open(self.log_path, "a", encoding="utf-8") as log:
             environment = {**os.environ, **self.environment}
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=log, text=True, env=environment, start_new_session=self._own_session
+                command,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                env=environment,
+                start_new_session=self._own_session,
             )
         self.ready = self._await_ready()
         self._listen = self.ready.get("kafka", self._listen)
@@ -104,7 +122,8 @@ class NodeProcess:
         self._close_output()
 
     def stop(self) -> int:
-        """SIGTERM, and wait for the end; returns the exit code. Raises NodeFailed when it does not end in time (it is killed then)."""
+        """SIGTERM, and wait for the end; returns the exit code. Raises NodeFailed when it does not end in time (it
+        is killed then)."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         try:
@@ -157,7 +176,9 @@ class NodeProcess:
     def __enter__(self) -> NodeProcess:
         return self if self.process is not None else self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self.runs:
             self.resume()
             self.kill()

@@ -1,4 +1,5 @@
-"""Several `kraft-node` processes that are one cluster: static voters, each broker and controller, started together and killed together."""
+"""Several `kraft-node` processes that are one cluster: static voters, each broker and controller, started together
+and killed together."""
 
 from __future__ import annotations
 
@@ -23,26 +24,42 @@ class Addresses(NamedTuple):
 
 
 class ProcessCluster:
-    """Node N lives in the directory N below the cluster's. Use as a context manager: every node serves inside the block, and no process is left behind."""
+    """Node N lives in the directory N below the cluster's. Use as a context manager: every node serves inside the
+    block, and no process is left behind."""
 
-    def __init__(self, directory: str | Path, *arguments: str, nodes: int = 3, admin: bool = False, own_session: bool = False) -> None:
+    def __init__(
+        self, directory: str | Path, *arguments: str, nodes: int = 3, admin: bool = False, own_session: bool = False
+    ) -> None:
         """`arguments` are further options of every kraft-node; `admin` and `own_session` as for `NodeProcess`."""
         self.directory = Path(directory)
         self._arguments = arguments
         self._admin = admin
         self._own_session = own_session
         ports = [f"{HOST}:{port}" for port in free_ports(2 * nodes)]
-        self.addresses = {node: Addresses(kafka, controller) for node, kafka, controller in zip(range(1, nodes + 1), ports[:nodes], ports[nodes:], strict=True)}
+        self.addresses = {
+            node: Addresses(kafka, controller)
+            for node, kafka, controller in zip(range(1, nodes + 1), ports[:nodes], ports[nodes:], strict=True)
+        }
         self.bootstrap = ",".join(address.kafka for address in self.addresses.values())
         """HOST:PORT of every node, for `bootstrap.servers`."""
         self.controllers = ",".join(address.controller for address in self.addresses.values())
-        self.nodes = {node: self.make(node, listen=kafka, controller_listen=controller) for node, (kafka, controller) in self.addresses.items()}
+        self.nodes = {
+            node: self.make(node, listen=kafka, controller_listen=controller)
+            for node, (kafka, controller) in self.addresses.items()
+        }
 
     def make(self, node: int, *options: str, listen: str | None, controller_listen: str | None) -> NodeProcess:
         """A node with further options that has not started yet."""
         common = ("--node-id", str(node), *self.quorum_options(), *options, *self._arguments)
         place = self.directory / str(node)
-        return NodeProcess(place, *common, admin=self._admin, listen=listen, controller_listen=controller_listen, own_session=self._own_session)
+        return NodeProcess(
+            place,
+            *common,
+            admin=self._admin,
+            listen=listen,
+            controller_listen=controller_listen,
+            own_session=self._own_session,
+        )
 
     def quorum_options(self) -> tuple[str, ...]:
         """How a node finds its quorum, and whether it may be formatted."""
@@ -55,7 +72,8 @@ class ProcessCluster:
         return [node for node, process in self.nodes.items() if process.runs]
 
     def start(self, nodes: Iterable[int] | None = None) -> Self:
-        """Start these nodes, or all that do not run, at once: the first needs others for its quorum. Returns when they serve. Raises NodeFailed."""
+        """Start these nodes, or all that do not run, at once: the first needs others for its quorum. Returns when
+        they serve. Raises NodeFailed."""
         chosen = [node for node in self.nodes if not self.nodes[node].runs] if nodes is None else list(nodes)
         with ThreadPoolExecutor(max(1, len(chosen))) as starters:
             list(starters.map(lambda node: self.nodes[node].start(), chosen))
@@ -70,7 +88,8 @@ class ProcessCluster:
             self.nodes[node].kill()
 
     def stop(self) -> list[int]:
-        """Controlled shutdown of all nodes that run, at once. Returns their exit codes. Raises NodeFailed when one does not end in time."""
+        """Controlled shutdown of all nodes that run, at once. Returns their exit codes. Raises NodeFailed when one
+        does not end in time."""
         running = self.running
         with ThreadPoolExecutor(max(1, len(running))) as stoppers:
             return list(stoppers.map(lambda node: self.nodes[node].stop(), running))
@@ -82,6 +101,8 @@ class ProcessCluster:
             self.__exit__(None, None, None)
             raise
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         for process in self.nodes.values():
             process.__exit__(kind, error, trace)

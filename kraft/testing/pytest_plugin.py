@@ -1,4 +1,5 @@
-"""What pytest finds when kraft is installed: the fixture `kraft_cluster`, a whole cluster for a test and nothing left behind it."""
+"""What pytest finds when kraft is installed: the fixture `kraft_cluster`, a whole cluster for a test and nothing
+left behind it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def kraft_cluster(tmp_path: Path) -> Iterator[Callable[..., ClusterThread]]:
-    """A function that starts a cluster: `cluster = kraft_cluster(nodes=3, **{"min.insync.replicas": "2"})`, then `cluster.bootstrap`.
+    """A function that starts a cluster: `cluster = kraft_cluster(nodes=3, **{"min.insync.replicas": "2"})`, then
+    `cluster.bootstrap`.
 
     Further calls start further clusters; all end with the test. A node that failed by itself fails the test.
     """

@@ -1,4 +1,5 @@
-"""An ordinary client that writes all the time, and knows what was acknowledged and for how long nothing was: for tests that break a cluster meanwhile."""
+"""An ordinary client that writes all the time, and knows what was acknowledged and for how long nothing was: for
+tests that break a cluster meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ BETWEEN_RECORDS_SECONDS: Final = 0.002
 
 
 class Acknowledged(NamedTuple):
-    """One record. `offset` is None where librdkafka tells none: of a write whose retry was answered as a duplicate. `when` is of the monotonic clock."""
+    """One record. `offset` is None where librdkafka tells none: of a write whose retry was answered as a duplicate.
+    `when` is of the monotonic clock."""
 
     value: bytes
     offset: int | None
@@ -25,11 +27,18 @@ class Acknowledged(NamedTuple):
 
 
 class SteadyWriter:
-    """An idempotent producer that writes numbered records to one partition, one after another, for the length of a `with` block."""
+    """An idempotent producer that writes numbered records to one partition, one after another, for the length of a
+    `with` block."""
 
     def __init__(self, bootstrap: str, topic: str, partition: int = 0, **options: str | int | bool) -> None:
         """`options` are the client's, with underscores for dots."""
-        fixed = {"bootstrap.servers": bootstrap, "log_level": 0, "enable.idempotence": True, "linger.ms": 0, "reconnect.backoff.max.ms": 500}
+        fixed = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "enable.idempotence": True,
+            "linger.ms": 0,
+            "reconnect.backoff.max.ms": 500,
+        }
         self._producer = Producer({**fixed, **{name.replace("_", "."): value for name, value in options.items()}})
         self._topic = topic
         self._partition = partition
@@ -59,7 +68,9 @@ class SteadyWriter:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._stopped.set()
         self._thread.join()
         self._producer.flush(WAIT_SECONDS_MAX)
@@ -69,7 +80,9 @@ class SteadyWriter:
         wanted, deadline = len(self.acknowledged) + count, time.monotonic() + WAIT_SECONDS_MAX
         while len(self.acknowledged) < wanted:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no {count} more records acknowledged in {WAIT_SECONDS_MAX:g} s, failed: {self.failed[:3]}")
+                raise TimeoutError(
+                    f"no {count} more records acknowledged in {WAIT_SECONDS_MAX:g} s, failed: {self.failed[:3]}"
+                )
             time.sleep(PAUSE_SECONDS)
 
     def longest_gap(self) -> float:

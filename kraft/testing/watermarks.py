@@ -11,10 +11,11 @@ PAUSE_SECONDS = 0.05
 
 
 def watermarks(consumer: Consumer, topic: str, partition: int, seconds: float) -> tuple[int, int]:
-    """Log start and high watermark, asked for until the leader tells both; at most for `seconds`, then raises KafkaException.
+    """Log start and high watermark, asked for until the leader tells both; at most for `seconds`, then raises
+    KafkaException.
 
-    A leader that was just elected refuses the end with OFFSET_NOT_AVAILABLE until its high watermark is past all that it took over (KIP-207). Java's client
-    asks again; librdkafka leaves that to its user.
+    A leader that was just elected refuses the end with OFFSET_NOT_AVAILABLE until its high watermark is past all
+    that it took over (KIP-207). Java's client asks again; librdkafka leaves that to its user.
     """
     deadline = time.monotonic() + seconds
     while True:

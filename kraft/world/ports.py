@@ -1,8 +1,9 @@
 """The world as a value: every source of nondeterminism a node may touch enters through these ports.
 
-`kraft.world.real` implements them with trio, os and sockets; `kraft.world.simulated` in memory, from a seed, with faults. Product code outside `kraft/world`
-never imports time, random, uuid, secrets, threading, socket or open(); `tests/tidy` enforces it. A node is `run_node(config, world)`: ten nodes live in one
-process, each with a world of its own.
+`kraft.world.real` implements them with trio, os and sockets; `kraft.world.simulated` in memory, from a seed, with
+faults. Product code outside `kraft/world` never imports time, random, uuid, secrets, threading, socket or open();
+`tests/tidy` enforces it. A node is `run_node(config, world)`: ten nodes live in one process, each with a world of
+its own.
 
 Times are seconds as floats unless a name ends in `_ms`. Paths are plain `str`, absolute, with `/`.
 """
@@ -49,7 +50,8 @@ class Clock(Protocol):
 
 
 class Randomness(Protocol):
-    """Independent random streams, one a purpose, so that a new draw in one place leaves every other place's draws as they were."""
+    """Independent random streams, one a purpose, so that a new draw in one place leaves every other place's draws as
+    they were."""
 
     def stream(self, purpose: str) -> random.Random: ...
     def uuid(self, purpose: str) -> bytes:
@@ -57,7 +59,8 @@ class Randomness(Protocol):
 
 
 class File(Protocol):
-    """An open file. Not shared between threads while a write runs; `pread` is safe at any time. Every method raises OSError as the kernel would."""
+    """An open file. Not shared between threads while a write runs; `pread` is safe at any time. Every method raises
+    OSError as the kernel would."""
 
     @property
     def path(self) -> str: ...
@@ -74,10 +77,12 @@ class File(Protocol):
     def pwrite(self, data: Buffer, offset: int) -> None: ...
     def truncate(self, size: int) -> None: ...
     def sync(self) -> None:
-        """fsync: content and size are durable when it returns. A failed sync must never be retried (the kernel may have dropped the pages)."""
+        """fsync: content and size are durable when it returns. A failed sync must never be retried (the kernel may
+        have dropped the pages)."""
 
     def resident(self, offset: int, count: int) -> bool:
-        """Whether a read of that range would not wait for the disk, as far as a cheap probe can tell (preadv2 RWF_NOWAIT every 128 KB)."""
+        """Whether a read of that range would not wait for the disk, as far as a cheap probe can tell (preadv2
+        RWF_NOWAIT every 128 KB)."""
 
     def close(self) -> None: ...
 
@@ -92,10 +97,13 @@ class FileStatus:
 class FileSystem(Protocol):
     """Files as the storage engine sees them.
 
-    `File.sync` makes content durable, `sync_directory` makes names durable; a crash keeps what was synced and any subset of the rest.
+    `File.sync` makes content durable, `sync_directory` makes names durable; a crash keeps what was synced and any
+    subset of the rest.
     """
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True) -> File:
+    def open(
+        self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True
+    ) -> File:
         """Raises FileNotFoundError without `create`; FileExistsError with `exclusive` (which implies `create`)."""
 
     def exists(self, path: str) -> bool: ...
@@ -113,7 +121,8 @@ class FileSystem(Protocol):
     def remove_tree(self, path: str) -> None: ...
     def sync_directory(self, path: str) -> None: ...
     def lock(self, path: str) -> AbstractContextManager[None]:
-        """Exclusive advisory lock on a file (made if missing), held until exit or death of the process. Raises BlockingIOError when somebody else holds it."""
+        """Exclusive advisory lock on a file (made if missing), held until exit or death of the process. Raises
+        BlockingIOError when somebody else holds it."""
 
     def free_bytes(self, path: str) -> int: ...
     def total_bytes(self, path: str) -> int: ...
@@ -125,7 +134,8 @@ class FileSystem(Protocol):
 class Stream(Protocol):
     """A connected TCP stream.
 
-    One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError (OSError's subclass).
+    One task receives; sends are serialised by their caller. A broken or closed stream raises ConnectionError
+    (OSError's subclass).
     """
 
     @property
@@ -139,7 +149,8 @@ class Stream(Protocol):
         """Bytes received into `buffer` now; 0 is end of stream; None when nothing is there yet."""
 
     async def wait_readable(self, expected: int = 1) -> None:
-        """Return when there is something to receive, the end of the stream included. Of `expected` bytes, which will come, a good part may be awaited."""
+        """Return when there is something to receive, the end of the stream included. Of `expected` bytes, which will
+        come, a good part may be awaited."""
 
     def send_nowait(self, buffers: Sequence[Buffer]) -> int:
         """Bytes the kernel took of `buffers` now (0 when it takes none)."""
@@ -150,7 +161,8 @@ class Stream(Protocol):
         """Send `count` bytes of `file` from `offset`, in order and whole."""
 
     def close(self) -> None:
-        """Close at once, at most flushing what the kernel holds. Idempotent; wakes whoever waits on the stream with ConnectionError."""
+        """Close at once, at most flushing what the kernel holds. Idempotent; wakes whoever waits on the stream with
+        ConnectionError."""
 
 
 class Listener(Protocol):

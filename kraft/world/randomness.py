@@ -1,7 +1,7 @@
 """Random streams by purpose: from a seed (simulation, tests) or from the kernel.
 
-A stream's seed is text hashed by `random.Random` itself (SHA-512), so it depends neither on the process's hash seed nor on the order in which purposes are
-first asked for. Asking again for a purpose continues its stream.
+A stream's seed is text hashed by `random.Random` itself (SHA-512), so it depends neither on the process's hash seed
+nor on the order in which purposes are first asked for. Asking again for a purpose continues its stream.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import random
 
-LEADING_DASH = range(0xF8, 0xFC)  # First bytes whose URL-safe base64 begins with "-", which a command line would take for an option; Kafka skips such ids too.
+# First bytes whose URL-safe base64 begins with "-", which a command line would take for an option; Kafka skips such ids
+# too.
+LEADING_DASH = range(0xF8, 0xFC)
 
 
 def uuid_from(stream: random.Random) -> bytes:

@@ -1,4 +1,5 @@
-"""`python -m tests.bench`: measure, print, write docs/benchmarks/<date>.md and .json. Exit 0 when every aim is met, 1 when one is missed."""
+"""`python -m tests.bench`: measure, print, write docs/benchmarks/<date>.md and .json. Exit 0 when every aim is met,
+1 when one is missed."""
 
 from __future__ import annotations
 
@@ -18,11 +19,23 @@ PARTS = ("starts", "idle", "list_offsets", "throughput", "latency")
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     plan = (
-        Plan(rounds=1, bytes_1k=20 << 20, bytes_100=10_000_000, latency_records=300, latency_rounds=1, restarts=1, idle_s=1.0)
+        Plan(
+            rounds=1,
+            bytes_1k=20 << 20,
+            bytes_100=10_000_000,
+            latency_records=300,
+            latency_rounds=1,
+            restarts=1,
+            idle_s=1.0,
+        )
         if options.quick
         else Plan(rounds=options.rounds)
     )
-    names, parts, figures = options.systems.split(","), options.only.split(",") if options.only else list(PARTS), Figures()
+    names, parts, figures = (
+        options.systems.split(","),
+        options.only.split(",") if options.only else list(PARTS),
+        Figures(),
+    )
     with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as place:
 
         def make(name: str, label: str) -> System:
@@ -42,8 +55,10 @@ def main(arguments: list[str]) -> int:
 
 def heading(plan: Plan) -> str:
     return (
-        "One node each, both running, rounds in turn. librdkafka as the client, acks=all, flush settings of the defaults, one partition, no compression;\n"
-        f"medians of {plan.rounds} rounds or more. GB is 10^9 bytes. Kafka's directory is formatted before its clock starts; ours formats within it."
+        "One node each, both running, rounds in turn. librdkafka as the client, acks=all, flush settings of "
+        "the defaults, one partition, no compression;\n"
+        f"medians of {plan.rounds} rounds or more. GB is 10^9 bytes. Kafka's directory is formatted before "
+        "its clock starts; ours formats within it."
     )
 
 
@@ -70,8 +85,12 @@ def run_together(systems: list[System], plan: Plan, parts: list[str], figures: F
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure kraft and Apache Kafka side by side.")
-    parser.add_argument("--systems", default="kraft,kafka", help=f"two of {', '.join(KINDS)}; the first is compared with the second")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description="Measure kraft and Apache Kafka side by side."
+    )
+    parser.add_argument(
+        "--systems", default="kraft,kafka", help=f"two of {', '.join(KINDS)}; the first is compared with the second"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="throughput rounds (one more warms up)")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works, measures nothing")
     parser.add_argument("--only", default="", help=f"some of {','.join(PARTS)}")

@@ -1,4 +1,5 @@
-"""The librdkafka that confluent-kafka ships, called without a Python object per message, so that a benchmark measures brokers and not Python.
+"""The librdkafka that confluent-kafka ships, called without a Python object per message, so that a benchmark
+measures brokers and not Python.
 
 Only what the load generator needs: produce batches of one payload, consume batches and drop them.
 """
@@ -71,7 +72,8 @@ def client(kind: int, config: dict[str, str], topic: str) -> tuple[int, int]:
 
 
 def produce(bootstrap: str, topic: str, count: int, size: int, bytes_per_s: int = 0, partitions: int = 1) -> float:
-    """Seconds from the first record until the last acknowledgement, at full speed or at `bytes_per_s`, to `partitions` in turn.
+    """Seconds from the first record until the last acknowledgement, at full speed or at `bytes_per_s`, to
+    `partitions` in turn.
 
     Connections are warm before the clock starts.
     """

@@ -68,7 +68,10 @@ def load(*arguments: object) -> dict[str, float]:
 
 def loads(processes: int, *arguments: object) -> list[dict[str, float]]:
     """Run so many load generators at once, each with these arguments."""
-    running = [subprocess.Popen(command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(processes)]
+    running = [
+        subprocess.Popen(command(*arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(processes)
+    ]
     results: list[dict[str, float]] = []
     try:
         for each in running:
@@ -96,7 +99,8 @@ def in_turn(systems: list[System], rounds: int, measure: Callable[[System, int],
 
 @contextmanager
 def alone(system: System, systems: list[System]) -> Iterator[None]:
-    """The others are stopped meanwhile (SIGSTOP): a virtual machine that idles takes the turns of the scheduler that this one waits for.
+    """The others are stopped meanwhile (SIGSTOP): a virtual machine that idles takes the turns of the scheduler that
+    this one waits for.
 
     Only for what is aimed at as a value: in a ratio both pay for each other's presence.
     """
@@ -111,7 +115,8 @@ def alone(system: System, systems: list[System]) -> Iterator[None]:
 
 
 def starts(make: Callable[[str, str], System], names: list[str], plan: Plan, figures: Figures) -> None:
-    """Process start to first acknowledged record on an empty directory, then kill -9 to the next acknowledged record. One node runs at a time."""
+    """Process start to first acknowledged record on an empty directory, then kill -9 to the next acknowledged
+    record. One node runs at a time."""
     for number in range(plan.restarts):
         for name in names if number % 2 == 0 else list(reversed(names)):
             system = make(name, f"start-{number}")
@@ -137,10 +142,11 @@ def idle_memory(systems: list[System], plan: Plan, figures: Figures) -> None:
 
 
 def throughput(systems: list[System], plan: Plan, figures: Figures, place: Path) -> None:
-    """Produce and consume one partition, 1 KB and 100 B records; broker CPU seconds per GB (10^9 bytes) beside. The first round only warms.
+    """Produce and consume one partition, 1 KB and 100 B records; broker CPU seconds per GB (10^9 bytes) beside. The
+    first round only warms.
 
-    `place` is a directory on the disk that the systems write to. One producer of 100 B records is as fast as its own thread, whoever takes them, so that
-    figure is measured once more with two.
+    `place` is a directory on the disk that the systems write to. One producer of 100 B records is as fast as its own
+    thread, whoever takes them, so that figure is measured once more with two.
     """
 
     def one(system: System, number: int) -> None:
@@ -185,7 +191,8 @@ def latency(systems: list[System], plan: Plan, figures: Figures) -> None:
 
 
 def list_offsets(systems: list[System], plan: Plan, figures: Figures) -> None:
-    """ListOffsets (the end of a log), asked one after another beside 50 MB/s of produce: what Spark's own connector does for every 500 records.
+    """ListOffsets (the end of a log), asked one after another beside 50 MB/s of produce: what Spark's own connector
+    does for every 500 records.
 
     One system runs at a time, and what earlier rounds wrote is on the disk.
     """

@@ -1,7 +1,8 @@
-"""`python -m tests.bench.partitions`: a topic of thousands of partitions with one record in each, and what it costs in memory, to stop, and to start again,
-after a clean end and after kill -9.
+"""`python -m tests.bench.partitions`: a topic of thousands of partitions with one record in each, and what it costs
+in memory, to stop, and to start again, after a clean end and after kill -9.
 
-One system runs at a time. Processor seconds stand beside the wall's, since these figures are compared on machines that are shared.
+One system runs at a time. Processor seconds stand beside the wall's, since these figures are compared on machines
+that are shared.
 """
 
 from __future__ import annotations
@@ -105,7 +106,10 @@ def connect(system: System) -> Connection:
 def create(system: System, count: int) -> None:
     connection = connect(system)
     try:
-        body = {"topics": [{"name": TOPIC, "num_partitions": count, "replication_factor": 1}], "timeout_ms": int(TIMEOUT_S * 1000)}
+        body = {
+            "topics": [{"name": TOPIC, "num_partitions": count, "replication_factor": 1}],
+            "timeout_ms": int(TIMEOUT_S * 1000),
+        }
         code = ask(connection, "CreateTopics", 7, body)["topics"][0]["error_code"]
         if code not in DONE_CODES:
             raise RuntimeError(f"CreateTopics was refused with error {code}")
@@ -139,12 +143,19 @@ def write_one_each(system: System, count: int) -> None:
         while left and time.monotonic() < deadline:
             now, left = left[:PER_REQUEST], left[PER_REQUEST:]
             data = [{"index": index, "records": batch} for index in now]
-            answer = ask(connection, "Produce", 9, {"acks": -1, "timeout_ms": 30_000, "topic_data": [{"name": TOPIC, "partition_data": data}]})
+            answer = ask(
+                connection,
+                "Produce",
+                9,
+                {"acks": -1, "timeout_ms": 30_000, "topic_data": [{"name": TOPIC, "partition_data": data}]},
+            )
             for partition in answer["responses"][0]["partition_responses"]:
                 if partition["error_code"] in RETRY_CODES:
                     left.append(partition["index"])
                 elif partition["error_code"]:
-                    raise RuntimeError(f"partition {partition['index']} refused its record with error {partition['error_code']}")
+                    raise RuntimeError(
+                        f"partition {partition['index']} refused its record with error {partition['error_code']}"
+                    )
     finally:
         connection.close()
     if left:
@@ -153,8 +164,12 @@ def write_one_each(system: System, count: int) -> None:
 
 def main(arguments: list[str]) -> int:
     """Exit 0 when every aim is met, 1 when one is missed."""
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.partitions", description="What thousands of partitions cost, beside Apache Kafka.")
-    parser.add_argument("--systems", default="kraft,kafka", help=f"two of {', '.join(KINDS)}; the first is compared with the second")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.partitions", description="What thousands of partitions cost, beside Apache Kafka."
+    )
+    parser.add_argument(
+        "--systems", default="kraft,kafka", help=f"two of {', '.join(KINDS)}; the first is compared with the second"
+    )
     parser.add_argument("--count", type=int, default=9000, help="partitions")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--directory", default=None, help="where the data goes (default: the temporary directory)")
@@ -165,10 +180,17 @@ def main(arguments: list[str]) -> int:
     for number in range(options.rounds):
         with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as place:
             order = names if number % 2 == 0 else names[::-1]
-            measure(lambda name, label, place=place: KINDS[name](Path(place) / f"{name}-{label}"), order, options.count, figures)  # type: ignore[misc]
+            measure(
+                lambda name, label, place=place: KINDS[name](Path(place) / f"{name}-{label}"),
+                order,
+                options.count,
+                figures,
+            )  # type: ignore[misc]
     heading = (
-        f"`python -m tests.bench.partitions`: one node at a time, a topic of {options.count} partitions made in one request, then one record in each.\n"
-        f"A start ends when every partition is led and a record is acknowledged. Load average of the machine at the end: {os.getloadavg()[0]:.0f}."
+        f"`python -m tests.bench.partitions`: one node at a time, a topic of {options.count} partitions made "
+        "in one request, then one record in each.\n"
+        "A start ends when every partition is led and a record is acknowledged. Load average of the machine "
+        f"at the end: {os.getloadavg()[0]:.0f}."
     )
     versions = {name: KINDS[name].version for name in names}
     text, met = report.write(Path(options.out), "partitions", AIMS, figures, vars(options), heading, versions)

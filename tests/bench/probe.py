@@ -1,4 +1,5 @@
-"""From a process that was just started to its first acknowledged record, with nothing of a client library between: what is timed is the node."""
+"""From a process that was just started to its first acknowledged record, with nothing of a client library between:
+what is timed is the node."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from tests.vectors.wire import Connection
 
 PAUSE_S = 0.002
 DONE_CODES = frozenset({0, 36})  # done, or the topic exists from a try whose answer was lost
-# unknown topic, no leader, not leader, timed out, no network, loading, not available, too few brokers yet, not controller, unknown id: all pass.
+# unknown topic, no leader, not leader, timed out, no network, loading, not available, too few brokers yet, not
+# controller, unknown id: all pass.
 RETRY_CODES = frozenset({3, 5, 6, 7, 13, 14, 15, 38, 41, 100})
 
 
@@ -49,9 +51,23 @@ def until_acknowledged(system: System, topic: str, *, create: bool, timeout_s: f
             continue
         try:
             if create:
-                retry(connection, "CreateTopics", 7, create_body(topic), lambda answer: answer["topics"][0]["error_code"], deadline)
+                retry(
+                    connection,
+                    "CreateTopics",
+                    7,
+                    create_body(topic),
+                    lambda answer: answer["topics"][0]["error_code"],
+                    deadline,
+                )
                 create = False
-            retry(connection, "Produce", 9, produce_body(topic), lambda answer: answer["responses"][0]["partition_responses"][0]["error_code"], deadline)
+            retry(
+                connection,
+                "Produce",
+                9,
+                produce_body(topic),
+                lambda answer: answer["responses"][0]["partition_responses"][0]["error_code"],
+                deadline,
+            )
             return time.perf_counter()
         except OSError:
             time.sleep(PAUSE_S)
@@ -68,7 +84,14 @@ def ask(connection: Connection, api: str, version: int, body: dict[str, Any]) ->
     return answer
 
 
-def retry(connection: Connection, api: str, version: int, body: dict[str, Any], code_of: Callable[[dict[str, Any]], int], deadline: float) -> None:
+def retry(
+    connection: Connection,
+    api: str,
+    version: int,
+    body: dict[str, Any],
+    code_of: Callable[[dict[str, Any]], int],
+    deadline: float,
+) -> None:
     """Ask until it is done. Raises RuntimeError for a refusal that will not pass."""
     while time.monotonic() < deadline:
         code = code_of(ask(connection, api, version, body))
@@ -85,7 +108,11 @@ def create_body(topic: str, replicas: int = 1) -> dict[str, Any]:
 
 
 def produce_body(topic: str) -> dict[str, Any]:
-    return {"acks": -1, "timeout_ms": 5000, "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": Batch(b"first")}]}]}
+    return {
+        "acks": -1,
+        "timeout_ms": 5000,
+        "topic_data": [{"name": topic, "partition_data": [{"index": 0, "records": Batch(b"first")}]}],
+    }
 
 
 def warm_up() -> None:

@@ -12,7 +12,8 @@ from pathlib import Path
 from tests.bench.measure import Figures
 
 Aims = dict[str, tuple[str, float | None, str, bool]]
-"""figure -> (what a reader calls it, aim for ours/Kafka or for our value alone, "ratio" or "value", whether more is better)"""
+"""figure -> (what a reader calls it, aim for ours/Kafka or for our value alone, "ratio" or "value", whether more is
+better)"""
 
 ONE_NODE: Aims = {
     "produce_1k_mb_s": ("produce 1 KB, MB/s", 1.15, "ratio", True),
@@ -46,7 +47,19 @@ def rows(aims: Aims, figures: Figures, ours: str, theirs: str) -> list[dict[str,
         ratio = mine / other if other else float("inf")
         compared = ratio if kind == "ratio" else mine
         met = None if aim is None else (compared >= aim if more else compared <= aim)
-        table.append({"figure": figure, "label": label, "ours": mine, "theirs": other, "ratio": ratio, "aim": aim, "kind": kind, "more": more, "met": met})
+        table.append(
+            {
+                "figure": figure,
+                "label": label,
+                "ours": mine,
+                "theirs": other,
+                "ratio": ratio,
+                "aim": aim,
+                "kind": kind,
+                "more": more,
+                "met": met,
+            }
+        )
     return table
 
 
@@ -55,7 +68,10 @@ def page(table: list[dict[str, object]], heading: str, versions: dict[str, str])
     head = [
         f"# {versions[ours]} beside {versions[theirs]}, {datetime.date.today().isoformat()}",
         "",
-        f"Machine: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}.",
+        (
+            f"Machine: {os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python "
+            f"{platform.python_version()}."
+        ),
         heading,
         "",
         f"| figure | {ours} | {theirs} | ratio | aim | met |",
@@ -72,14 +88,23 @@ def line(row: dict[str, object]) -> str:
 
 
 def write(
-    directory: Path, topic: str, aims: Aims, figures: Figures, plan: dict[str, object], heading: str, versions: dict[str, str]
+    directory: Path,
+    topic: str,
+    aims: Aims,
+    figures: Figures,
+    plan: dict[str, object],
+    heading: str,
+    versions: dict[str, str],
 ) -> tuple[str, bool]:
-    """`<date>[-topic].md` and `.json` in `directory`; `versions` names ours, then theirs. Answers the page, and whether every aim is met."""
+    """`<date>[-topic].md` and `.json` in `directory`; `versions` names ours, then theirs. Answers the page, and
+    whether every aim is met."""
     ours, theirs = versions
     table = rows(aims, figures, ours, theirs)
     text = page(table, heading, versions)
     directory.mkdir(parents=True, exist_ok=True)
     stem = "-".join(filter(None, (datetime.date.today().isoformat(), topic)))
     (directory / f"{stem}.md").write_text(text)
-    (directory / f"{stem}.json").write_text(json.dumps({"plan": plan, "rows": table, "values": figures.values}, indent=1) + "\n")
+    (directory / f"{stem}.json").write_text(
+        json.dumps({"plan": plan, "rows": table, "values": figures.values}, indent=1) + "\n"
+    )
     return text, all(row["met"] is not False for row in table)

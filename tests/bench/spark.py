@@ -1,8 +1,9 @@
-"""`python -m tests.bench.spark`: the source without jars beside Spark's own connector, in one session, on one node, over the same topics.
+"""`python -m tests.bench.spark`: the source without jars beside Spark's own connector, in one session, on one node,
+over the same topics.
 
-Sources take their runs in turn; the first run of each warms up and the others count. The session has Unix domain sockets between Spark and its Python
-workers; what depends on them is measured again in a session with Spark's default, TCP. Writes docs/benchmarks/spark-<date>.md and .json.
-Exit 0 when every aim is met, 1 when one is missed.
+Sources take their runs in turn; the first run of each warms up and the others count. The session has Unix domain
+sockets between Spark and its Python workers; what depends on them is measured again in a session with Spark's
+default, TCP. Writes docs/benchmarks/spark-<date>.md and .json. Exit 0 when every aim is met, 1 when one is missed.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ PARTITIONS = 4
 SIZES = (100, 1024)
 TRIGGER_OFFSETS = 20_000
 MICRO_RUNS = 5
-"""By each source; the first warms up. Spark still gets faster in those after it, so each source is first in every other one."""
+"""By each source; the first warms up. Spark still gets faster in those after it, so each source is first in every
+other one."""
 Values = dict[str, dict[str, list[float]]]
 UNIX_SOCKETS = "spark.python.unix.domain.socket.enabled"
 # figure -> (label, aim, "ratio" of ours to theirs or our "value", whether more is better)
@@ -42,7 +44,12 @@ AIMS: dict[str, tuple[str, float | None, str, bool]] = {
     "micro_batch_ms": (f"micro-batch of {TRIGGER_OFFSETS} rows, p50 ms", 1.0, "ratio", False),
     "latest_offset_ms": ("driver's look-up in it, p50 ms", None, "ratio", False),
     "record_ms": ("one record, produced to seen, p50 ms", 250.0, "value", False),
-    "micro_batch_ms_default": (f"micro-batch of {TRIGGER_OFFSETS} rows, Spark's default sockets, p50 ms", 1.0, "ratio", False),
+    "micro_batch_ms_default": (
+        f"micro-batch of {TRIGGER_OFFSETS} rows, Spark's default sockets, p50 ms",
+        1.0,
+        "ratio",
+        False,
+    ),
     "record_ms_default": ("one record, Spark's default sockets, p50 ms", 250.0, "value", False),
     "empty_trigger_ms": ("driver calls of an empty trigger, p50 ms", 10.0, "value", False),
 }
@@ -68,7 +75,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.spark", description="Measure the Spark source without jars beside Spark's own connector.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.spark",
+        description="Measure the Spark source without jars beside Spark's own connector.",
+    )
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=2, help="runs of each batch read that count; one more warms up")
     parser.add_argument("--singles", type=int, default=40, help="records sent one at a time")
@@ -93,7 +103,14 @@ def say(values: Values, figure: str, source: str) -> None:
 def fill(cluster: Cluster, topic: str, records: int, size: int) -> None:
     """Keyless records of one size, evenly over the partitions."""
     cluster.create(topic, PARTITIONS)
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20, "batch.size": 1 << 20, "queue.buffering.max.kbytes": 1 << 18})
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "linger.ms": 20,
+            "batch.size": 1 << 20,
+            "queue.buffering.max.kbytes": 1 << 18,
+        }
+    )
     value = os.urandom(size)
     for index in range(records):
         while True:
@@ -112,7 +129,12 @@ def batch(session: SparkSession, cluster: Cluster, options: argparse.Namespace, 
     for size in SIZES:
         for run in range(options.runs + 1):
             for source in SOURCES if run % 2 == 0 else SOURCES[::-1]:
-                frame = session.read.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", f"rows-{size}").load()
+                frame = (
+                    session.read.format(source)
+                    .option("kafka.bootstrap.servers", cluster.bootstrap)
+                    .option("subscribe", f"rows-{size}")
+                    .load()
+                )
                 begun = time.perf_counter()
                 row = frame.agg(f.sum(f.length("value")), f.count("*"), f.max("offset")).collect()[0]
                 seconds = time.perf_counter() - begun
@@ -122,7 +144,11 @@ def batch(session: SparkSession, cluster: Cluster, options: argparse.Namespace, 
 
 
 def stream(session: SparkSession, cluster: Cluster, source: str, topic: str, **options: str) -> DataFrame:
-    reader = session.readStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", topic)
+    reader = (
+        session.readStream.format(source)
+        .option("kafka.bootstrap.servers", cluster.bootstrap)
+        .option("subscribe", topic)
+    )
     for name, value in options.items():
         reader = reader.option(name, value)
     return reader.load()
@@ -132,19 +158,34 @@ def micro_batches(session: SparkSession, cluster: Cluster, values: Values, place
     """A topic in micro-batches into nothing; the first few of each run warm up."""
     for run in range(MICRO_RUNS):
         for source in SOURCES if run % 2 == 0 else SOURCES[::-1]:
-            frame = stream(session, cluster, source, "rows-100", startingOffsets="earliest", maxOffsetsPerTrigger=str(TRIGGER_OFFSETS))
-            writer = frame.writeStream.format("noop").option("checkpointLocation", str(place / f"micro-{source}-{run}{suffix}"))
+            frame = stream(
+                session,
+                cluster,
+                source,
+                "rows-100",
+                startingOffsets="earliest",
+                maxOffsetsPerTrigger=str(TRIGGER_OFFSETS),
+            )
+            writer = frame.writeStream.format("noop").option(
+                "checkpointLocation", str(place / f"micro-{source}-{run}{suffix}")
+            )
             query = writer.trigger(availableNow=True).start()
             query.awaitTermination()
             progress = [json.loads(each.json) for each in query.recentProgress if each.numInputRows]
             for each in progress[len(progress) // 5 :] if run else []:
-                values.setdefault(f"latest_offset_ms{suffix}", {}).setdefault(source, []).append(each["durationMs"]["latestOffset"])
-                values.setdefault(f"micro_batch_ms{suffix}", {}).setdefault(source, []).append(each["durationMs"]["triggerExecution"])
+                values.setdefault(f"latest_offset_ms{suffix}", {}).setdefault(source, []).append(
+                    each["durationMs"]["latestOffset"]
+                )
+                values.setdefault(f"micro_batch_ms{suffix}", {}).setdefault(source, []).append(
+                    each["durationMs"]["triggerExecution"]
+                )
     for source in SOURCES:
         say(values, f"micro_batch_ms{suffix}", source)
 
 
-def single_records(session: SparkSession, cluster: Cluster, options: argparse.Namespace, values: Values, place: Path, suffix: str) -> None:
+def single_records(
+    session: SparkSession, cluster: Cluster, options: argparse.Namespace, values: Values, place: Path, suffix: str
+) -> None:
     """Records sent one after another, each when the one before it was seen."""
     for source in SOURCES:
         topic = cluster.create(f"single-{source}{suffix}", 1)
@@ -158,7 +199,11 @@ def single_records(session: SparkSession, cluster: Cluster, options: argparse.Na
                 news.notify()
 
         writer = stream(session, cluster, source, topic, startingOffsets="earliest").writeStream.foreachBatch(look)
-        query = writer.option("checkpointLocation", str(place / f"single-{source}{suffix}")).trigger(processingTime="0 seconds").start()
+        query = (
+            writer.option("checkpointLocation", str(place / f"single-{source}{suffix}"))
+            .trigger(processingTime="0 seconds")
+            .start()
+        )
         producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 0})
         for number in range(options.singles + 5):
             value, begun = b"%d" % number, time.perf_counter()
@@ -178,13 +223,19 @@ def empty_triggers(cluster: Cluster, values: Values) -> None:
     from kraft.spark.options import stream_options
     from kraft.spark.stream_reader import KafkaStreamReader
 
-    reader = KafkaStreamReader(stream_options({"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": "rows-100", "startingOffsets": "earliest"}))
+    reader = KafkaStreamReader(
+        stream_options(
+            {"kafka.bootstrap.servers": cluster.bootstrap, "subscribe": "rows-100", "startingOffsets": "earliest"}
+        )
+    )
     start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
     for number in range(220):
         begun = time.perf_counter()
         reader.latestOffset(start, limit)
         if number >= 20:
-            values.setdefault("empty_trigger_ms", {}).setdefault("kraft", []).append((time.perf_counter() - begun) * 1000)
+            values.setdefault("empty_trigger_ms", {}).setdefault("kraft", []).append(
+                (time.perf_counter() - begun) * 1000
+            )
     reader.stop()
 
 
@@ -199,14 +250,25 @@ def write(values: Values, options: argparse.Namespace) -> bool:
         met = None if aim is None or compared is None else (compared >= aim if more else compared <= aim)
         met_all = met_all and met is not False
         aimed = "" if aim is None else f"{'ratio ' if kind == 'ratio' else ''}{'>=' if more else '<='} {aim:g}"
-        shown = ["-" if each is None else f"{each:.2f}" if each < 100 else f"{each:,.0f}" for each in (ours, theirs, ratio)]
+        shown = [
+            "-" if each is None else f"{each:.2f}" if each < 100 else f"{each:,.0f}" for each in (ours, theirs, ratio)
+        ]
         lines.append(f"| {label} | {' | '.join(shown)} | {aimed} | {({True: 'yes', False: '**no**', None: ''})[met]} |")
     head = [
         f"# Spark sources over one kraft node, {datetime.date.today().isoformat()}",
         "",
-        f"`python -m tests.bench.spark`: pyspark 4.2, local[2], {options.records:,} records, {PARTITIONS} partitions, no compression;",
-        f"`kraft` beside `kafka` (Spark's own connector 4.2.0) in one session on {os.cpu_count()} cores that also run the node. Runs in turn; the first of",
-        f"each warms up; medians ({MICRO_RUNS - 1} runs of micro-batches). `{UNIX_SOCKETS}=true` but for the rows that name Spark's default sockets.",
+        (
+            f"`python -m tests.bench.spark`: pyspark 4.2, local[2], {options.records:,} records, {PARTITIONS} "
+            "partitions, no compression;"
+        ),
+        (
+            f"`kraft` beside `kafka` (Spark's own connector 4.2.0) in one session on {os.cpu_count()} cores that "
+            "also run the node. Runs in turn; the first of"
+        ),
+        (
+            f"each warms up; medians ({MICRO_RUNS - 1} runs of micro-batches). `{UNIX_SOCKETS}=true` but for the "
+            "rows that name Spark's default sockets."
+        ),
         "",
         "| figure | kraft | kafka | ratio | aim | met |",
         "|---|---|---|---|---|---|",
@@ -221,7 +283,10 @@ def write(values: Values, options: argparse.Namespace) -> bool:
 
 
 def rounded(values: Values) -> dict[str, Any]:
-    return {figure: {source: [round(each, 2) for each in found] for source, found in by_source.items()} for figure, by_source in values.items()}
+    return {
+        figure: {source: [round(each, 2) for each in found] for source, found in by_source.items()}
+        for figure, by_source in values.items()
+    }
 
 
 if __name__ == "__main__":

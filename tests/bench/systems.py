@@ -1,4 +1,5 @@
-"""The systems under test, started alike: one node, fresh directory, default flush settings, records acknowledged by all in-sync replicas."""
+"""The systems under test, started alike: one node, fresh directory, default flush settings, records acknowledged by
+all in-sync replicas."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ class KafkaSystem:
     version = "Apache Kafka 4.3.1"
 
     def __init__(self, directory: Path, port: int = 0, controller_port: int = 0) -> None:
-        self.node = ApacheKafka(directory, port=port or None, controller_port=controller_port or None, heap="-Xmx1G -Xms1G")
+        self.node = ApacheKafka(
+            directory, port=port or None, controller_port=controller_port or None, heap="-Xmx1G -Xms1G"
+        )
         self.port = self.node.port
 
     @property
@@ -64,13 +67,23 @@ class KraftSystem:
     name = "kraft"
     version = "kraft"
 
-    def __init__(self, directory: Path, port: int = 0, controller_port: int = 0, *, admin: str = "off", settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        port: int = 0,
+        controller_port: int = 0,
+        *,
+        admin: str = "off",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         spare = free_ports(2)
         self.directory = directory
         self.port = port or spare[0]
         self.controller_port = controller_port or spare[1]
         self.admin = admin
-        self.settings = [argument for name, value in (settings or {}).items() for argument in ("--set", f"{name}={value}")]
+        self.settings = [
+            argument for name, value in (settings or {}).items() for argument in ("--set", f"{name}={value}")
+        ]
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -88,10 +101,21 @@ class KraftSystem:
     def launch(self) -> None:
         script = Path(sys.executable).with_name("kraft-node")
         start = [str(script)] if script.exists() else [sys.executable, "-m", "kraft.cli.node"]
-        listen = ["--listen", f"127.0.0.1:{self.port}", "--controller-listen", f"127.0.0.1:{self.controller_port}", "--admin", self.admin, *self.settings]
+        listen = [
+            "--listen",
+            f"127.0.0.1:{self.port}",
+            "--controller-listen",
+            f"127.0.0.1:{self.controller_port}",
+            "--admin",
+            self.admin,
+            *self.settings,
+        ]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [*start, "--role", "broker,controller", "--data-dir", str(self.directory), *listen], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*start, "--role", "broker,controller", "--data-dir", str(self.directory), *listen],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
     def kill(self) -> None:
@@ -111,7 +135,11 @@ CLIENT_BYTES = 512 << 20
 SETTLED_S = 0.3
 """Before the deleted pages are given back, and less than the two seconds after which a host takes them."""
 
-KINDS: dict[str, type[KafkaSystem] | type[KraftSystem]] = {"kraft": KraftSystem, "kafka": KafkaSystem, "kafka2": SecondKafka}
+KINDS: dict[str, type[KafkaSystem] | type[KraftSystem]] = {
+    "kraft": KraftSystem,
+    "kafka": KafkaSystem,
+    "kafka2": SecondKafka,
+}
 
 
 def check_alive(system: System) -> None:
@@ -124,8 +152,9 @@ def check_alive(system: System) -> None:
 def recycle_pages(directory: Path, size: int) -> None:
     """Write and delete `size` bytes where a system will write them now, and as many more as its client takes.
 
-    A page of memory that the kernel has had in use costs 0.7 us to fill with a record's bytes, a fresh one up to ten times as much, in a virtual machine above
-    all, whose host takes free pages back within seconds (free page reporting). It is that host's price, not the system's, so nobody pays it.
+    A page of memory that the kernel has had in use costs 0.7 us to fill with a record's bytes, a fresh one up to ten
+    times as much, in a virtual machine above all, whose host takes free pages back within seconds (free page
+    reporting). It is that host's price, not the system's, so nobody pays it.
     """
     path, chunk = directory / "recycle", bytes(8 << 20)
     with open(path, "wb", buffering=0) as file:

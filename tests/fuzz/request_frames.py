@@ -1,8 +1,9 @@
-"""Request frames, from a seed: well-formed ones of every API and version that a registry serves, and what becomes of them when bytes are changed, cut, added or
-mixed. No size prefix.
+"""Request frames, from a seed: well-formed ones of every API and version that a registry serves, and what becomes of
+them when bytes are changed, cut, added or mixed. No size prefix.
 
-Values are drawn so that requests get far: names of things that exist, short waits, few partitions. Ids of brokers are far from any real one, so that a byte
-changed here or there does not fence or remove the node under test, which would be the right answer to such a request.
+Values are drawn so that requests get far: names of things that exist, short waits, few partitions. Ids of brokers
+are far from any real one, so that a byte changed here or there does not fence or remove the node under test, which
+would be the right answer to such a request.
 """
 
 from __future__ import annotations
@@ -38,8 +39,17 @@ class RequestFrames:
         self._batches = [self._batch(codec, count) for codec in range(5) for count in (1, 5)]
         self._recent: list[bytes] = [b""]
         self._mutations: tuple[Callable[[bytearray], bytearray], ...] = (
-            self._flip, self._flip, self._set, self._set, self._cut, self._insert, self._repeat, self._splice, self._lengthen, self._garbage,
-        )  # fmt: skip
+            self._flip,
+            self._flip,
+            self._set,
+            self._set,
+            self._cut,
+            self._insert,
+            self._repeat,
+            self._splice,
+            self._lengthen,
+            self._garbage,
+        )
 
     def next_frame(self) -> bytes:
         """A quarter stays well-formed; the rest is changed once to four times."""
@@ -62,7 +72,9 @@ class RequestFrames:
             message = self._struct(cls, cls, version, depth=0)
             client_id = self.random.choice((None, "", "fuzz", "x" * 200))
             try:
-                return encode_request(handler.key, version, self.random.getrandbits(31), client_id, message)[SIZE_BYTES:]
+                return encode_request(handler.key, version, self.random.getrandbits(31), client_id, message)[
+                    SIZE_BYTES:
+                ]
             except ProtocolError:
                 continue  # A combination that this version cannot carry.
 
@@ -124,14 +136,20 @@ class RequestFrames:
         return chance.choice((*common, -1, -2, -edge, edge - 1) if signed else (*common, edge))
 
     def _batch(self, codec: int, count: int) -> bytes:
-        records = [Record(index, 1_700_000_000_000 + index, b"k%d" % index, b"value" * index, ()) for index in range(count)]
+        records = [
+            Record(index, 1_700_000_000_000 + index, b"k%d" % index, b"value" * index, ()) for index in range(count)
+        ]
         return build_batch(records, codec=codec)
 
     # Changes
 
     def _position(self, frame: bytearray) -> int:
         """Anywhere, the header and what follows it more often than the rest."""
-        return self.random.randrange(min(len(frame), 40)) if self.random.random() < 0.3 else self.random.randrange(len(frame))
+        return (
+            self.random.randrange(min(len(frame), 40))
+            if self.random.random() < 0.3
+            else self.random.randrange(len(frame))
+        )
 
     def _flip(self, frame: bytearray) -> bytearray:
         if frame:
@@ -165,7 +183,9 @@ class RequestFrames:
         """Something that may be a length now is a large one: of a string, an array, a varint."""
         if len(frame) > 12:
             position = self.random.randrange(8, len(frame) - 3)
-            frame[position : position + 4] = self.random.choice((b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\x07", b"\x7f\xff\0\1", b"\0\xff\xff\xff"))
+            frame[position : position + 4] = self.random.choice(
+                (b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\xff\xff\xff\x07", b"\x7f\xff\0\1", b"\0\xff\xff\xff")
+            )
         return frame
 
     def _garbage(self, frame: bytearray) -> bytearray:

@@ -1,8 +1,9 @@
-"""Invariant: whatever bytes a frame holds, dispatching it ends in an answer or in ProtocolError (the connection closes with one line); nothing else comes out,
-no fault of ours is logged, the node goes on serving others, and its memory stays bounded.
+"""Invariant: whatever bytes a frame holds, dispatching it ends in an answer or in ProtocolError (the connection
+closes with one line); nothing else comes out, no fault of ours is logged, the node goes on serving others, and its
+memory stays bounded.
 
-A whole node in this process, without sockets in between: fast enough for a million frames. KRAFT_FUZZ_SEED repeats a run; inputs that found a bug are kept
-in `corpus/`.
+A whole node in this process, without sockets in between: fast enough for a million frames. KRAFT_FUZZ_SEED repeats a
+run; inputs that found a bug are kept in `corpus/`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from tests.fuzz.request_frames import RequestFrames
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 FRAMES = 125_000 if SOAK else 15_000
-"""For the broker's listener, a fifth of it for the controller's, in each share: a soak throws a million at the one and 200,000 at the other."""
+"""For the broker's listener, a fifth of it for the controller's, in each share: a soak throws a million at the one
+and 200,000 at the other."""
 SHARES = range(8 if SOAK else 1)
 FRAMES_AT_ONCE = 200 if SOAK else 50
 GROWTH_BYTES_MAX = 200 << 20
@@ -39,10 +41,16 @@ ANSWER_SECONDS_MAX = 0.02
 """A request that still waits then is cancelled, as if its client had gone."""
 CORPUS = Path(__file__).parent / "corpus"
 OBEYED = (
-    ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER,
+    ApiKey.VOTE,
+    ApiKey.BEGIN_QUORUM_EPOCH,
+    ApiKey.END_QUORUM_EPOCH,
+    ApiKey.ADD_RAFT_VOTER,
+    ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.UPDATE_RAFT_VOTER,
     ApiKey.UNREGISTER_BROKER,
-)  # fmt: skip
-"""A well-formed one with a huge epoch, or with this node's id in it, ends what the node does for others, and rightly so: Kafka obeys too."""
+)
+"""A well-formed one with a huge epoch, or with this node's id in it, ends what the node does for others, and rightly
+so: Kafka obeys too."""
 PEER = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
 
 
@@ -127,7 +135,9 @@ def fuzz(directory: Path, body: Any) -> None:
         sets = [f"log.dirs={directory / 'data'}", "listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0"]
         config = load_node_config(sets=[*sets, "offsets.topic.num.partitions=2", "group.initial.rebalance.delay.ms=0"])
         async with trio.open_nursery() as node_nursery:
-            node: Node = await node_nursery.start(lambda task_status: run_node(config, RealWorld(log_sink=faults), task_status=task_status))
+            node: Node = await node_nursery.start(
+                lambda task_status: run_node(config, RealWorld(log_sink=faults), task_status=task_status)
+            )
             await body(Fuzzing(node, faults))
             node_nursery.cancel_scope.cancel()
 
@@ -171,7 +181,8 @@ def test_no_frame_does_harm(tmp_path: Path, listener: str, share: int) -> None:
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.hex")), ids=lambda path: path.stem)
 def test_what_once_did_harm_does_none(tmp_path: Path, path: Path) -> None:
-    """A file holds frames as hexadecimal lines; other lines, with #, say what they did. Its name begins with the listener's."""
+    """A file holds frames as hexadecimal lines; other lines, with #, say what they did. Its name begins with the
+    listener's."""
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
 
     async def body(fuzzing: Fuzzing) -> None:

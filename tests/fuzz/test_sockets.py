@@ -1,5 +1,5 @@
-"""Invariant: whatever bytes come over a socket, and however slowly, that connection is answered or closed with at most one line in the log; the process
-lives, its memory stays bounded, and other connections are served meanwhile.
+"""Invariant: whatever bytes come over a socket, and however slowly, that connection is answered or closed with at
+most one line in the log; the process lives, its memory stays bounded, and other connections are served meanwhile.
 
 A real process and real sockets. KRAFT_FUZZ_SEED repeats a run's bytes.
 """
@@ -31,10 +31,18 @@ FRAMES = 50_000 if SOAK else 2_000
 FRAMES_AT_ONCE = 20
 SECONDS_MAX = 10.0
 WAIT_SECONDS = 0.3
-"""What is neither answered nor closed by then waits for data or for other members of its group (a changed byte makes any wait long)."""
+"""What is neither answered nor closed by then waits for data or for other members of its group (a changed byte makes
+any wait long)."""
 REQUEST_BYTES_MAX = 104_857_600  # socket.request.max.bytes
 QUEUED_BYTES_MAX = 110_000_000
-SETTINGS = ("--set", "socket.listen.backlog.size=1000", "--set", f"queued.max.request.bytes={QUEUED_BYTES_MAX}", "--set", "group.initial.rebalance.delay.ms=0")
+SETTINGS = (
+    "--set",
+    "socket.listen.backlog.size=1000",
+    "--set",
+    f"queued.max.request.bytes={QUEUED_BYTES_MAX}",
+    "--set",
+    "group.initial.rebalance.delay.ms=0",
+)
 """The backlog spares the tests the second that a client waits when a burst of connects overflows it."""
 IDLE_CONNECTIONS = 1_000
 IDLE_BYTES_MAX = 60 << 20
@@ -159,7 +167,9 @@ def test_streams_that_are_no_requests(node: NodeProcess) -> None:
 
 
 def test_a_request_that_drips_is_answered_and_disturbs_nobody(node: NodeProcess) -> None:
-    whole = encode_request(ApiKey.API_VERSIONS, 3, 7, "drips", ApiVersionsRequest(client_software_name="drip", client_software_version="1"))
+    whole = encode_request(
+        ApiKey.API_VERSIONS, 3, 7, "drips", ApiVersionsRequest(client_software_name="drip", client_software_version="1")
+    )
     with Witness(node) as witness, ExitStack() as stack:
         connections = [stack.enter_context(connect(node)) for _ in range(50)]
         for connection in connections:
@@ -188,7 +198,8 @@ def test_a_client_that_reads_nothing_costs_little(node: NodeProcess) -> None:
 
 
 def test_what_is_announced_and_never_sent_is_bounded(node: NodeProcess) -> None:
-    """400 connections announce 40 GB. A buffer begins small, and all of them together stay under queued.max.request.bytes."""
+    """400 connections announce 40 GB. A buffer begins small, and all of them together stay under
+    queued.max.request.bytes."""
     before = resident_bytes(node)
     with Witness(node) as witness, ExitStack() as stack:
         connections = [stack.enter_context(connect(node)) for _ in range(400)]
@@ -203,10 +214,15 @@ def test_large_frames_of_many_are_held_back_and_all_end(tmp_path_factory: pytest
     size, bound = 4 << 20, 16 << 20
     limits = (f"queued.max.request.bytes={bound}", f"socket.request.max.bytes={size}")
     settings = [word for limit in limits for word in ("--set", limit)]
-    with NodeProcess(tmp_path_factory.mktemp("bounded"), *settings) as node, Witness(node) as witness, ExitStack() as stack:
+    with (
+        NodeProcess(tmp_path_factory.mktemp("bounded"), *settings) as node,
+        Witness(node) as witness,
+        ExitStack() as stack,
+    ):
         before = resident_bytes(node)
         connections = [stack.enter_context(connect(node)) for _ in range(30)]
-        body = struct.pack(">hhih", 32_000, 0, 1, -1) + bytes(size - 10)  # No such API: the connection closes once the frame is whole.
+        # No such API: the connection closes once the frame is whole.
+        body = struct.pack(">hhih", 32_000, 0, 1, -1) + bytes(size - 10)
         for connection in connections:
             connection.setblocking(False)
         left = {connection: struct.pack(">i", size) + body for connection in connections}
@@ -228,7 +244,8 @@ def test_large_frames_of_many_are_held_back_and_all_end(tmp_path_factory: pytest
         assert not left, "every frame was taken in the end"
         witness.is_served()
         assert {outcome(connection, SECONDS_MAX) for connection in connections} == {"closed"}
-        assert peak < bound + 30 * (1 << 20) + (32 << 20)  # The bound, a buffer's beginning for each, and what the pool keeps.
+        # The bound, a buffer's beginning for each, and what the pool keeps.
+        assert peak < bound + 30 * (1 << 20) + (32 << 20)
 
 
 def test_a_thousand_idle_connections_cost_at_most_60_mb(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -237,8 +254,14 @@ def test_a_thousand_idle_connections_cost_at_most_60_mb(tmp_path_factory: pytest
     if soft < IDLE_CONNECTIONS + 200:
         require_capability("descriptors")
         resource.setrlimit(resource.RLIMIT_NOFILE, (IDLE_CONNECTIONS + 200, hard))
-    request = encode_request(ApiKey.API_VERSIONS, 3, 1, "idle", ApiVersionsRequest(client_software_name="idle", client_software_version="1"))
-    with NodeProcess(tmp_path_factory.mktemp("idle"), *SETTINGS) as node, Witness(node) as witness, ExitStack() as stack:
+    request = encode_request(
+        ApiKey.API_VERSIONS, 3, 1, "idle", ApiVersionsRequest(client_software_name="idle", client_software_version="1")
+    )
+    with (
+        NodeProcess(tmp_path_factory.mktemp("idle"), *SETTINGS) as node,
+        Witness(node) as witness,
+        ExitStack() as stack,
+    ):
         before = resident_bytes(node)
         connections = [stack.enter_context(connect(node)) for _ in range(IDLE_CONNECTIONS)]
         for connection in connections:

@@ -1,4 +1,5 @@
-"""The cluster that client tests talk to: our node, or Apache Kafka with KRAFT_TARGET=kafka, to tell a fault of ours from one of the test's."""
+"""The cluster that client tests talk to: our node, or Apache Kafka with KRAFT_TARGET=kafka, to tell a fault of ours
+from one of the test's."""
 
 from __future__ import annotations
 
@@ -32,13 +33,19 @@ class Cluster:
         """A topic that is led and served. Underscores in option names stand for dots."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         config = {"retention_ms": "-1", **config}  # Tests write records with times of their own, often old ones.
-        wanted = NewTopic(topic, partitions, 1, config={name.replace("_", "."): value for name, value in config.items()})
+        wanted = NewTopic(
+            topic, partitions, 1, config={name.replace("_", "."): value for name, value in config.items()}
+        )
         for future in admin.create_topics([wanted]).values():
             future.result(30)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             found = admin.list_topics(topic, timeout=10).topics[topic]
-            if found.error is None and len(found.partitions) == partitions and all(each.leader >= 0 for each in found.partitions.values()):
+            if (
+                found.error is None
+                and len(found.partitions) == partitions
+                and all(each.leader >= 0 for each in found.partitions.values())
+            ):
                 return topic
             time.sleep(0.05)
         raise TimeoutError(f"{topic} has no leaders")
@@ -47,7 +54,9 @@ class Cluster:
 @contextmanager
 def running_cluster(directory: Path) -> Iterator[Cluster]:
     """A node on free ports, killed at the end."""
-    system: KafkaSystem | KraftSystem = KafkaSystem(directory / "kafka") if TARGET == "kafka" else KraftSystem(directory / "kraft")
+    system: KafkaSystem | KraftSystem = (
+        KafkaSystem(directory / "kafka") if TARGET == "kafka" else KraftSystem(directory / "kraft")
+    )
     system.prepare()
     system.launch()
     try:

@@ -1,4 +1,5 @@
-"""What several modules of integration tests start in the same way. A module that needs another cluster has a fixture of its own under the same name."""
+"""What several modules of integration tests start in the same way. A module that needs another cluster has a fixture
+of its own under the same name."""
 
 from __future__ import annotations
 

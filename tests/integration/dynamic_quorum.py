@@ -1,4 +1,5 @@
-"""Three nodes whose voters stand in the log (KIP-853), formatted with `kraft storage format`: any of them can lose its disk and come back."""
+"""Three nodes whose voters stand in the log (KIP-853), formatted with `kraft storage format`: any of them can lose
+its disk and come back."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ class DynamicQuorum(ThreeNodes):
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         super().__init__(directory, *arguments)
-        initial = ",".join(f"{node}@{address.controller}:{DIRECTORY_IDS[node]}" for node, address in self.addresses.items())
+        initial = ",".join(
+            f"{node}@{address.controller}:{DIRECTORY_IDS[node]}" for node, address in self.addresses.items()
+        )
         for node, (kafka, controller) in self.addresses.items():
             process = self.nodes[node]
             process.directory.mkdir(parents=True)
@@ -47,14 +50,22 @@ class DynamicQuorum(ThreeNodes):
 
     def make_voter(self, node: int, asked: int) -> None:
         """Have a node that observes the quorum vote."""
-        endpoint, properties = self.nodes[node].ready["controller"], Path(self.nodes[node].data_directories, "meta.properties").read_text()
-        disk = next(line.removeprefix("directory.id=") for line in properties.splitlines() if line.startswith("directory.id="))
-        named = [str(node), "--endpoint", endpoint, "--directory-id", disk]  # The disk before it is remembered as an observer for a while.
+        endpoint, properties = (
+            self.nodes[node].ready["controller"],
+            Path(self.nodes[node].data_directories, "meta.properties").read_text(),
+        )
+        disk = next(
+            line.removeprefix("directory.id=") for line in properties.splitlines() if line.startswith("directory.id=")
+        )
+        # The disk before it is remembered as an observer for a while.
+        named = [str(node), "--endpoint", endpoint, "--directory-id", disk]
         assert main(["quorum", "add-voter", *named, "--bootstrap-server", self.nodes[asked].bootstrap]) == 0
 
     def remove_voter(self, node: int, asked: int) -> None:
         """Take the vote away that stands in the log."""
-        assert main(["quorum", "remove-voter", str(node), "--yes", "--bootstrap-server", self.nodes[asked].bootstrap]) == 0
+        assert (
+            main(["quorum", "remove-voter", str(node), "--yes", "--bootstrap-server", self.nodes[asked].bootstrap]) == 0
+        )
 
     def add_broker(self, node: int) -> NodeProcess:
         """A new broker, which needs no format."""

@@ -25,8 +25,26 @@ class RunningNode:
 
 @contextmanager
 def running_node(directory: Path, *arguments: str) -> Iterator[RunningNode]:
-    command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(directory / "data"), "--listen", "127.0.0.1:0", "--controller-listen", "127.0.0.1:0"]
-    command += ["--admin", "127.0.0.1:0", "--set", "group.initial.rebalance.delay.ms=0", "--set", "offsets.topic.num.partitions=3", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "kraft.cli.node",
+        "--data-dir",
+        str(directory / "data"),
+        "--listen",
+        "127.0.0.1:0",
+        "--controller-listen",
+        "127.0.0.1:0",
+    ]
+    command += [
+        "--admin",
+        "127.0.0.1:0",
+        "--set",
+        "group.initial.rebalance.delay.ms=0",
+        "--set",
+        "offsets.topic.num.partitions=3",
+        *arguments,
+    ]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
     with (directory / "node.log").open("w") as log:
         process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -21,7 +21,9 @@ def main(bootstrap: str, topic: str, batch: str, rows: str) -> None:
     count = int(rows)
     for start in range(0, count, ROUND_ROWS):
         numbers = range(start, min(start + ROUND_ROWS, count))
-        writer.write([(topic, b"key-%d" % number, b"%d:%d" % (int(batch), number), None, None, None) for number in numbers])
+        writer.write(
+            [(topic, b"key-%d" % number, b"%d:%d" % (int(batch), number), None, None, None) for number in numbers]
+        )
         writer.topics[topic].push()
         print(f"pushed {numbers.stop}", flush=True)
     writer.finish()

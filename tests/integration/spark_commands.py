@@ -1,4 +1,5 @@
-"""`kraft spark` as a test runs it: in this process, in a session that is there already, because starting one costs more than a job."""
+"""`kraft spark` as a test runs it: in this process, in a session that is there already, because starting one costs
+more than a job."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft, Outcome
 
 
-def kraft_in(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], home: Path) -> Kraft:
+def kraft_in(
+    cluster: Cluster,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    home: Path,
+) -> Kraft:
     """The command, whose files are in `home` and whose default cluster is `cluster`."""
 
     @contextlib.contextmanager

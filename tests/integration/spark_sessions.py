@@ -1,4 +1,5 @@
-"""A Spark session for tests: local, two cores, with Spark's own Kafka connector beside ours, so that both can read one topic in one query."""
+"""A Spark session for tests: local, two cores, with Spark's own Kafka connector beside ours, so that both can read
+one topic in one query."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from tests.java.jars import jars
 ROOT = Path(__file__).parents[2]
 
 
-def start_session(directory: Path, master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})) -> SparkSession:
+def start_session(
+    directory: Path, master: str = "local[2]", settings: Mapping[str, str] = MappingProxyType({})
+) -> SparkSession:
     """Start the JVM, or a new session in the one that is there; stop it with `session.stop()`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = str(ROOT)

@@ -1,4 +1,5 @@
-"""Started by test_samples.py inside a network namespace of its own, so that the samples' fixed ports are free: starts samples as they are, and uses them.
+"""Started by test_samples.py inside a network namespace of its own, so that the samples' fixed ports are free:
+starts samples as they are, and uses them.
 
 python -m tests.integration.start_samples DIRECTORY SAMPLE [SAMPLE ...]
 """
@@ -16,11 +17,15 @@ READY_SECONDS_MAX = 60.0
 
 def run(*command: str, text: str | None = None) -> str:
     """What a command of the installation prints. Raises CalledProcessError."""
-    return subprocess.run([sys.executable, "-m", *command], input=text, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(
+        [sys.executable, "-m", *command], input=text, capture_output=True, text=True, check=True, timeout=60
+    ).stdout
 
 
 def started(sample: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "kraft.cli.node", "--config", sample], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "kraft.cli.node", "--config", sample], stdout=subprocess.PIPE, text=True
+    )
 
 
 def await_ready(nodes: list[subprocess.Popen[str]]) -> list[str]:
@@ -54,11 +59,25 @@ def main() -> None:
         assert all(line.startswith("ready ") for line in lines), lines
         addresses = [dict(word.partition("=")[::2] for word in line.split()[1:]).get("kafka") for line in lines]
         brokers = [address.replace("0.0.0.0", "127.0.0.1") for address in addresses if address]
-        if not any("reachable" in sample for sample in samples):  # That one advertises a name that only its owner knows.
+        # That one advertises a name that only its owner knows.
+        if not any("reachable" in sample for sample in samples):
             server = ("--bootstrap-server", brokers[0])
-            run("kraft.cli.admin.app", "topics", "create", "sample", "--partitions", "1", "--replication-factor", str(len(brokers)), *server)
+            run(
+                "kraft.cli.admin.app",
+                "topics",
+                "create",
+                "sample",
+                "--partitions",
+                "1",
+                "--replication-factor",
+                str(len(brokers)),
+                *server,
+            )
             run("kraft.cli.admin.app", "produce", "sample", *server, text="one\ntwo\n")
-            assert run("kraft.cli.admin.app", "consume", "sample", "--from-beginning", "-e", *server).splitlines() == ["one", "two"]
+            assert run("kraft.cli.admin.app", "consume", "sample", "--from-beginning", "-e", *server).splitlines() == [
+                "one",
+                "two",
+            ]
         for node in nodes:
             node.terminate()
         assert [node.wait(40) for node in nodes] == [0] * len(nodes)

@@ -24,13 +24,18 @@ from tests.integration.outcomes import Kraft, Outcome
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
     directory = tmp_path_factory.mktemp("node")
-    with NodeProcess(directory, "--set", "group.initial.rebalance.delay.ms=0", "--set", "offsets.topic.num.partitions=2") as running:
+    with NodeProcess(
+        directory, "--set", "group.initial.rebalance.delay.ms=0", "--set", "offsets.topic.num.partitions=2"
+    ) as running:
         yield running
 
 
 @pytest.fixture
-def kraft(node: NodeProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> Kraft:
-    """Runs the command in this process (a process each would cost most of the time), with standard input from a file."""
+def kraft(
+    node: NodeProcess, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Kraft:
+    """Runs the command in this process (a process each would cost most of the time), with standard input from a
+    file."""
     monkeypatch.setenv("KRAFT_BOOTSTRAP_SERVER", node.bootstrap)
     monkeypatch.setenv("COLUMNS", "200")
 
@@ -58,95 +63,183 @@ def shape(value: Any) -> Any:
 
 BROKER = {"node_id": "int", "host": "str", "port": "int", "rack": "NoneType", "fenced": "bool"}
 VOTER = {
-    "node_id": "int", "directory_id": "str", "log_end_offset": "int", "lag": "int", "last_fetch_ms": "int", "last_caught_up_ms": "int",
+    "node_id": "int",
+    "directory_id": "str",
+    "log_end_offset": "int",
+    "lag": "int",
+    "last_fetch_ms": "int",
+    "last_caught_up_ms": "int",
     "endpoints": [{"listener": "str", "host": "str", "port": "int"}],
-}  # fmt: skip
+}
 GROUP_OFFSET = {
-    "topic": "str", "partition": "int", "committed_offset": "int", "begin_offset": "int", "end_offset": "int", "lag": "int",
-    "member_id": "NoneType", "client_id": "NoneType", "host": "NoneType",
-}  # fmt: skip
+    "topic": "str",
+    "partition": "int",
+    "committed_offset": "int",
+    "begin_offset": "int",
+    "end_offset": "int",
+    "lag": "int",
+    "member_id": "NoneType",
+    "client_id": "NoneType",
+    "host": "NoneType",
+}
 SHAPES: dict[str, Any] = {
-    "topics list": {"topics": [{"name": "str", "topic_id": "str", "internal": "bool", "partition_count": "int", "replication_factor": "int"}]},
+    "topics list": {
+        "topics": [
+            {
+                "name": "str",
+                "topic_id": "str",
+                "internal": "bool",
+                "partition_count": "int",
+                "replication_factor": "int",
+            }
+        ]
+    },
     "topics describe shapes": {
         "topics": [
             {
-                "name": "str", "topic_id": "str", "internal": "bool", "partition_count": "int", "replication_factor": "int",
+                "name": "str",
+                "topic_id": "str",
+                "internal": "bool",
+                "partition_count": "int",
+                "replication_factor": "int",
                 "configs": {"retention.ms": "str"},
                 "partitions": [
                     {
-                        "partition": "int", "leader": "int", "leader_epoch": "int", "replicas": ["int"], "in_sync": ["int"], "offline": [],
-                        "begin_offset": "int", "end_offset": "int",
+                        "partition": "int",
+                        "leader": "int",
+                        "leader_epoch": "int",
+                        "replicas": ["int"],
+                        "in_sync": ["int"],
+                        "offline": [],
+                        "begin_offset": "int",
+                        "end_offset": "int",
                     }
                 ],
             }
         ]
     },
-    "topics create shapes --if-not-exists": {"topic": "str", "created": "bool", "partition_count": "int", "replication_factor": "int", "dry_run": "bool"},
+    "topics create shapes --if-not-exists": {
+        "topic": "str",
+        "created": "bool",
+        "partition_count": "int",
+        "replication_factor": "int",
+        "dry_run": "bool",
+    },
     "topics alter shapes -c retention.ms=-1 --dry-run": {
-        "topic": "str", "partition_count": "NoneType", "configs": {"retention.ms": "str"}, "dry_run": "bool",
+        "topic": "str",
+        "partition_count": "NoneType",
+        "configs": {"retention.ms": "str"},
+        "dry_run": "bool",
     },
     "topics delete nowhere --if-exists": {"deleted": [], "failed": {}},
-    "topics delete-records shapes --before 0": {"topic": "str", "partitions": [{"partition": "int", "begin_offset": "int"}]},
+    "topics delete-records shapes --before 0": {
+        "topic": "str",
+        "partitions": [{"partition": "int", "begin_offset": "int"}],
+    },
     "configs describe topic shapes": {
         "resource": {"type": "str", "name": "str"},
         "configs": [
             {
-                "name": "str", "value": "str", "source": "str", "type": "str", "read_only": "bool", "sensitive": "bool",
+                "name": "str",
+                "value": "str",
+                "source": "str",
+                "type": "str",
+                "read_only": "bool",
+                "sensitive": "bool",
                 "synonyms": [{"name": "str", "value": "str", "source": "str"}],
             }
         ],
     },
     "configs list": {"resources": [{"type": "str", "name": "str"}]},
     "configs set topic shapes retention.ms=-1 --dry-run": {
-        "resource": {"type": "str", "name": "str"}, "changes": [{"name": "str", "operation": "str", "value": "str"}], "dry_run": "bool",
+        "resource": {"type": "str", "name": "str"},
+        "changes": [{"name": "str", "operation": "str", "value": "str"}],
+        "dry_run": "bool",
     },
     "configs delete cluster log.retention.ms": {
-        "resource": {"type": "str", "name": "NoneType"}, "changes": [{"name": "str", "operation": "str", "value": "NoneType"}], "dry_run": "bool",
+        "resource": {"type": "str", "name": "NoneType"},
+        "changes": [{"name": "str", "operation": "str", "value": "NoneType"}],
+        "dry_run": "bool",
     },
     "groups list": {"groups": [{"group_id": "str", "state": "str", "type": "str", "protocol_type": "str"}]},
     "groups describe shapes": {
         "groups": [
             {
-                "group_id": "str", "state": "str", "protocol_type": "str", "assignor": "str", "coordinator": "int", "members": [], "offsets": [GROUP_OFFSET],
+                "group_id": "str",
+                "state": "str",
+                "protocol_type": "str",
+                "assignor": "str",
+                "coordinator": "int",
+                "members": [],
+                "offsets": [GROUP_OFFSET],
                 "total_lag": "int",
             }
         ]
     },
     "groups reset-offsets shapes --to-latest": {
-        "group_id": "str", "executed": "bool", "offsets": [{"topic": "str", "partition": "int", "before": "int", "after": "int"}],
+        "group_id": "str",
+        "executed": "bool",
+        "offsets": [{"topic": "str", "partition": "int", "before": "int", "after": "int"}],
     },
     "groups delete-offsets shapes -t shapes:1": {"group_id": "str", "deleted": []},
     "quorum describe": {
-        "cluster_id": "str", "leader_id": "int", "leader_epoch": "int", "high_watermark": "int", "voters": [VOTER], "observers": [],
+        "cluster_id": "str",
+        "leader_id": "int",
+        "leader_epoch": "int",
+        "high_watermark": "int",
+        "voters": [VOTER],
+        "observers": [],
     },
     "brokers list": {"cluster_id": "str", "controller_id": "int", "brokers": [BROKER]},
     "brokers describe 1": {
         "broker": {
-            **BROKER, "leader_count": "int", "replica_count": "int", "apis": [{"key": "int", "name": "str", "min_version": "int", "max_version": "int"}],
+            **BROKER,
+            "leader_count": "int",
+            "replica_count": "int",
+            "apis": [{"key": "int", "name": "str", "min_version": "int", "max_version": "int"}],
         }
     },
     "brokers log-dirs": {
         "log_dirs": [
             {
-                "node_id": "int", "path": "str", "total_bytes": "int", "usable_bytes": "int", "size_bytes": "int", "error": "NoneType",
+                "node_id": "int",
+                "path": "str",
+                "total_bytes": "int",
+                "usable_bytes": "int",
+                "size_bytes": "int",
+                "error": "NoneType",
                 "replicas": [{"topic": "str", "partition": "int", "size_bytes": "int", "offset_lag": "int"}],
             }
         ]
     },
     "cluster describe": {
-        "cluster_id": "str", "controller_id": "int", "quorum_leader_id": "int", "brokers": [BROKER], "topic_count": "int", "partition_count": "int",
+        "cluster_id": "str",
+        "controller_id": "int",
+        "quorum_leader_id": "int",
+        "brokers": [BROKER],
+        "topic_count": "int",
+        "partition_count": "int",
         "features": {"eligible.leader.replicas.version": "int", "kraft.version": "int", "metadata.version": "int"},
     },
     "cluster health": {
-        "is_healthy": "bool", "reasons": [], "cluster_id": "str", "quorum_leader_id": "int", "broker_count": "int", "fenced_brokers": [],
-        "leaderless_partitions": [], "under_replicated_partitions": [],
+        "is_healthy": "bool",
+        "reasons": [],
+        "cluster_id": "str",
+        "quorum_leader_id": "int",
+        "broker_count": "int",
+        "fenced_brokers": [],
+        "leaderless_partitions": [],
+        "under_replicated_partitions": [],
     },
     "produce shapes": {
-        "topic": "str", "error": "NoneType", "record_count": "int", "unacknowledged_count": "int",
+        "topic": "str",
+        "error": "NoneType",
+        "record_count": "int",
+        "unacknowledged_count": "int",
         "partitions": [{"partition": "int", "record_count": "int", "first_offset": "int", "last_offset": "int"}],
     },
     "storage random-uuid": {"uuid": "str"},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("command", SHAPES)
@@ -159,16 +252,30 @@ def test_the_json_of_a_verb_has_its_shape(kraft: Kraft, command: str) -> None:
 
 
 def test_a_topic_from_its_making_to_its_end(kraft: Kraft) -> None:
-    assert kraft("topics", "create", "life", "-p", "2", "--dry-run").out == "would create topic life with 2 partitions, replication factor 1\n"
+    assert (
+        kraft("topics", "create", "life", "-p", "2", "--dry-run").out
+        == "would create topic life with 2 partitions, replication factor 1\n"
+    )
     assert kraft("topics", "describe", "life").code == 3
-    assert kraft("topics", "create", "life", "-p", "2", "-c", "retention.ms=5000").out == "created topic life with 2 partitions, replication factor 1\n"
+    assert (
+        kraft("topics", "create", "life", "-p", "2", "-c", "retention.ms=5000").out
+        == "created topic life with 2 partitions, replication factor 1\n"
+    )
     again = kraft("topics", "create", "life")
     assert (again.code, again.out) == (1, "")
     assert "already exists" in again.err
     assert "hint: " in again.err
-    assert kraft("topics", "create", "life", "--if-not-exists").out == "there is already topic life with 2 partitions, replication factor 1\n"
+    assert (
+        kraft("topics", "create", "life", "--if-not-exists").out
+        == "there is already topic life with 2 partitions, replication factor 1\n"
+    )
     assert [row[:3] for row in kraft("topics", "list").rows if row[0] == "life"] == [["life", "2", "1"]]
-    assert kraft("topics", "alter", "life", "-p", "3", "-c", "segment.bytes=1048576", "--delete-config", "retention.ms").code == 0
+    assert (
+        kraft(
+            "topics", "alter", "life", "-p", "3", "-c", "segment.bytes=1048576", "--delete-config", "retention.ms"
+        ).code
+        == 0
+    )
     [topic] = kraft("topics", "describe", "life", "-o", "json").document["topics"]
     assert (topic["partition_count"], topic["configs"]) == (3, {"segment.bytes": "1048576"})
     assert kraft("topics", "grow", "life", "-p", "2").code == 1
@@ -187,12 +294,27 @@ def test_internal_topics_are_listed_when_asked_for(kraft: Kraft) -> None:
 
 def test_lines_become_records_and_come_back(kraft: Kraft) -> None:
     kraft("topics", "create", "lines", "-p", "2")
-    sent = kraft("produce", "lines", "-k", ":", "-p", "1", "-H", "a=b", "-z", "zstd", lines="k:v1\r\nno key\n:empty\nlast:ümlaut".encode())
+    sent = kraft(
+        "produce",
+        "lines",
+        "-k",
+        ":",
+        "-p",
+        "1",
+        "-H",
+        "a=b",
+        "-z",
+        "zstd",
+        lines="k:v1\r\nno key\n:empty\nlast:ümlaut".encode(),
+    )
     assert sent.rows == [["1", "4", "0", "3"]]
     read = kraft("consume", "lines", "--from-beginning", "-e", "-f", r"%t/%p/%o [%k]=%s (%K,%S) %h%%\n")
     assert read.out.splitlines() == [
-        "lines/1/0 [k]=v1 (1,2) a=b%", "lines/1/1 []=no key (-1,6) a=b%", "lines/1/2 []=empty (0,5) a=b%", "lines/1/3 [last]=ümlaut (4,7) a=b%",
-    ]  # fmt: skip
+        "lines/1/0 [k]=v1 (1,2) a=b%",
+        "lines/1/1 []=no key (-1,6) a=b%",
+        "lines/1/2 []=empty (0,5) a=b%",
+        "lines/1/3 [last]=ümlaut (4,7) a=b%",
+    ]
     assert kraft("produce", "lines", "-p", "0", "-Z", "-K", "gone", lines=b"\n").code == 0
     assert kraft("consume", "lines", "-p", "0", "--from-beginning", "-e", "-f", r"%k %S\n").out == "gone -1\n"
 
@@ -215,12 +337,22 @@ def test_where_reading_begins_and_ends(kraft: Kraft) -> None:
 def test_records_as_json(kraft: Kraft) -> None:
     kraft("topics", "create", "binary")
     kraft("produce", "binary", "-K", "k", lines=b"\xff\xfe\n")
-    [record] = [json.loads(line) for line in kraft("consume", "binary", "--from-beginning", "-e", "--output", "json").out.splitlines()]
+    [record] = [
+        json.loads(line)
+        for line in kraft("consume", "binary", "--from-beginning", "-e", "--output", "json").out.splitlines()
+    ]
     assert abs(record.pop("timestamp") / 1000 - time.time()) < 60
     assert record == {
-        "topic": "binary", "partition": 0, "offset": 0, "timestamp_type": "create_time", "key": "k", "key_encoding": "utf-8", "value": "//4=",
-        "value_encoding": "base64", "headers": [],
-    }  # fmt: skip
+        "topic": "binary",
+        "partition": 0,
+        "offset": 0,
+        "timestamp_type": "create_time",
+        "key": "k",
+        "key_encoding": "utf-8",
+        "value": "//4=",
+        "value_encoding": "base64",
+        "headers": [],
+    }
 
 
 def test_a_topic_that_nobody_made_is_made_by_producing(kraft: Kraft) -> None:
@@ -241,12 +373,19 @@ def test_a_group_from_its_first_record_to_its_end(kraft: Kraft) -> None:
     assert (preview.rows, preview.code) == ([["grouped", "0", "5", "1"]], 0)
     assert "preview" in preview.err
     assert kraft("groups", "describe", "readers", "-o", "json").document["groups"][0]["total_lag"] == 0
-    for options, after in ((("--shift-by", "-99"), 0), (("--to-offset", "99"), 5), (("--by-duration", "1h"), 0), (("--to-datetime", "2100-01-01"), 5)):
+    for options, after in (
+        (("--shift-by", "-99"), 0),
+        (("--to-offset", "99"), 5),
+        (("--by-duration", "1h"), 0),
+        (("--to-datetime", "2100-01-01"), 5),
+    ):
         assert kraft("groups", "reset-offsets", "readers", *options, "--execute").rows[0][3] == str(after)
     assert kraft("groups", "reset-offsets", "readers", "--to-offset", "3", "--execute", "-t", "grouped:0").code == 0
     assert kraft("consume", "grouped", "-g", "readers", "-e").out == "3\n4\n"
     assert [row[0] for row in kraft("groups", "list").rows if row[0] == "readers"] == ["readers"]
-    assert kraft("groups", "delete-offsets", "readers", "-t", "grouped").out == "deleted 1 committed offset of readers\n"
+    assert (
+        kraft("groups", "delete-offsets", "readers", "-t", "grouped").out == "deleted 1 committed offset of readers\n"
+    )
     assert kraft("groups", "delete", "readers").out == "deleted readers\n"
     for verb in ("delete", "describe"):
         assert kraft("groups", verb, "readers").code == 3
@@ -256,9 +395,18 @@ def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
     kraft("topics", "create", "configured")
     assert kraft("configs", "set", "topic", "configured", "retention.ms=7", "cleanup.policy=compact").code == 0
     shown = [row[:3] for row in kraft("configs", "describe", "topic", "configured").rows]
-    assert shown == [["cleanup.policy", "compact", "topic"], ["min.insync.replicas", "1", "cluster"], ["retention.ms", "7", "topic"]]
-    assert kraft("configs", "delete", "topic", "configured", "retention.ms").out == "deleted for topic configured: retention.ms\n"
-    [only] = kraft("configs", "describe", "topic", "configured", "--key", "retention.ms", "-o", "json").document["configs"]
+    assert shown == [
+        ["cleanup.policy", "compact", "topic"],
+        ["min.insync.replicas", "1", "cluster"],
+        ["retention.ms", "7", "topic"],
+    ]
+    assert (
+        kraft("configs", "delete", "topic", "configured", "retention.ms").out
+        == "deleted for topic configured: retention.ms\n"
+    )
+    [only] = kraft("configs", "describe", "topic", "configured", "--key", "retention.ms", "-o", "json").document[
+        "configs"
+    ]
     assert (only["value"], only["source"]) == ("604800000", "default")
     assert len(kraft("configs", "describe", "topic", "configured", "--all").rows) > 20
     refused = kraft("configs", "set", "topic", "configured", "retention.ms=soon", "segment.bytes=1048576")
@@ -267,7 +415,11 @@ def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
     assert "segment.bytes" not in kraft("configs", "describe", "topic", "configured").out, "all or nothing"
     assert kraft("configs", "set", "cluster", "log.retention.hours=5").code == 1, "read-only"
     assert kraft("configs", "set", "cluster", "log.retention.ms=1000000").code == 0
-    assert kraft("configs", "describe", "broker", "1", "-k", "log.retention.ms").rows[0][:3] == ["log.retention.ms", "1000000", "cluster"]
+    assert kraft("configs", "describe", "broker", "1", "-k", "log.retention.ms").rows[0][:3] == [
+        "log.retention.ms",
+        "1000000",
+        "cluster",
+    ]
     assert kraft("configs", "set", "group", "g", "consumer.session.timeout.ms=50000").code == 0
     assert kraft("configs", "describe", "group", "g").rows[0][:3] == ["consumer.session.timeout.ms", "50000", "group"]
     for missing in (("topic", "nowhere"), ("broker", "77")):
@@ -276,12 +428,33 @@ def test_configuration_is_set_shown_and_taken_back(kraft: Kraft) -> None:
 
 def test_what_is_wrong_in_the_words_themselves_is_wrong_usage(kraft: Kraft) -> None:
     for words in (
-        "topcs list", "topics", "topics lst", "topics create", "topics create t -p 0", "topics create t -c nonsense", "topics list -o yaml", "topics alter t",
-        "topics delete-records t --before x", "configs describe planet x", "configs describe topic", "configs set topic t", "configs describe broker x",
-        "groups reset-offsets g", "groups reset-offsets g --to-latest --to-earliest", "groups reset-offsets g --to-datetime never",
-        "groups reset-offsets g --by-duration soon", "groups reset-offsets g -t a:b --to-latest", "consume t -o sideways", "consume t -f %q",
-        "consume t -g g -p 1", "produce t -k : -K k", "produce t --acks 5", "produce t -z rar", "topics list -b host:port", "storage format -t id",
-    ):  # fmt: skip
+        "topcs list",
+        "topics",
+        "topics lst",
+        "topics create",
+        "topics create t -p 0",
+        "topics create t -c nonsense",
+        "topics list -o yaml",
+        "topics alter t",
+        "topics delete-records t --before x",
+        "configs describe planet x",
+        "configs describe topic",
+        "configs set topic t",
+        "configs describe broker x",
+        "groups reset-offsets g",
+        "groups reset-offsets g --to-latest --to-earliest",
+        "groups reset-offsets g --to-datetime never",
+        "groups reset-offsets g --by-duration soon",
+        "groups reset-offsets g -t a:b --to-latest",
+        "consume t -o sideways",
+        "consume t -f %q",
+        "consume t -g g -p 1",
+        "produce t -k : -K k",
+        "produce t --acks 5",
+        "produce t -z rar",
+        "topics list -b host:port",
+        "storage format -t id",
+    ):
         outcome = kraft(*words.split())
         assert outcome.code == 2, words
         assert outcome.out == "" or words == "topics"
@@ -300,7 +473,9 @@ def test_nobody_there_is_said_at_once_with_a_hint(kraft: Kraft, node: NodeProces
 
 def test_health_waits_for_a_cluster_that_is_not_there_yet(tmp_path: Path) -> None:
     (port,) = free_ports(1)
-    with subprocess.Popen(command("cluster", "health", "--wait", "60", "-b", f"127.0.0.1:{port}"), stdout=subprocess.PIPE, text=True) as waiting:
+    with subprocess.Popen(
+        command("cluster", "health", "--wait", "60", "-b", f"127.0.0.1:{port}"), stdout=subprocess.PIPE, text=True
+    ) as waiting:
         time.sleep(1)
         assert waiting.poll() is None
         with NodeProcess(tmp_path, listen=f"127.0.0.1:{port}"):
@@ -309,7 +484,13 @@ def test_health_waits_for_a_cluster_that_is_not_there_yet(tmp_path: Path) -> Non
 
 
 def test_tables_are_drawn_where_asked_for(kraft: Kraft) -> None:
-    for command in ("quorum describe", "brokers list", "brokers log-dirs --replicas", "cluster describe", "brokers describe 1"):
+    for command in (
+        "quorum describe",
+        "brokers list",
+        "brokers log-dirs --replicas",
+        "cluster describe",
+        "brokers describe 1",
+    ):
         drawn, piped = kraft(*command.split(), "-o", "table"), kraft(*command.split())
         assert (drawn.code, piped.code) == (0, 0)
         assert "─" in drawn.out
@@ -325,7 +506,10 @@ def command(*arguments: str) -> list[str]:
 
 
 def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> None:
-    probe = "import sys; from kraft.cli.admin.app import main; main(['--help']); print([m for m in sys.modules if m.startswith(('kraft.client', 'trio'))])"
+    probe = (
+        "import sys; from kraft.cli.admin.app import main; main(['--help']); print([m for m in sys.modules if "
+        "m.startswith(('kraft.client', 'trio'))])"
+    )
     outcome = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
     assert outcome.stdout.splitlines()[-1] == "[]"
     from kraft.cli.admin.app import NOUNS, load
@@ -341,7 +525,12 @@ def test_help_imports_no_noun_and_every_noun_and_verb_has_some(kraft: Kraft) -> 
 
 def test_completion_offers_nouns_and_verbs() -> None:
     for words, offered in (("kraft to", ["topics"]), ("kraft topics de", ["describe", "delete", "delete-records"])):
-        environment = {**os.environ, "_KRAFT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+        environment = {
+            **os.environ,
+            "_KRAFT_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split()) - 1),
+        }
         outcome = subprocess.run(command(), env=environment, capture_output=True, text=True, timeout=60, check=False)
         assert outcome.stdout.split() == offered
 
@@ -350,7 +539,10 @@ def test_reading_ends_with_a_signal_in_order_and_with_a_closed_pipe(kraft: Kraft
     kraft("topics", "create", "signalled")
     kraft("produce", "signalled", lines=b"0\n1\n2\n")
     reading = subprocess.Popen(
-        command("consume", "signalled", "--from-beginning", "-g", "signalled", "-b", node.bootstrap), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command("consume", "signalled", "--from-beginning", "-g", "signalled", "-b", node.bootstrap),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert reading.stdout is not None
     assert [reading.stdout.readline() for _ in range(3)] == ["0\n", "1\n", "2\n"]
@@ -359,19 +551,29 @@ def test_reading_ends_with_a_signal_in_order_and_with_a_closed_pipe(kraft: Kraft
     assert (reading.returncode, complaints) == (0, "")
     [group] = kraft("groups", "describe", "signalled", "-o", "json").document["groups"]
     assert (group["state"], group["offsets"][0]["committed_offset"]) == ("Empty", 3)
-    assert kraft("produce", "signalled", lines=(b"y" * 999 + b"\n") * 4000).rows == [["0", "4000", "3", "4002"]]  # More than a pipe holds.
+    # More than a pipe holds.
+    assert kraft("produce", "signalled", lines=(b"y" * 999 + b"\n") * 4000).rows == [["0", "4000", "3", "4002"]]
     line = f"{' '.join(command('consume', 'signalled', '--from-beginning', '-e', '-b', node.bootstrap))} | head -1"
-    piped = subprocess.run(["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, text=True, timeout=60, check=False)
+    piped = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"], capture_output=True, text=True, timeout=60, check=False
+    )
     assert (piped.returncode, piped.stdout, piped.stderr) == (0, "0\n", "")
 
 
 def test_producing_is_interrupted_at_once_while_it_waits_for_lines(kraft: Kraft, node: NodeProcess) -> None:
     kraft("topics", "create", "interrupted")
-    writing = subprocess.Popen(command("produce", "interrupted", "-b", node.bootstrap), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    writing = subprocess.Popen(
+        command("produce", "interrupted", "-b", node.bootstrap),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
     assert writing.stdin is not None
     writing.stdin.write(b"first\n")
     writing.stdin.flush()
-    assert kraft("consume", "interrupted", "-c", "1", "--from-beginning").out == "first\n", "a line is sent before there is another"
+    assert kraft("consume", "interrupted", "-c", "1", "--from-beginning").out == "first\n", (
+        "a line is sent before there is another"
+    )
     writing.send_signal(signal.SIGINT)
     assert writing.wait(30) == 130
     writing.stdin.close()

@@ -1,4 +1,5 @@
-"""`kraft` in processes of its own: no traceback when nobody reads its output any more, and 130 on Ctrl-C, at a question and in any wait."""
+"""`kraft` in processes of its own: no traceback when nobody reads its output any more, and 130 on Ctrl-C, at a
+question and in any wait."""
 
 from __future__ import annotations
 
@@ -33,12 +34,23 @@ def command(*arguments: str) -> list[str]:
 def test_output_that_nobody_reads_is_no_failure(node: NodeProcess) -> None:
     running = []
     for words in (
-        "configs describe broker 1 --all", "configs describe broker 1 --all -o json", "brokers describe 1 -o table", "topics list", "cluster health -o json",
+        "configs describe broker 1 --all",
+        "configs describe broker 1 --all -o json",
+        "brokers describe 1 -o table",
+        "topics list",
+        "cluster health -o json",
         "reassignments plan",
-    ):  # fmt: skip
+    ):
         reading, writing = os.pipe()
         os.close(reading)
-        running.append((words, subprocess.Popen(command(*words.split(), "-b", node.bootstrap), stdout=writing, stderr=subprocess.PIPE, text=True)))
+        running.append(
+            (
+                words,
+                subprocess.Popen(
+                    command(*words.split(), "-b", node.bootstrap), stdout=writing, stderr=subprocess.PIPE, text=True
+                ),
+            )
+        )
         os.close(writing)
     for words, process in running:
         _, complaints = process.communicate(timeout=WAIT_SECONDS_MAX)
@@ -61,13 +73,22 @@ def test_ctrl_c_at_a_question_leaves_with_130(node: NodeProcess) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    ["cluster health --wait 60 -b", "topics list --timeout 60 -b", "consume t -b", "events --admin", "events -f --admin", "elections losses --admin"],
+    [
+        "cluster health --wait 60 -b",
+        "topics list --timeout 60 -b",
+        "consume t -b",
+        "events --admin",
+        "events -f --admin",
+        "elections losses --admin",
+    ],
 )
 def test_ctrl_c_while_nobody_answers_leaves_with_130(words: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(WAIT_SECONDS_MAX)
         address = f"127.0.0.1:{listening.getsockname()[1]}"
-        with subprocess.Popen(command(*words.split(), address), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(
+            command(*words.split(), address), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
             asking, _ = listening.accept()
             with asking:
                 asking.settimeout(WAIT_SECONDS_MAX)
@@ -79,7 +100,12 @@ def test_ctrl_c_while_nobody_answers_leaves_with_130(words: str) -> None:
 
 def test_ctrl_c_while_a_file_is_read_leaves_with_130(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "moves")
-    with subprocess.Popen(command("reassignments", "start", str(tmp_path / "moves")), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command("reassignments", "start", str(tmp_path / "moves")),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         with open(tmp_path / "moves", "wb"):  # Opens when the other side does.
             process.send_signal(signal.SIGINT)
             told = process.communicate(timeout=WAIT_SECONDS_MAX)

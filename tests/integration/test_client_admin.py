@@ -7,8 +7,25 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as PythonTopicPartition
 
@@ -41,7 +58,13 @@ def outcomes(futures: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def test_topics_are_created_grown_and_deleted(admin: AdminClient) -> None:
-    wanted = [NewTopic("t1", 3, 1), NewTopic("t2", config={"retention.ms": "1000"}), NewTopic("bad name!", 1, 1), NewTopic("t3", 1, 2), NewTopic("t4", 0, 1)]
+    wanted = [
+        NewTopic("t1", 3, 1),
+        NewTopic("t2", config={"retention.ms": "1000"}),
+        NewTopic("bad name!", 1, 1),
+        NewTopic("t3", 1, 2),
+        NewTopic("t4", 0, 1),
+    ]
     assert outcomes(admin.create_topics(wanted)) == {
         "t1": None,
         "t2": None,
@@ -51,12 +74,17 @@ def test_topics_are_created_grown_and_deleted(admin: AdminClient) -> None:
     }
     assert outcomes(admin.create_topics([NewTopic("t1", 1, 1)])) == {"t1": KafkaError.TOPIC_ALREADY_EXISTS}
     assert outcomes(admin.create_topics([NewTopic("t5", 1, 1)], validate_only=True)) == {"t5": None}
-    assert outcomes(admin.create_topics([NewTopic("t6", 1, 1, config={"nonsense": "1"})])) == {"t6": KafkaError.INVALID_CONFIG}
+    assert outcomes(admin.create_topics([NewTopic("t6", 1, 1, config={"nonsense": "1"})])) == {
+        "t6": KafkaError.INVALID_CONFIG
+    }
     assert outcomes(admin.create_partitions([NewPartitions("t1", 5)])) == {"t1": None}
     assert outcomes(admin.create_partitions([NewPartitions("t1", 4)])) == {"t1": KafkaError.INVALID_PARTITIONS}
     assert outcomes(admin.create_partitions([NewPartitions("gone", 4)])) == {"gone": KafkaError.UNKNOWN_TOPIC_OR_PART}
     topics = admin.list_topics(timeout=SECONDS_MAX).topics
-    assert {name: len(topic.partitions) for name, topic in topics.items() if name in ("t1", "t2", "t5", "t6")} == {"t1": 5, "t2": 1}
+    assert {name: len(topic.partitions) for name, topic in topics.items() if name in ("t1", "t2", "t5", "t6")} == {
+        "t1": 5,
+        "t2": 1,
+    }
     described = outcomes(admin.describe_topics(TopicCollection(["t1", "gone"]), include_authorized_operations=True))
     assert described["gone"] == KafkaError.UNKNOWN_TOPIC_OR_PART
     assert [each.leader.id for each in described["t1"].partitions] == [1] * 5
@@ -82,9 +110,13 @@ def test_configurations_are_described_and_altered(admin: AdminClient) -> None:
         (found,) = outcomes(admin.describe_configs([ConfigResource(kind, name)])).values()
         return found
 
-    def alter(kind: ResourceType, name: str, key: str, value: str | None, operation: AlterConfigOpType = AlterConfigOpType.SET) -> Any:
+    def alter(
+        kind: ResourceType, name: str, key: str, value: str | None, operation: AlterConfigOpType = AlterConfigOpType.SET
+    ) -> Any:
         entry = ConfigEntry(key, value, incremental_operation=operation)
-        (found,) = outcomes(admin.incremental_alter_configs([ConfigResource(kind, name, incremental_configs=[entry])])).values()
+        (found,) = outcomes(
+            admin.incremental_alter_configs([ConfigResource(kind, name, incremental_configs=[entry])])
+        ).values()
         return found
 
     before = entries(ResourceType.TOPIC, "c")
@@ -108,20 +140,37 @@ def test_configurations_are_described_and_altered(admin: AdminClient) -> None:
 
 def test_records_are_deleted_and_offsets_listed(node: NodeProcess, admin: AdminClient) -> None:
     assert outcomes(admin.create_topics([NewTopic("d", 1, 1, config={"retention.ms": "-1"})])) == {"d": None}
-    write_confluent(node.bootstrap, "d", [Record(b"k", b"%d" % index, (), 1_700_000_000_000 + (index * 7) % 100) for index in range(100)], "none")
+    write_confluent(
+        node.bootstrap,
+        "d",
+        [Record(b"k", b"%d" % index, (), 1_700_000_000_000 + (index * 7) % 100) for index in range(100)],
+        "none",
+    )
     partition = TopicPartition("d", 0)
 
     def listed(spec: Any) -> int:
         (found,) = outcomes(admin.list_offsets({partition: spec})).values()
         return found.offset
 
-    assert [listed(spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpec.max_timestamp())] == [0, 100, 57]
+    assert [listed(spec) for spec in (OffsetSpec.earliest(), OffsetSpec.latest(), OffsetSpec.max_timestamp())] == [
+        0,
+        100,
+        57,
+    ]
     (deleted,) = outcomes(admin.delete_records([TopicPartition("d", 0, 40)])).values()
     assert deleted.low_watermark == 40
     assert (listed(OffsetSpec.earliest()), listed(OffsetSpec.latest())) == (40, 100)
     (refused,) = outcomes(admin.delete_records([TopicPartition("d", 0, 101)])).values()
     assert refused == KafkaError.OFFSET_OUT_OF_RANGE
-    consumer = Consumer({"bootstrap.servers": node.bootstrap, "log_level": 0, "group.id": "d", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "log_level": 0,
+            "group.id": "d",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
     consumer.assign([TopicPartition("d", 0, 0)])  # Out of range now: the client starts over at the earliest.
     message = consumer.poll(SECONDS_MAX)
     assert message is not None
@@ -131,7 +180,15 @@ def test_records_are_deleted_and_offsets_listed(node: NodeProcess, admin: AdminC
 
 def test_groups_are_listed_described_altered_and_deleted(node: NodeProcess, admin: AdminClient) -> None:
     assert outcomes(admin.create_topics([NewTopic("g", 2, 1)])) == {"g": None}
-    consumer = Consumer({"bootstrap.servers": node.bootstrap, "log_level": 0, "group.id": "g", "client.id": "reader", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": node.bootstrap,
+            "log_level": 0,
+            "group.id": "g",
+            "client.id": "reader",
+            "enable.auto.commit": False,
+        }
+    )
     consumer.subscribe(["g"])
     deadline = time.monotonic() + SECONDS_MAX
     while len(consumer.assignment()) < 2:
@@ -155,7 +212,10 @@ def test_groups_are_listed_described_altered_and_deleted(node: NodeProcess, admi
 def test_the_admin_client_of_kafka_python(node: NodeProcess) -> None:
     admin = KafkaAdminClient(bootstrap_servers=node.bootstrap)
     try:
-        admin.create_topics({"p": {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "5000"}}}, wait_for_metadata=True)
+        admin.create_topics(
+            {"p": {"num_partitions": 2, "replication_factor": 1, "configs": {"retention.ms": "5000"}}},
+            wait_for_metadata=True,
+        )
         admin.create_partitions({"p": 3})
         admin.wait_for_topics(["p"])
         write_confluent(node.bootstrap, "p", [Record(None, b"v")] * 10, "none")
@@ -187,8 +247,13 @@ def test_the_producer_state_of_a_deleted_topic_is_gone(node: NodeProcess, admin:
     for _ in range(2):
         assert outcomes(admin.create_topics([NewTopic("reborn", 1, 1)])) == {"reborn": None}
         failures: list[Any] = []
+
+        def delivered(problem: Any, _: Any, failures: list[Any] = failures) -> None:
+            if problem:
+                failures.append(problem)
+
         for index in range(10):
-            producer.produce("reborn", b"%d" % index, on_delivery=lambda problem, _: failures.append(problem) if problem else None)  # noqa: B023
+            producer.produce("reborn", b"%d" % index, on_delivery=delivered)
         assert producer.flush(SECONDS_MAX) == 0
         assert not failures
         assert outcomes(admin.delete_topics(["reborn"])) == {"reborn": None}

@@ -1,4 +1,5 @@
-"""Consumer groups of unmodified clients: members come and go, commits are kept, nothing is read twice or skipped. The same group in several clients at once."""
+"""Consumer groups of unmodified clients: members come and go, commits are kept, nothing is read twice or skipped.
+The same group in several clients at once."""
 
 from __future__ import annotations
 
@@ -72,7 +73,9 @@ class Reader:
     def until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + SECONDS_MAX
         while not condition():
-            assert time.monotonic() < deadline, f"{what}: {[assigned(each) for each in self.members]} {self.values.values()}"
+            assert time.monotonic() < deadline, (
+                f"{what}: {[assigned(each) for each in self.members]} {self.values.values()}"
+            )
             for each in self.members:
                 message = each.poll(0.01)
                 if message is not None:
@@ -88,7 +91,9 @@ class Reader:
 
         def condition() -> bool:
             owned = [assigned(each) for each in self.members]
-            return sorted(map(len, owned)) == sorted(sizes) and sorted(partition for each in owned for partition in each) == list(range(sum(sizes)))
+            return sorted(map(len, owned)) == sorted(sizes) and sorted(
+                partition for each in owned for partition in each
+            ) == list(range(sum(sizes)))
 
         return condition
 
@@ -176,9 +181,14 @@ def test_manual_commits_with_metadata_and_their_deletion(node: NodeProcess) -> N
     consumer = member(node, group, topic)
     reader = Reader(consumer)
     reader.until(lambda: len(reader.all_values) == 60, "all is read")
-    answered = consumer.commit(offsets=[TopicPartition(topic, 0, 3, metadata="half way"), TopicPartition(topic, 1, 0)], asynchronous=False)
+    answered = consumer.commit(
+        offsets=[TopicPartition(topic, 0, 3, metadata="half way"), TopicPartition(topic, 1, 0)], asynchronous=False
+    )
     assert all(each.error is None for each in answered)
-    committed = {each.partition: each for each in consumer.committed([TopicPartition(topic, index) for index in range(3)], timeout=SECONDS_MAX)}
+    committed = {
+        each.partition: each
+        for each in consumer.committed([TopicPartition(topic, index) for index in range(3)], timeout=SECONDS_MAX)
+    }
     assert (committed[0].offset, committed[0].metadata) == (3, "half way")
     assert (committed[1].offset, committed[2].offset) == (0, -1001)  # Nothing committed for the third.
     consumer.close()
@@ -201,7 +211,9 @@ def test_commits_and_members_live_through_a_restart(tmp_path: Path, how: str) ->
         produce(node, topic, 60, 30)
         reader.until(lambda: len(reader.all_values) >= 90, "the member goes on")
         assert reader.all_values == list(range(90))  # Nothing before the commit, nothing twice.
-        committed = consumer.committed([TopicPartition(topic, index) for index in range(PARTITIONS)], timeout=SECONDS_MAX)
+        committed = consumer.committed(
+            [TopicPartition(topic, index) for index in range(PARTITIONS)], timeout=SECONDS_MAX
+        )
         assert [each.offset for each in committed] == [10] * PARTITIONS
         consumer.commit(asynchronous=False)
         consumer.close()
@@ -221,7 +233,12 @@ def test_a_group_of_aiokafka(node: NodeProcess) -> None:
     async def run() -> list[int]:
         def new() -> AIOKafkaConsumer:
             return AIOKafkaConsumer(
-                topic, bootstrap_servers=node.bootstrap, group_id="aio", auto_offset_reset="earliest", enable_auto_commit=False, heartbeat_interval_ms=200
+                topic,
+                bootstrap_servers=node.bootstrap,
+                group_id="aio",
+                auto_offset_reset="earliest",
+                enable_auto_commit=False,
+                heartbeat_interval_ms=200,
             )
 
         values: list[int] = []
@@ -257,7 +274,12 @@ def test_a_group_of_kafka_python(node: NodeProcess) -> None:
 
     def new() -> KafkaConsumer:
         return KafkaConsumer(
-            topic, bootstrap_servers=node.bootstrap, group_id="python", auto_offset_reset="earliest", enable_auto_commit=False, heartbeat_interval_ms=200
+            topic,
+            bootstrap_servers=node.bootstrap,
+            group_id="python",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            heartbeat_interval_ms=200,
         )
 
     members, values = [new()], []

@@ -28,7 +28,9 @@ def servers(node: NodeProcess) -> dict[str, str | int]:
 
 
 def create(node: NodeProcess, topic: str, partitions: int = 1, **config: str) -> str:
-    wanted = NewTopic(topic, partitions, 1, config={**KEPT, **{name.replace("_", "."): value for name, value in config.items()}})
+    wanted = NewTopic(
+        topic, partitions, 1, config={**KEPT, **{name.replace("_", "."): value for name, value in config.items()}}
+    )
     admin = AdminClient(servers(node))
     for future in admin.create_topics([wanted]).values():
         future.result(30)
@@ -36,7 +38,8 @@ def create(node: NodeProcess, topic: str, partitions: int = 1, **config: str) ->
 
 
 def records_of(writer: str) -> list[Record]:
-    """Records with every kind of absence, and repetitive enough for each codec to do its work. kcat cannot write times, kafka-python no null headers."""
+    """Records with every kind of absence, and repetitive enough for each codec to do its work. kcat cannot write
+    times, kafka-python no null headers."""
     plain = [
         Record(b"key", b"value"),
         Record(None, b"value without a key"),
@@ -95,7 +98,10 @@ def test_a_consumer_seeks_by_time(node: NodeProcess) -> None:
             producer.flush(30)  # Several batches a partition: the look-up must find the batch and the record in it.
     assert producer.flush(30) == 0
     consumer = Consumer({**servers(node), "group.id": "by-time", "enable.auto.commit": False})
-    wanted = [TopicPartition(topic, partition, BASE_MS + at) for partition, at in ((0, 0), (1, 100_500), (0, 100_000), (1, 199_000), (0, 198_001))]
+    wanted = [
+        TopicPartition(topic, partition, BASE_MS + at)
+        for partition, at in ((0, 0), (1, 100_500), (0, 100_000), (1, 199_000), (0, 198_001))
+    ]
     found = [consumer.offsets_for_times([each], timeout=30)[0].offset for each in wanted]
     assert found == [0, 50, 50, 99, -1]  # -1 (the end): there is nothing as late.
     consumer.assign([TopicPartition(topic, 1, 50)])
@@ -104,7 +110,12 @@ def test_a_consumer_seeks_by_time(node: NodeProcess) -> None:
     assert message.value() == b"101"
     assert consumer.get_watermark_offsets(TopicPartition(topic, 1), timeout=30) == (0, 100)
     consumer.close()
-    assert kcat("-Q", "-b", node.bootstrap, "-t", f"{topic}:0:{BASE_MS + 100_000}").split() == [topic, "[0]", "offset", "50"]
+    assert kcat("-Q", "-b", node.bootstrap, "-t", f"{topic}:0:{BASE_MS + 100_000}").split() == [
+        topic,
+        "[0]",
+        "offset",
+        "50",
+    ]
 
 
 def test_large_and_many_records(node: NodeProcess) -> None:
@@ -122,7 +133,9 @@ def test_a_record_that_is_too_large_is_refused_and_the_producer_goes_on(node: No
     outcomes: list[int] = []
     producer = Producer({**servers(node), "linger.ms": 0})
     for size in (100, 20_000, 100):
-        producer.produce(topic, b"x" * size, on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0))
+        producer.produce(
+            topic, b"x" * size, on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0)
+        )
         assert producer.flush(30) == 0
     assert outcomes == [0, KafkaError.MSG_SIZE_TOO_LARGE, 0]
 
@@ -135,9 +148,15 @@ def test_topics_are_made_on_first_use_and_not_where_that_is_switched_off(node: N
     with NodeProcess(tmp_path, "--set", "auto.create.topics.enable=false") as strict:
         outcomes: list[int] = []
         producer = Producer({**servers(strict), "message.timeout.ms": 1500, "topic.metadata.propagation.max.ms": 200})
-        producer.produce("nowhere", b"v", on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0))
+        producer.produce(
+            "nowhere", b"v", on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0)
+        )
         producer.flush(30)
-        assert outcomes in ([KafkaError._UNKNOWN_TOPIC], [KafkaError.UNKNOWN_TOPIC_OR_PART], [KafkaError._MSG_TIMED_OUT])
+        assert outcomes in (
+            [KafkaError._UNKNOWN_TOPIC],
+            [KafkaError.UNKNOWN_TOPIC_OR_PART],
+            [KafkaError._MSG_TIMED_OUT],
+        )
         assert "nowhere" not in AdminClient(servers(strict)).list_topics(timeout=30).topics
 
 
@@ -152,12 +171,19 @@ def test_transactions_fail_at_once_with_a_fatal_error(node: NodeProcess) -> None
 def test_an_idempotent_producer_lives_through_a_restart(tmp_path: Path, how: str) -> None:
     with NodeProcess(tmp_path) as node:
         topic = create(node, "through")
-        producer = Producer({**servers(node), "enable.idempotence": True, "linger.ms": 1, "reconnect.backoff.max.ms": 200})
+        producer = Producer(
+            {**servers(node), "enable.idempotence": True, "linger.ms": 1, "reconnect.backoff.max.ms": 200}
+        )
         failures: list[object] = []
 
         def produce(first: int) -> None:
             for index in range(first, first + 500):
-                producer.produce(topic, b"%d" % index, partition=0, on_delivery=lambda problem, _: failures.append(problem) if problem else None)
+                producer.produce(
+                    topic,
+                    b"%d" % index,
+                    partition=0,
+                    on_delivery=lambda problem, _: failures.append(problem) if problem else None,
+                )
                 producer.poll(0)
 
         produce(0)

@@ -1,4 +1,5 @@
-"""Three processes of which several die at once, or stop for a while without dying: whatever was acknowledged stays, nothing is acknowledged falsely."""
+"""Three processes of which several die at once, or stop for a while without dying: whatever was acknowledged stays,
+nothing is acknowledged falsely."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from tests.integration.three_nodes import NODES, ThreeNodes, assert_nothing_lost
 
 ROUNDS = 10 if os.environ.get("KRAFT_SOAK") == "1" else 1
 # Kafka's defaults are 9 s, 30 s: how long a silent broker is believed in, and a follower that does not fetch.
-SETTINGS = {"broker.session.timeout.ms": 2000, "broker.heartbeat.interval.ms": 500, "replica.lag.time.max.ms": 2000, "offsets.topic.num.partitions": 2}
+SETTINGS = {
+    "broker.session.timeout.ms": 2000,
+    "broker.heartbeat.interval.ms": 500,
+    "replica.lag.time.max.ms": 2000,
+    "offsets.topic.num.partitions": 2,
+}
 PATIENCE = {"socket_timeout_ms": 3000, "request_timeout_ms": 3000}
 """Of clients, for a node that does not answer: librdkafka waits a minute otherwise before it asks another."""
 PINNED = b"pinned"
@@ -52,7 +58,8 @@ def test_two_die_at_once_then_all(cluster: ThreeNodes, round_: int) -> None:
 
 
 class Pinned:
-    """Acks=all writes without a producer id that go to one node, leader or not, over a connection that was there before it was paused."""
+    """Acks=all writes without a producer id that go to one node, leader or not, over a connection that was there
+    before it was paused."""
 
     def __init__(self, cluster: ThreeNodes, node: int, topic: str) -> None:
         self._address = cluster.nodes[node].bootstrap.rpartition(":")
@@ -73,7 +80,9 @@ class Pinned:
             self.connected.set()
             await trio.to_thread.run_sync(self._go.wait)
             try:
-                response = await connection.call(ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=data), version=12, timeout=60)
+                response = await connection.call(
+                    ProduceRequest(acks=-1, timeout_ms=60_000, topic_data=data), version=12, timeout=60
+                )
             except Disconnected:
                 return
             told = response.responses[0].partition_responses[0]
@@ -105,7 +114,11 @@ def test_a_paused_leader_acknowledges_nothing_falsely(cluster: ThreeNodes) -> No
         writer.more(100)
     cluster.until_in_sync(topic)
     cluster.until_identical(topic)
-    assert answer is None or answer[0] in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND), answer
+    assert answer is None or answer[0] in (
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ), answer
     assert_nothing_lost(cluster, topic, writer)
 
 
@@ -138,7 +151,10 @@ def test_a_paused_active_controller_is_replaced_and_follows(cluster: ThreeNodes)
             return cluster.quorum(others[0]).leader_id in others
 
         until(replaced, "nobody takes the place of a silent controller")
-        until(lambda: cluster.told_by(others[1], topic)[0].leader_id in others, "the silent controller's broker still leads")
+        until(
+            lambda: cluster.told_by(others[1], topic)[0].leader_id in others,
+            "the silent controller's broker still leads",
+        )
         writer.more(100)
         cluster.nodes[victim].resume()
         until(lambda: cluster.quorum(victim).leader_id in others, "the former controller does not follow")
@@ -151,4 +167,6 @@ def test_a_paused_active_controller_is_replaced_and_follows(cluster: ThreeNodes)
 
 def _caught_up(cluster: ThreeNodes) -> bool:
     found = cluster.quorum(1)
-    return sorted(voter.replica_id for voter in found.current_voters if voter.log_end_offset >= found.high_watermark) == list(NODES)
+    return sorted(
+        voter.replica_id for voter in found.current_voters if voter.log_end_offset >= found.high_watermark
+    ) == list(NODES)

@@ -1,4 +1,5 @@
-"""Three processes that change: a disk is lost and its node comes back the safe way, a broker is added and filled, another is emptied and leaves."""
+"""Three processes that change: a disk is lost and its node comes back the safe way, a broker is added and filled,
+another is emptied and leaves."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ def brokers(cluster: DynamicQuorum, node: int) -> list[int]:
 
 
 def test_a_node_that_lost_its_disk_comes_back_the_safe_way(cluster: DynamicQuorum) -> None:
-    """All die at once, so the lost disk's replica is still in the in-sync set, and leads, as far as anybody knows. It comes back among the first.
+    """All die at once, so the lost disk's replica is still in the in-sync set, and leads, as far as anybody knows.
+    It comes back among the first.
 
-    Whoever returns before it left the in-sync set by returning unclean: without a recovery strategy nobody may lead what the others have in full.
+    Whoever returns before it left the in-sync set by returning unclean: without a recovery strategy nobody may lead
+    what the others have in full.
     """
     topic = cluster.create("disk-lost", kraft_unclean_recovery_strategy="balanced")
     with SteadyWriter(cluster.bootstrap, topic) as writer:
@@ -44,7 +47,9 @@ def test_a_node_that_lost_its_disk_comes_back_the_safe_way(cluster: DynamicQuoru
         cluster.wipe(victim)
         with pytest.raises(NodeFailed, match="exit code 2") as refused:
             cluster.nodes[victim].start()
-        assert f"kraft storage format --cluster-id {CLUSTER_ID}" in str(refused.value).replace("$(kraft storage random-uuid)", CLUSTER_ID)
+        assert f"kraft storage format --cluster-id {CLUSTER_ID}" in str(refused.value).replace(
+            "$(kraft storage random-uuid)", CLUSTER_ID
+        )
         assert "remove the voter from the quorum first" in str(refused.value)
         cluster.format(victim, "--no-initial-controllers")
         cluster.start(NODES)
@@ -65,7 +70,9 @@ def test_a_broker_is_added_and_filled_and_another_is_emptied_and_leaves(cluster:
         cluster.add_broker(newcomer)
         target = [newcomer, 1, 3]
         plan = tmp_path / "plan.json"
-        plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": target}]}))
+        plan.write_text(
+            json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": target}]})
+        )
         asked = cluster.nodes[1].bootstrap
         assert main(["reassignments", "start", str(plan), "--bootstrap-server", asked]) == 0
         until(lambda: sorted(cluster.told_by(1, topic)[0].isr_nodes) == sorted(target), "the newcomer is not filled")

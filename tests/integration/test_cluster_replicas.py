@@ -1,4 +1,5 @@
-"""Three processes under load: replicas given up, promised and taken back; what a node that was down learns of topics and records deleted meanwhile."""
+"""Three processes under load: replicas given up, promised and taken back; what a node that was down learns of topics
+and records deleted meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from kraft.protocol.messages.list_partition_reassignments_request import ListPar
 from kraft.testing.steady_writer import SteadyWriter
 from tests.integration.three_nodes import NODES, ThreeNodes, assert_acknowledged, until
 
-SETTINGS = {"log.flush.offset.checkpoint.interval.ms": 500, "log.segment.delete.delay.ms": 100, "offsets.topic.num.partitions": 2}
+SETTINGS = {
+    "log.flush.offset.checkpoint.interval.ms": 500,
+    "log.segment.delete.delay.ms": 100,
+    "offsets.topic.num.partitions": 2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
 def reassign(cluster: ThreeNodes, asked: int, topic: str, target: list[int] | None) -> None:
     """None cancels."""
     partition = ReassignablePartition(partition_index=0, replicas=target)
-    answer = cluster.ask(asked, AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[partition])], timeout_ms=10_000))
+    answer = cluster.ask(
+        asked,
+        AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=topic, partitions=[partition])], timeout_ms=10_000
+        ),
+    )
     assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
 
 
@@ -50,7 +60,9 @@ def log_start(cluster: ThreeNodes, node: int, topic: str) -> int:
 def assert_read_from(cluster: ThreeNodes, topic: str, writer: SteadyWriter, start: int) -> None:
     """Each record from `start` on, which is where the log starts, once and in order."""
     count = len(writer.acknowledged)
-    assert [(offset, int(value)) for _, offset, value in cluster.read(topic, count - start)] == [(offset, offset) for offset in range(start, count)]
+    assert [(offset, int(value)) for _, offset, value in cluster.read(topic, count - start)] == [
+        (offset, offset) for offset in range(start, count)
+    ]
 
 
 def test_a_partition_shrinks_and_a_move_is_cancelled_while_data_flows(cluster: ThreeNodes) -> None:
@@ -63,7 +75,10 @@ def test_a_partition_shrinks_and_a_move_is_cancelled_while_data_flows(cluster: T
         reassign(cluster, leader, topic, kept)
         until(lambda: replicas(cluster, leader, topic) == (kept, kept), "the partition does not shrink")
         assert not cluster.ask(leader, ListPartitionReassignmentsRequest()).topics
-        until(lambda: not (cluster.nodes[given_up].directory / "data" / f"{topic}-0").exists(), "the replica that was given up is still there")
+        until(
+            lambda: not (cluster.nodes[given_up].directory / "data" / f"{topic}-0").exists(),
+            "the replica that was given up is still there",
+        )
         writer.more(50)
         cluster.nodes[given_up].kill()
         reassign(cluster, leader, topic, [given_up, leader])  # It cannot end while that node is down.
@@ -98,11 +113,16 @@ def test_a_node_that_was_down_forgets_the_topic_that_was_deleted_and_follows_the
     assert sorted(cluster.partitions(again)[0].replicas) == assignment
     reassign_to = [*assignment, victim]
     cluster.nodes[victim].start()
-    until(lambda: not (cluster.nodes[victim].directory / "data" / f"{gone}-0").exists(), "the deleted topic's replica came back")
+    until(
+        lambda: not (cluster.nodes[victim].directory / "data" / f"{gone}-0").exists(),
+        "the deleted topic's replica came back",
+    )
     reassign(cluster, victim, again, reassign_to)
     with SteadyWriter(cluster.bootstrap, again) as writer:
         writer.more(50)
-        until(lambda: replicas(cluster, victim, again) == ([*NODES], [*NODES]), "the new topic's replica is not in sync")
+        until(
+            lambda: replicas(cluster, victim, again) == ([*NODES], [*NODES]), "the new topic's replica is not in sync"
+        )
     cluster.until_identical(again)
     assert_acknowledged(cluster, again, writer)
 
@@ -124,7 +144,10 @@ def test_a_node_that_was_down_follows_the_log_start_after_delete_records(cluster
         cluster.nodes[victim].start()
         cluster.until_in_sync(topic)
         writer.more(50)
-    until(lambda: {log_start(cluster, node, topic) for node in NODES} == {wanted}, "a replica's log start has not followed")
+    until(
+        lambda: {log_start(cluster, node, topic) for node in NODES} == {wanted},
+        "a replica's log start has not followed",
+    )
     cluster.until_agree(topic)
     assert not writer.failed
     assert_read_from(cluster, topic, writer, wanted)

@@ -1,4 +1,5 @@
-"""Apache Kafka's own tools over three processes, asked by way of brokers and of controllers. Each start of a JVM is dear: they run two at a time."""
+"""Apache Kafka's own tools over three processes, asked by way of brokers and of controllers. Each start of a JVM is
+dear: they run two at a time."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ def run(*commands: tuple[str, ...]) -> list[subprocess.CompletedProcess[str]]:
 def printed(*commands: tuple[str, ...]) -> list[str]:
     """What each tool printed, in order. A tool that fails fails the test."""
     done = run(*commands)
-    assert [each.returncode for each in done] == [0] * len(done), [(each.args[-8:], each.stdout, each.stderr) for each in done if each.returncode]
+    assert [each.returncode for each in done] == [0] * len(done), [
+        (each.args[-8:], each.stdout, each.stderr) for each in done if each.returncode
+    ]
     return [each.stdout for each in done]
 
 
@@ -66,10 +69,19 @@ def test_the_quorum_features_and_nodes_are_told_by_brokers_and_controllers(clust
         assert sorted(row[-1] for row in rows[1:]) == ["Follower", "Follower", "Leader"]
     for text in (features, features_2):
         rows = {words[1]: words[2:] for words in (line.split() for line in text.splitlines())}
-        assert rows["kraft.version"][:6] == ["SupportedMinVersion:", "0", "SupportedMaxVersion:", "1", "FinalizedVersionLevel:", "1"]
+        assert rows["kraft.version"][:6] == [
+            "SupportedMinVersion:",
+            "0",
+            "SupportedMaxVersion:",
+            "1",
+            "FinalizedVersionLevel:",
+            "1",
+        ]
     assert all(CLUSTER_ID in text for text in (ids, ids_2))
     for text, wanted in ((nodes, cluster.bootstrap), (nodes_2, cluster.controllers)):
-        assert sorted(int(line.split()[2]) for line in text.splitlines()[1:]) == sorted(int(address.rpartition(":")[2]) for address in wanted.split(",")), text
+        assert sorted(int(line.split()[2]) for line in text.splitlines()[1:]) == sorted(
+            int(address.rpartition(":")[2]) for address in wanted.split(",")
+        ), text
     told = json.loads(disks.splitlines()[-1])["brokers"]
     assert sorted(broker["broker"] for broker in told if f'"{topic}-0"' in json.dumps(broker)) == list(NODES)
 
@@ -84,7 +96,9 @@ def test_moves_are_listed_and_cancelled_and_refusals_are_told(cluster: DynamicQu
     assert producer.flush(60) == 0
     asked = ("--bootstrap-server", cluster.nodes[before[0]].bootstrap)
     plan = tmp_path / "plan.json"
-    plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [target, before[0]]}]}))
+    plan.write_text(
+        json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": [target, before[0]]}]})
+    )
     # There is more than one fetch takes, so that a move at a byte a second does not end.
     (started,) = printed(("reassign", *asked, "--reassignment-json-file", str(plan), "--execute", "--throttle", "1"))
     assert "Successfully started" in started

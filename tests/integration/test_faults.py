@@ -1,7 +1,8 @@
 """Real processes that are killed at random moments.
 
-What a client was told stays true: every acknowledged record is there, in order, an idempotent producer's exactly once; topics that were created exist; groups
-go on from their commits; and Apache Kafka's dump-log finds nothing wrong with the files.
+What a client was told stays true: every acknowledged record is there, in order, an idempotent producer's exactly
+once; topics that were created exist; groups go on from their commits; and Apache Kafka's dump-log finds nothing
+wrong with the files.
 """
 
 from __future__ import annotations
@@ -26,11 +27,19 @@ SOAK = os.environ.get("KRAFT_SOAK") == "1"
 ROUNDS = 100 if SOAK else 15
 SECONDS_MAX = 30
 PARTITIONS = 3
-SMALL = ("--set", "log.segment.bytes=1048576", "--set", "metadata.log.max.record.bytes.between.snapshots=20000", "--set", "group.initial.rebalance.delay.ms=0")
+SMALL = (
+    "--set",
+    "log.segment.bytes=1048576",
+    "--set",
+    "metadata.log.max.record.bytes.between.snapshots=20000",
+    "--set",
+    "group.initial.rebalance.delay.ms=0",
+)
 
 
 class Writer:
-    """A producer that writes numbers, one partition after another, in a thread of its own, about a thousand a second. `acknowledged` is what it was told."""
+    """A producer that writes numbers, one partition after another, in a thread of its own, about a thousand a
+    second. `acknowledged` is what it was told."""
 
     def __init__(self, bootstrap: str, topic: str, *, idempotent: bool, codec: str) -> None:
         self.topic = topic
@@ -38,8 +47,20 @@ class Writer:
         self.failures: list[Any] = []
         self.written = 0
         self._stopping = threading.Event()
-        settings = {"bootstrap.servers": bootstrap, "log_level": 0, "acks": "all", "enable.idempotence": idempotent, "compression.type": codec, "linger.ms": 2}
-        patience = {"message.timeout.ms": 300_000, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "queue.buffering.max.messages": 2000}
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "acks": "all",
+            "enable.idempotence": idempotent,
+            "compression.type": codec,
+            "linger.ms": 2,
+        }
+        patience = {
+            "message.timeout.ms": 300_000,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 100,
+            "queue.buffering.max.messages": 2000,
+        }
         self._producer = Producer({**settings, **patience})
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -48,7 +69,9 @@ class Writer:
         while not self._stopping.is_set():
             value = b"%d " % self.written + bytes(self.written % 500)
             try:
-                self._producer.produce(self.topic, value, b"%d" % self.written, self.written % PARTITIONS, on_delivery=self._delivered)
+                self._producer.produce(
+                    self.topic, value, b"%d" % self.written, self.written % PARTITIONS, on_delivery=self._delivered
+                )
                 self.written += 1
             except BufferError:
                 pass  # Its queue is full while the node is down.
@@ -67,18 +90,31 @@ class Writer:
 
 
 class Committer:
-    """A group that reads and commits. `committed` is what it was told last, `unanswered` what it asked for and had no good answer to: either may be in force.
+    """A group that reads and commits. `committed` is what it was told last, `unanswered` what it asked for and had
+    no good answer to: either may be in force.
 
-    Librdkafka tries a commit again that a crash has cut off, perhaps after a later one was made: offsets may go back. Commits are asynchronous and the end is
-    bounded: its synchronous commit was seen to wait for ever, without a request under way, when the coordinator restarts several times a second.
+    Librdkafka tries a commit again that a crash has cut off, perhaps after a later one was made: offsets may go
+    back. Commits are asynchronous and the end is bounded: its synchronous commit was seen to wait for ever, without
+    a request under way, when the coordinator restarts several times a second.
     """
 
     def __init__(self, bootstrap: str, topic: str, group: str) -> None:
         self.group, self.topic = group, topic
         self.committed = [0] * PARTITIONS
         self.unanswered = [Counter[int]() for _ in range(PARTITIONS)]
-        settings = {"bootstrap.servers": bootstrap, "log_level": 0, "group.id": group, "enable.auto.commit": False, "auto.offset.reset": "earliest"}
-        settings |= {"session.timeout.ms": 6000, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 100, "on_commit": self._told}
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+        settings |= {
+            "session.timeout.ms": 6000,
+            "reconnect.backoff.ms": 10,
+            "reconnect.backoff.max.ms": 100,
+            "on_commit": self._told,
+        }
         self._consumer = Consumer(settings)
         self._consumer.subscribe([topic])
         self._stopping = threading.Event()
@@ -93,7 +129,10 @@ class Committer:
                 self.unanswered[partition][offset] += 1
             if positions:
                 try:
-                    self._consumer.commit(offsets=[TopicPartition(self.topic, *position) for position in positions.items()], asynchronous=True)
+                    self._consumer.commit(
+                        offsets=[TopicPartition(self.topic, *position) for position in positions.items()],
+                        asynchronous=True,
+                    )
                 except KafkaException:
                     continue  # The group came together anew.
         self._consumer.consume(1, timeout=1.0)  # Serves what came of the last commits.
@@ -146,7 +185,10 @@ def test_nothing_acknowledged_is_lost_over_many_crashes(tmp_path: Path) -> None:
         topics = {"once": (True, "lz4"), "at-least-once": (False, "none")}
         for topic in topics:
             create(node.bootstrap, topic, PARTITIONS)
-        writers = {topic: Writer(node.bootstrap, topic, idempotent=idempotent, codec=codec) for topic, (idempotent, codec) in topics.items()}
+        writers = {
+            topic: Writer(node.bootstrap, topic, idempotent=idempotent, codec=codec)
+            for topic, (idempotent, codec) in topics.items()
+        }
         committer = Committer(node.bootstrap, "once", "group")
         created = []
         for round_number in range(ROUNDS):
@@ -164,7 +206,9 @@ def test_nothing_acknowledged_is_lost_over_many_crashes(tmp_path: Path) -> None:
             assert not writer.failures
         committer.finish()
         check_commits(node.bootstrap, committer)
-        assert set(created) <= set(AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}).list_topics(timeout=SECONDS_MAX).topics)
+        assert set(created) <= set(
+            AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}).list_topics(timeout=SECONDS_MAX).topics
+        )
         for topic, writer in writers.items():
             check_log(node.bootstrap, topic, writer, exactly_once=topics[topic][0])
         assert node.stop() == 0
@@ -181,7 +225,15 @@ def until_more_is_acknowledged(writers: Collection[Writer]) -> None:
 
 
 def read_all(bootstrap: str, topic: str, partition: int) -> list[tuple[int, bytes]]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "log_level": 0, "group.id": "checks", "enable.auto.commit": False, "check.crcs": True})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "log_level": 0,
+            "group.id": "checks",
+            "enable.auto.commit": False,
+            "check.crcs": True,
+        }
+    )
     low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SECONDS_MAX)
     assert low == 0
     consumer.assign([TopicPartition(topic, partition, 0)])
@@ -211,7 +263,9 @@ def check_log(bootstrap: str, topic: str, writer: Writer, *, exactly_once: bool)
 
 def check_commits(bootstrap: str, committer: Committer) -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "log_level": 0, "group.id": committer.group})
-    found = consumer.committed([TopicPartition(committer.topic, partition) for partition in range(PARTITIONS)], timeout=SECONDS_MAX)
+    found = consumer.committed(
+        [TopicPartition(committer.topic, partition) for partition in range(PARTITIONS)], timeout=SECONDS_MAX
+    )
     consumer.close()
     assert sum(committer.committed) > 0
     for each in found:
@@ -220,10 +274,19 @@ def check_commits(bootstrap: str, committer: Committer) -> None:
 
 
 def check_files(data: Path) -> None:
-    logs = [path for path in sorted(data.glob("*/*.log")) if path.stat().st_size and not path.parent.name.startswith("__")]
-    others = [path for kind in ("index", "timeindex", "snapshot") for path in sorted(data.glob(f"*/*.{kind}")) if path.stat().st_size]
+    logs = [
+        path for path in sorted(data.glob("*/*.log")) if path.stat().st_size and not path.parent.name.startswith("__")
+    ]
+    others = [
+        path
+        for kind in ("index", "timeindex", "snapshot")
+        for path in sorted(data.glob(f"*/*.{kind}"))
+        if path.stat().st_size
+    ]
     offsets = [path for path in sorted(data.glob("__consumer_offsets-*/*.log")) if path.stat().st_size]
-    metadata = sorted((data / "__cluster_metadata-0").glob("*.log")) + sorted((data / "__cluster_metadata-0").glob("*.checkpoint"))
+    metadata = sorted((data / "__cluster_metadata-0").glob("*.log")) + sorted(
+        (data / "__cluster_metadata-0").glob("*.checkpoint")
+    )
     texts = printed(
         dump(logs, "--deep-iteration"),
         dump(others),

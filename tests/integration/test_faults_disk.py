@@ -1,6 +1,8 @@
-"""Disks that are full or fail, under a real node: what cannot be kept is refused, what is kept is served, and nothing needs a restart but a disk that lies.
+"""Disks that are full or fail, under a real node: what cannot be kept is refused, what is kept is served, and
+nothing needs a restart but a disk that lies.
 
-A full disk is a small file system in memory (root); a failing sync is a shared library of a few lines, built here, that stands before the C library's.
+A full disk is a small file system in memory (root); a failing sync is a shared library of a few lines, built here,
+that stands before the C library's.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ def failing_sync(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     assert compiler is not None
     folder = tmp_path_factory.mktemp("library")
     (folder / "sync.c").write_text(LIBRARY)
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "sync.so"), str(folder / "sync.c"), "-ldl"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "sync.so"), str(folder / "sync.c"), "-ldl"], check=True
+    )
     return {"LD_PRELOAD": str(folder / "sync.so"), "FAIL_SYNC": str(folder / "wanted")}
 
 
@@ -111,7 +115,10 @@ def admin_of(node: NodeProcess) -> AdminClient:
 def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -> int:
     """0, or the code with which it was refused."""
     try:
-        admin.create_topics([NewTopic(topic, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})], request_timeout=5)[topic].result(10)
+        admin.create_topics(
+            [NewTopic(topic, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()})],
+            request_timeout=5,
+        )[topic].result(10)
     except KafkaException as problem:
         return int(problem.args[0].code())
     return 0
@@ -120,15 +127,28 @@ def create(admin: AdminClient, topic: str, partitions: int = 1, **config: str) -
 def produce_once(node: NodeProcess, topic: str, value: bytes, seconds: float = 2, partition: int = 0) -> int:
     """One record by a producer of its own that does not try for long; 0, or the code of the failure."""
     outcomes: list[int] = []
-    settings = {"bootstrap.servers": node.bootstrap, "log_level": 0, "message.timeout.ms": int(seconds * 1000), "retries": 0, "acks": "all", "linger.ms": 0}
+    settings = {
+        "bootstrap.servers": node.bootstrap,
+        "log_level": 0,
+        "message.timeout.ms": int(seconds * 1000),
+        "retries": 0,
+        "acks": "all",
+        "linger.ms": 0,
+    }
     producer = Producer(settings)
-    producer.produce(topic, value, partition=partition, on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0))
+    producer.produce(
+        topic,
+        value,
+        partition=partition,
+        on_delivery=lambda problem, _: outcomes.append(problem.code() if problem else 0),
+    )
     producer.flush(seconds + 10)
     return outcomes[0]
 
 
 def refusing(node: NodeProcess, topic: str, value: bytes) -> set[int]:
-    """Which of the partitions do not take the value. All are asked at once: a producer tries for two seconds before it is refused."""
+    """Which of the partitions do not take the value. All are asked at once: a producer tries for two seconds before
+    it is refused."""
     with ThreadPoolExecutor(PARTITIONS) as pool:
         codes = pool.map(lambda partition: produce_once(node, topic, value, partition=partition), range(PARTITIONS))
         return {partition for partition, code in enumerate(codes) if code != 0}
@@ -142,7 +162,11 @@ def eventually(deed: Callable[[], Any], wanted: Any, seconds: float = SECONDS_MA
 
 
 def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(small_disk: SmallDisk) -> None:
-    periods = ("log.flush.offset.checkpoint.interval.ms", "replica.high.watermark.checkpoint.interval.ms", "log.retention.check.interval.ms")
+    periods = (
+        "log.flush.offset.checkpoint.interval.ms",
+        "replica.high.watermark.checkpoint.interval.ms",
+        "log.retention.check.interval.ms",
+    )
     settings = [word for period in periods for word in ("--set", f"{period}=100")]
     with NodeProcess(small_disk.mounted, *settings, "--set", "group.initial.rebalance.delay.ms=0") as node:
         admin = admin_of(node)
@@ -154,12 +178,17 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(
         for round_number in range(2):
             small_disk.fill()
             for _ in range(3):
-                assert produce_once(node, "t", bytes(5000)) in (KafkaError.KAFKA_STORAGE_ERROR, KafkaError._MSG_TIMED_OUT)
+                assert produce_once(node, "t", bytes(5000)) in (
+                    KafkaError.KAFKA_STORAGE_ERROR,
+                    KafkaError._MSG_TIMED_OUT,
+                )
             assert create(admin, f"full-{round_number}") != 0
             with pytest.raises(KafkaException):
                 consumer.commit(offsets=[TopicPartition("t", 0, 400, metadata="x" * 4000)], asynchronous=False)
             time.sleep(1)  # For what a node does unasked: checkpoints, flushes, no-op records, heartbeats.
-            assert [seen.record[:2] for seen in read_confluent(node.bootstrap, "t", 500)] == [record[:2] for record in records]
+            assert [seen.record[:2] for seen in read_confluent(node.bootstrap, "t", 500)] == [
+                record[:2] for record in records
+            ]
             (committed,) = consumer.committed([TopicPartition("t", 0)], timeout=SECONDS_MAX)
             assert committed.offset == 100 + round_number
             small_disk.empty()
@@ -178,7 +207,9 @@ def test_a_full_disk_refuses_writes_serves_reads_and_recovers_without_a_restart(
         assert node.stop() == 0
 
 
-def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(tmp_path: Path, failing_sync: dict[str, str]) -> None:
+def test_a_failing_sync_takes_its_directory_offline_and_the_other_goes_on(
+    tmp_path: Path, failing_sync: dict[str, str]
+) -> None:
     wanted = Path(failing_sync["FAIL_SYNC"])
     wanted.unlink(missing_ok=True)
     other = tmp_path / "other"

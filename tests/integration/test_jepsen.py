@@ -1,4 +1,5 @@
-"""The proof on real processes, in small: five nodes in namespaces of their own under faults, judged; and that nothing is left behind, whoever is killed."""
+"""The proof on real processes, in small: five nodes in namespaces of their own under faults, judged; and that
+nothing is left behind, whoever is killed."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ def jepsen(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def last_line(done: subprocess.CompletedProcess[str]) -> re.Match[str]:
-    found = re.fullmatch(r"verdict: (ok|violation|invalid) acked=(\d+) checked=(\d+) lost=(\d+) unseen=(\d+)", done.stdout.strip().splitlines()[-1])
+    found = re.fullmatch(
+        r"verdict: (ok|violation|invalid) acked=(\d+) checked=(\d+) lost=(\d+) unseen=(\d+)",
+        done.stdout.strip().splitlines()[-1],
+    )
     assert found is not None, done.stdout + done.stderr
     return found
 
@@ -46,7 +50,9 @@ def test_cut_off_killed_and_without_power_all_at_once_nothing_acknowledged_is_lo
     assert done.returncode == 0, done.stdout + done.stderr
     assert verdict.group(1) == "ok"
     assert (verdict.group(4), verdict.group(5)) == ("0", "0")
-    assert str(judge_file(tmp_path / "000" / "history.jsonl")) == verdict.group(0), "the history, judged alone, gives another verdict"
+    assert str(judge_file(tmp_path / "000" / "history.jsonl")) == verdict.group(0), (
+        "the history, judged alone, gives another verdict"
+    )
     assert "<svg" in (tmp_path / "000" / "report.html").read_text()
 
 
@@ -71,7 +77,8 @@ def test_what_unclean_elections_cost_is_told(tmp_path: Path, workload: str) -> N
 
 @pytest.mark.soak
 def test_power_loss_of_all_nodes_costs_under_defaults_only_what_is_told(tmp_path: Path) -> None:
-    """Without flush.messages=1 what only page caches held may go with the power of all nodes: it is counted, and nothing else is lost."""
+    """Without flush.messages=1 what only page caches held may go with the power of all nodes: it is counted, and
+    nothing else is lost."""
     done = jepsen(tmp_path, "--plan", "power-all", "--no-flush", "--seconds", "45", "--seed", "1")
     verdict = last_line(done)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -83,7 +90,21 @@ def test_power_loss_of_all_nodes_costs_under_defaults_only_what_is_told(tmp_path
 def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> None:
     require_capability("java17")
     require_capability("mvn")
-    done = jepsen(tmp_path, "--target", "kafka", "--workload", workload, "--plan", "kafka", "--seconds", "40", "--seed", "1", "--rate", "60")
+    done = jepsen(
+        tmp_path,
+        "--target",
+        "kafka",
+        "--workload",
+        workload,
+        "--plan",
+        "kafka",
+        "--seconds",
+        "40",
+        "--seed",
+        "1",
+        "--rate",
+        "60",
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -91,7 +112,18 @@ def test_the_harness_finds_apache_kafka_green(tmp_path: Path, workload: str) -> 
 def harness(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A run that would go on for long, with its nodes up."""
     (tmp_path / "temporary").mkdir()
-    command = [sys.executable, "-m", "jepsen", "run", "--plan", "calm", "--seconds", "300", "--directory", str(tmp_path / "runs")]
+    command = [
+        sys.executable,
+        "-m",
+        "jepsen",
+        "run",
+        "--plan",
+        "calm",
+        "--seconds",
+        "300",
+        "--directory",
+        str(tmp_path / "runs"),
+    ]
     environment = {**os.environ, "TMPDIR": str(tmp_path / "temporary")}
     started = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
     until(lambda: len(list(tmp_path.glob("runs/000/node-*.log"))) == 5, "the nodes do not start")
@@ -122,7 +154,8 @@ def processes_of(directory: Path) -> list[int]:
 
 
 def loop_devices(process: int) -> dict[Path, str]:
-    """The loop devices mounted where a process lives, each with a number that changes when it is used for something else."""
+    """The loop devices mounted where a process lives, each with a number that changes when it is used for something
+    else."""
     mounts = Path(f"/proc/{process}/mounts").read_text()
     devices = [Path("/sys/block") / name for name in re.findall(r"^/dev/(loop\d+) ", mounts, re.MULTILINE)]
     return {device: device.joinpath("diskseq").read_text() for device in devices}

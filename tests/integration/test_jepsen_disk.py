@@ -1,4 +1,5 @@
-"""The disk that jepsen breaks is honest: what a sync said is stored outlives a loss of power, up to the sync that fails."""
+"""The disk that jepsen breaks is honest: what a sync said is stored outlives a loss of power, up to the sync that
+fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Apache Kafka's own command-line tools over a node of ours, and its dump-log over our files. Each start of a JVM is dear: the tools run two at a time."""
+"""Apache Kafka's own command-line tools over a node of ours, and its dump-log over our files. Each start of a JVM is
+dear: the tools run two at a time."""
 
 from __future__ import annotations
 
@@ -23,7 +24,18 @@ pytestmark = pytest.mark.java
 TOOLS_AT_ONCE = 2
 PERF_RECORDS = 20_000
 # What dump-log prints when something is wrong. It exits 0 all the same.
-COMPLAINTS = ("mismatch", "corrupt", "invalid", "not found", "out of order", "non-consecutive", "exception", "error", "trailing", "could not")
+COMPLAINTS = (
+    "mismatch",
+    "corrupt",
+    "invalid",
+    "not found",
+    "out of order",
+    "non-consecutive",
+    "exception",
+    "error",
+    "trailing",
+    "could not",
+)
 
 
 @pytest.fixture(scope="module")
@@ -69,33 +81,78 @@ def words(text: str) -> list[list[str]]:
 def test_topics(node: NodeProcess) -> None:
     created, refused = printed(
         on(node, "topics", "--create", "--topic", "tools", "--partitions", "3", "--config", "retention.ms=5000"),
-        lambda: tool("topics", "--bootstrap-server", node.bootstrap, "--create", "--topic", "tools-2", "--replication-factor", "2", check=False),
+        lambda: tool(
+            "topics",
+            "--bootstrap-server",
+            node.bootstrap,
+            "--create",
+            "--topic",
+            "tools-2",
+            "--replication-factor",
+            "2",
+            check=False,
+        ),
     )
     assert "Created topic tools." in created
     assert "The target replication factor of 2 cannot be reached" in refused
-    (altered, listed) = printed(on(node, "topics", "--alter", "--topic", "tools", "--partitions", "4"), on(node, "topics", "--list"))
+    (altered, listed) = printed(
+        on(node, "topics", "--alter", "--topic", "tools", "--partitions", "4"), on(node, "topics", "--list")
+    )
     assert not altered.strip()
     assert "tools" in listed.split()
     described, unavailable = printed(
-        on(node, "topics", "--describe", "--topic", "tools"), on(node, "topics", "--describe", "--under-replicated-partitions", "--unavailable-partitions")
+        on(node, "topics", "--describe", "--topic", "tools"),
+        on(node, "topics", "--describe", "--under-replicated-partitions", "--unavailable-partitions"),
     )
     assert "PartitionCount: 4\tReplicationFactor: 1\tConfigs: min.insync.replicas=1,retention.ms=5000" in described
     assert described.count("Leader: 1\tReplicas: 1\tIsr: 1") == 4
     assert not unavailable.strip()
     printed(on(node, "topics", "--delete", "--topic", "tools"))
-    assert "tools" not in AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}).list_topics(timeout=30).topics
+    assert (
+        "tools" not in AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0}).list_topics(timeout=30).topics
+    )
 
 
 def test_console_clients_and_perf(node: NodeProcess, topics: None) -> None:
     lines = "".join(f"k{index}\tvalue {index}\n" for index in range(50))
-    consume = ("--from-beginning", "--timeout-ms", "20000", "--formatter-property", "print.key=true", "--formatter-property", "print.offset=true")
+    consume = (
+        "--from-beginning",
+        "--timeout-ms",
+        "20000",
+        "--formatter-property",
+        "print.key=true",
+        "--formatter-property",
+        "print.offset=true",
+    )
     _, performed = printed(
-        on(node, "console-producer", "--topic", "console", "--reader-property", "parse.key=true", "--compression-codec", "zstd", stdin=lines),
         on(
-            node, "producer-perf", "--topic", "perf", "--num-records", str(PERF_RECORDS), "--record-size", "200", "--throughput", "-1",
-            "--command-property", "compression.type=lz4", "--command-property", "batch.size=8192",
+            node,
+            "console-producer",
+            "--topic",
+            "console",
+            "--reader-property",
+            "parse.key=true",
+            "--compression-codec",
+            "zstd",
+            stdin=lines,
         ),
-    )  # fmt: skip
+        on(
+            node,
+            "producer-perf",
+            "--topic",
+            "perf",
+            "--num-records",
+            str(PERF_RECORDS),
+            "--record-size",
+            "200",
+            "--throughput",
+            "-1",
+            "--command-property",
+            "compression.type=lz4",
+            "--command-property",
+            "batch.size=8192",
+        ),
+    )
     assert f"{PERF_RECORDS} records sent" in performed
     read, counted = printed(
         on(node, "console-consumer", "--topic", "console", "--max-messages", "50", "--group", "console", *consume),
@@ -106,23 +163,70 @@ def test_console_clients_and_perf(node: NodeProcess, topics: None) -> None:
 
 
 def test_consumer_groups_and_the_reset_of_their_offsets(node: NodeProcess, topics: None) -> None:
-    described, listed = printed(on(node, "consumer-groups", "--describe", "--group", "readers"), on(node, "consumer-groups", "--list", "--state"))
+    described, listed = printed(
+        on(node, "consumer-groups", "--describe", "--group", "readers"),
+        on(node, "consumer-groups", "--list", "--state"),
+    )
     rows = {(row[1], row[2]): row[3:6] for row in words(described) if row[0] == "readers"}
     assert rows == {("plain", "0"): ["10", "50", "40"], ("plain", "1"): ["50", "50", "0"]}
     assert any({"readers", "Empty"} <= set(row) for row in words(listed))
     tried, reset = printed(
-        on(node, "consumer-groups", "--reset-offsets", "--group", "readers", "--topic", "plain", "--to-earliest", "--dry-run"),
-        on(node, "consumer-groups", "--reset-offsets", "--group", "others", "--topic", "plain:1", "--to-offset", "7", "--execute"),
+        on(
+            node,
+            "consumer-groups",
+            "--reset-offsets",
+            "--group",
+            "readers",
+            "--topic",
+            "plain",
+            "--to-earliest",
+            "--dry-run",
+        ),
+        on(
+            node,
+            "consumer-groups",
+            "--reset-offsets",
+            "--group",
+            "others",
+            "--topic",
+            "plain:1",
+            "--to-offset",
+            "7",
+            "--execute",
+        ),
     )
     assert sorted(row[2:] for row in words(tried) if row[0] == "readers") == [["0", "0"], ["1", "0"]]
     assert [row[2:] for row in words(reset) if row[0] == "others"] == [["1", "7"]]
     _, by_time = printed(
-        on(node, "consumer-groups", "--reset-offsets", "--group", "readers", "--topic", "plain:0", "--shift-by", "15", "--execute"),
-        on(node, "consumer-groups", "--reset-offsets", "--group", "by-time", "--topic", "plain", "--to-datetime", "2020-01-01T00:00:00.000", "--execute"),
+        on(
+            node,
+            "consumer-groups",
+            "--reset-offsets",
+            "--group",
+            "readers",
+            "--topic",
+            "plain:0",
+            "--shift-by",
+            "15",
+            "--execute",
+        ),
+        on(
+            node,
+            "consumer-groups",
+            "--reset-offsets",
+            "--group",
+            "by-time",
+            "--topic",
+            "plain",
+            "--to-datetime",
+            "2020-01-01T00:00:00.000",
+            "--execute",
+        ),
     )
     assert sorted(row[2:] for row in words(by_time) if row[0] == "by-time") == [["0", "0"], ["1", "0"]]
     described, deleted = printed(
-        on(node, "consumer-groups", "--describe", "--group", "readers", "--offsets"), on(node, "consumer-groups", "--delete", "--group", "others")
+        on(node, "consumer-groups", "--describe", "--group", "readers", "--offsets"),
+        on(node, "consumer-groups", "--delete", "--group", "others"),
     )
     assert {row[2]: row[3] for row in words(described) if row[0] == "readers"} == {"0": "25", "1": "50"}
     assert "'others'" in deleted
@@ -131,8 +235,28 @@ def test_consumer_groups_and_the_reset_of_their_offsets(node: NodeProcess, topic
 
 def test_configs_and_features(node: NodeProcess, topics: None) -> None:
     altered, dynamic, features = printed(
-        on(node, "configs", "--alter", "--entity-type", "topics", "--entity-name", "plain", "--add-config", "retention.ms=123456,segment.bytes=2000000"),
-        on(node, "configs", "--alter", "--entity-type", "brokers", "--entity-name", "1", "--add-config", "log.cleaner.threads=1"),
+        on(
+            node,
+            "configs",
+            "--alter",
+            "--entity-type",
+            "topics",
+            "--entity-name",
+            "plain",
+            "--add-config",
+            "retention.ms=123456,segment.bytes=2000000",
+        ),
+        on(
+            node,
+            "configs",
+            "--alter",
+            "--entity-type",
+            "brokers",
+            "--entity-name",
+            "1",
+            "--add-config",
+            "log.cleaner.threads=1",
+        ),
         on(node, "features", "describe"),
     )
     assert "Completed updating config for topic plain." in altered
@@ -151,7 +275,9 @@ def test_configs_and_features(node: NodeProcess, topics: None) -> None:
 def test_offsets_and_deleted_records(node: NodeProcess, topics: None, tmp_path: Path) -> None:
     wanted = tmp_path / "delete.json"
     wanted.write_text('{"partitions": [{"topic": "plain", "partition": 1, "offset": 30}], "version": 1}')
-    before, deleted = printed(on(node, "get-offsets", "--topic", "plain"), on(node, "delete-records", "--offset-json-file", str(wanted)))
+    before, deleted = printed(
+        on(node, "get-offsets", "--topic", "plain"), on(node, "delete-records", "--offset-json-file", str(wanted))
+    )
     assert sorted(before.split()) == ["plain:0:50", "plain:1:50"]
     assert re.search(r"partition: plain-1\s+low_watermark: 30", deleted)
     earliest, by_time = printed(
@@ -184,20 +310,39 @@ def test_the_quorum_the_directories_and_the_versions(node: NodeProcess, topics: 
 
 
 def test_dump_log_finds_nothing_wrong_with_our_files(tmp_path: Path) -> None:
-    """Every codec, several segments with their indexes and producer snapshots, commits of groups, the metadata log and its snapshot; across a crash."""
+    """Every codec, several segments with their indexes and producer snapshots, commits of groups, the metadata log
+    and its snapshot; across a crash."""
     require_capability("java17")
     require_capability("mvn")
-    small = ("--set", "log.segment.bytes=1048576", "--set", "metadata.log.max.record.bytes.between.snapshots=2000", "--set", "log.index.interval.bytes=1024")
+    small = (
+        "--set",
+        "log.segment.bytes=1048576",
+        "--set",
+        "metadata.log.max.record.bytes.between.snapshots=2000",
+        "--set",
+        "log.index.interval.bytes=1024",
+    )
     with NodeProcess(tmp_path, *small) as node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         for future in admin.create_topics([NewTopic(f"dumped-{codec}", 1, 1) for codec in CODECS]).values():
             future.result(30)
         noise = random.Random(0)
         for codec in CODECS:
-            config = {"bootstrap.servers": node.bootstrap, "log_level": 0, "compression.type": codec, "enable.idempotence": True}
+            config = {
+                "bootstrap.servers": node.bootstrap,
+                "log_level": 0,
+                "compression.type": codec,
+                "enable.idempotence": True,
+            }
             producer = Producer(config)
             for number in range(800):
-                producer.produce(f"dumped-{codec}", noise.randbytes(1800) + bytes(400), b"k%d" % number, 0, headers=[("h", b"x"), ("null", None)])
+                producer.produce(
+                    f"dumped-{codec}",
+                    noise.randbytes(1800) + bytes(400),
+                    b"k%d" % number,
+                    0,
+                    headers=[("h", b"x"), ("null", None)],
+                )
                 if number % 100 == 99:
                     assert producer.flush(30) == 0
         for index in range(60):
@@ -212,7 +357,12 @@ def test_dump_log_finds_nothing_wrong_with_our_files(tmp_path: Path) -> None:
     data = tmp_path / "data"
     logs = sorted(data.glob("dumped-*/*.log"))
     assert len(logs) > len(CODECS), "several segments"
-    others = [path for kind in ("index", "timeindex", "txnindex", "snapshot") for path in sorted(data.glob(f"dumped-*/*.{kind}")) if path.stat().st_size]
+    others = [
+        path
+        for kind in ("index", "timeindex", "txnindex", "snapshot")
+        for path in sorted(data.glob(f"dumped-*/*.{kind}"))
+        if path.stat().st_size
+    ]
     assert {path.suffix for path in others} >= {".index", ".timeindex", ".snapshot"}
     offsets = [path for path in sorted(data.glob("__consumer_offsets-*/*.log")) if path.stat().st_size]
     metadata = sorted((data / "__cluster_metadata-0").glob("*.log"))
@@ -246,9 +396,19 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
         "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\ncontroller.quorum.bootstrap.servers=127.0.0.1:9093\n"
         f"listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0\nlog.dirs={tmp_path}/data,{tmp_path}/other\n"
     )
-    command = ["storage", "format", "--cluster-id", "MkU3OEVBNTcwNTJENDM2Qk", "--config", str(properties), "--standalone"]
+    command = [
+        "storage",
+        "format",
+        "--cluster-id",
+        "MkU3OEVBNTcwNTJENDM2Qk",
+        "--config",
+        str(properties),
+        "--standalone",
+    ]
     assert main([*command, "--add-scram", "SCRAM-SHA-256=[name=alice,password=alice-secret]"]) == 0
-    with NodeProcess(tmp_path, "--set", "metadata.log.max.record.bytes.between.snapshots=200", disks=("data", "other")) as node:
+    with NodeProcess(
+        tmp_path, "--set", "metadata.log.max.record.bytes.between.snapshots=200", disks=("data", "other")
+    ) as node:
         admin = AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
         for index in range(5):
             admin.create_topics([NewTopic(f"t-{index}", 3, 1)])[f"t-{index}"].result(30)
@@ -261,7 +421,9 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
         lambda: tool("metadata-shell", "--snapshot", str(snapshot), "find", "/image"),
     )
     assert not complaints(bootstrap), complaints(bootstrap)[:5]
-    assert bootstrap.count('"type":"USER_SCRAM_CREDENTIAL_RECORD","version":0,"data":{"name":"alice","mechanism":1') == 2
+    assert (
+        bootstrap.count('"type":"USER_SCRAM_CREDENTIAL_RECORD","version":0,"data":{"name":"alice","mechanism":1') == 2
+    )
     assert "cluster.id=MkU3OEVBNTcwNTJENDM2Qk" in info
     assert "Found problem" not in info
     assert {"/image/scram/SCRAM-SHA-256/alice", "/image/cluster/brokers/1"} <= set(tree.split())
@@ -269,7 +431,11 @@ def test_what_formatting_wrote_is_read_by_kafkas_tools_and_served(tmp_path: Path
 
 def complaints(text: str) -> list[str]:
     """What dump-log found wrong. A line that shows a good batch may hold any word."""
-    return [line for line in text.splitlines() if any(word in line.lower() for word in COMPLAINTS) and "isvalid: true" not in line.lower()]
+    return [
+        line
+        for line in text.splitlines()
+        if any(word in line.lower() for word in COMPLAINTS) and "isvalid: true" not in line.lower()
+    ]
 
 
 def dump(files: list[Path], *options: str) -> Run:

@@ -1,4 +1,5 @@
-"""The cluster in one process that users' own tests start: librdkafka writes and reads while nodes are killed, stopped and come back."""
+"""The cluster in one process that users' own tests start: librdkafka writes and reads while nodes are killed,
+stopped and come back."""
 
 from __future__ import annotations
 
@@ -24,14 +25,18 @@ RECORDS = 100
 def test_records_acknowledged_before_and_after_a_kill_are_read(kraft_cluster: Callable[..., ClusterThread]) -> None:
     cluster = kraft_cluster(nodes=3)
     create(cluster.bootstrap, **{"min.insync.replicas": "2"})
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0})
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "acks": "all", "enable.idempotence": True, "log_level": 0}
+    )
     write(producer, 0)
     for round_, node in enumerate(cluster.node_ids, 1):
         cluster.kill(node)
         write(producer, round_)
         cluster.start(node)
     cluster.stop(2)
-    assert sorted(read(cluster.bootstrap, 4 * RECORDS)) == sorted(value(round_, number) for round_ in range(4) for number in range(RECORDS))
+    assert sorted(read(cluster.bootstrap, 4 * RECORDS)) == sorted(
+        value(round_, number) for round_ in range(4) for number in range(RECORDS)
+    )
 
 
 def test_a_cluster_finds_its_records_again_in_the_directory_that_it_is_given(tmp_path: Path) -> None:
@@ -84,13 +89,17 @@ def value(round_: int, number: int) -> bytes:
 def write(producer: Producer, round_: int) -> None:
     refused: list[object] = []
     for number in range(RECORDS):
-        producer.produce(TOPIC, value(round_, number), on_delivery=lambda error, message: refused.append(error) if error else None)
+        producer.produce(
+            TOPIC, value(round_, number), on_delivery=lambda error, message: refused.append(error) if error else None
+        )
     assert producer.flush(30) == 0
     assert not refused
 
 
 def read(bootstrap: str, expected: int) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False, "log_level": 0}
+    )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     found: list[bytes] = []
     try:

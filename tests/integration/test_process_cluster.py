@@ -26,7 +26,9 @@ def test_a_cluster_of_processes_is_broken_and_mended_under_a_writer(tmp_path: Pa
             writer.more(10)
         assert not writer.failed
         assert writer.longest_gap() > 0
-        assert [int(each.value) for each in writer.acknowledged] == sorted(int(each.value) for each in writer.acknowledged)
+        assert [int(each.value) for each in writer.acknowledged] == sorted(
+            int(each.value) for each in writer.acknowledged
+        )
         processes = [node.process for node in cluster.nodes.values()]
         assert cluster.stop() == [0, 0, 0]
         assert cluster.running == []

@@ -22,7 +22,9 @@ from kraft.testing.process_cluster import CLUSTER_ID
 from kraft.world.real import RealWorld
 from tests.integration.three_nodes import until
 
-METADATA = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+METADATA = DescribeQuorumRequest(
+    topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+)
 
 
 def ask(node: NodeProcess, request: Any) -> Any:
@@ -49,13 +51,24 @@ def test_voters_come_and_go(tmp_path: Path) -> None:
         first = stack.enter_context(NodeProcess(tmp_path / "1", "--node-id", "1"))
         cluster_id, bootstrap = first.ready["cluster"], first.ready["controller"]
         joining = ("--bootstrap-controllers", bootstrap, "--cluster-id", cluster_id, "--format")
-        nodes = {1: first} | {node: stack.enter_context(NodeProcess(tmp_path / str(node), "--node-id", str(node), *joining)) for node in (2, 3)}
+        nodes = {1: first} | {
+            node: stack.enter_context(NodeProcess(tmp_path / str(node), "--node-id", str(node), *joining))
+            for node in (2, 3)
+        }
         assert voters(first) == [1]
-        directories = {observer.replica_id: bytes(observer.replica_directory_id) for observer in quorum(first).observers}
+        directories = {
+            observer.replica_id: bytes(observer.replica_directory_id) for observer in quorum(first).observers
+        }
         for node in (2, 3):
             host, _, port = nodes[node].ready["controller"].rpartition(":")
             listeners = [Listener(name="CONTROLLER", host=host, port=int(port))]
-            joins = AddRaftVoterRequest(cluster_id=cluster_id, timeout_ms=10_000, voter_id=node, voter_directory_id=directories[node], listeners=listeners)
+            joins = AddRaftVoterRequest(
+                cluster_id=cluster_id,
+                timeout_ms=10_000,
+                voter_id=node,
+                voter_directory_id=directories[node],
+                listeners=listeners,
+            )
             answer = ask(nodes[node], joins)
             assert (answer.error_code, answer.error_message) == (0, None)
         assert voters(first) == [1, 2, 3]
@@ -63,10 +76,16 @@ def test_voters_come_and_go(tmp_path: Path) -> None:
         until(lambda: quorum(nodes[2]).leader_id in (2, 3), "nobody leads after the first voter's death")
         first.start()
         own = next(voter for voter in quorum(first).current_voters if voter.replica_id == 1)
-        answer = ask(nodes[2], RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=1, voter_directory_id=own.replica_directory_id))
+        answer = ask(
+            nodes[2],
+            RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=1, voter_directory_id=own.replica_directory_id),
+        )
         assert (answer.error_code, answer.error_message) == (0, None)
         assert voters(nodes[3]) == [2, 3]
-        until(lambda: [observer.replica_id for observer in quorum(nodes[2]).observers] == [1], "the former voter does not observe")
+        until(
+            lambda: [observer.replica_id for observer in quorum(nodes[2]).observers] == [1],
+            "the former voter does not observe",
+        )
 
 
 def test_controllers_and_brokers_apart(tmp_path: Path) -> None:
@@ -75,10 +94,15 @@ def test_controllers_and_brokers_apart(tmp_path: Path) -> None:
     nodes: dict[int, NodeProcess] = {}
     for node in (1, 2, 3):
         options = ("--role", "controller", "--node-id", str(node), *static, "--format", "--cluster-id", CLUSTER_ID)
-        nodes[node] = NodeProcess(tmp_path / str(node), *options, listen=None, controller_listen=f"127.0.0.1:{ports[node - 1]}")
-    by_bootstrap = ("--bootstrap-controllers", ",".join(f"127.0.0.1:{port}" for port in ports))  # Static voters stand in no log: it has the leader's word only.
+        nodes[node] = NodeProcess(
+            tmp_path / str(node), *options, listen=None, controller_listen=f"127.0.0.1:{ports[node - 1]}"
+        )
+    # Static voters stand in no log: it has the leader's word only.
+    by_bootstrap = ("--bootstrap-controllers", ",".join(f"127.0.0.1:{port}" for port in ports))
     for node, knows in ((11, static), (12, by_bootstrap)):
-        nodes[node] = NodeProcess(tmp_path / str(node), "--role", "broker", "--node-id", str(node), *knows, controller_listen=None)
+        nodes[node] = NodeProcess(
+            tmp_path / str(node), "--role", "broker", "--node-id", str(node), *knows, controller_listen=None
+        )
     with ExitStack() as stack, ThreadPoolExecutor(len(nodes)) as starters:
         for running in nodes.values():
             stack.callback(running.__exit__, None, None, None)
@@ -94,8 +118,14 @@ def test_controllers_and_brokers_apart(tmp_path: Path) -> None:
         admin.create_topics([NewTopic("after", 4, 2)])["after"].result(30)
         nodes[active].start()
 
-        upgrade = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)], validate_only=False)
-        until(lambda: ask(nodes[12], upgrade).error_code == 0, "kraft.version is not raised once every voter has told that it knows it")
+        upgrade = UpdateFeaturesRequest(
+            feature_updates=[FeatureUpdateKey(feature="kraft.version", max_version_level=1, upgrade_type=1)],
+            validate_only=False,
+        )
+        until(
+            lambda: ask(nodes[12], upgrade).error_code == 0,
+            "kraft.version is not raised once every voter has told that it knows it",
+        )
         assert sorted(voters(nodes[11])) == [1, 2, 3]
         assert all(bytes(voter.replica_directory_id) != bytes(16) for voter in quorum(nodes[11]).current_voters)
         for node in (12, 11, 1, 2, 3):

@@ -39,7 +39,9 @@ def make_topic(http: httpx.Client, base: str, name: str, **body: Any) -> dict[st
     return created
 
 
-def test_the_cluster_its_broker_and_its_quorum_describe_one_another(http: httpx.Client, base: str, node: RunningNode) -> None:
+def test_the_cluster_its_broker_and_its_quorum_describe_one_another(
+    http: httpx.Client, base: str, node: RunningNode
+) -> None:
     [cluster] = http.get("/v3/clusters").json()["data"]
     assert (cluster["kind"], cluster["cluster_id"]) == ("KafkaCluster", node.cluster_id)
     assert cluster == http.get(cluster["metadata"]["self"]).json()
@@ -53,10 +55,18 @@ def test_the_cluster_its_broker_and_its_quorum_describe_one_another(http: httpx.
 def test_a_topic_is_created_described_grown_and_deleted(http: httpx.Client, base: str) -> None:
     checked = http.post(f"{base}/topics", json={"topic_name": "life", "partitions_count": 2, "validate_only": True})
     assert (checked.status_code, http.get(f"{base}/topics/life").status_code) == (200, 404)
-    created = http.post(f"{base}/topics", json={"topic_name": "life", "partitions_count": 2, "configs": [{"name": "retention.ms", "value": "-1"}]})
+    created = http.post(
+        f"{base}/topics",
+        json={"topic_name": "life", "partitions_count": 2, "configs": [{"name": "retention.ms", "value": "-1"}]},
+    )
     assert (created.status_code, created.headers["location"]) == (201, created.json()["metadata"]["self"])
     topic = http.get(created.headers["location"]).json()
-    assert (topic["partitions_count"], topic["replication_factor"], topic["is_internal"], topic["topic_id"]) == (2, 1, False, created.json()["topic_id"])
+    assert (topic["partitions_count"], topic["replication_factor"], topic["is_internal"], topic["topic_id"]) == (
+        2,
+        1,
+        False,
+        created.json()["topic_id"],
+    )
     assert "life" in [each["topic_name"] for each in http.get(f"{base}/topics").json()["data"]]
     assert http.patch(f"{base}/topics/life", json={"partitions_count": 4}).json()["partitions_count"] == 4
     partitions = http.get(topic["partitions"]["related"]).json()["data"]
@@ -77,7 +87,14 @@ def test_a_topic_is_created_described_grown_and_deleted(http: httpx.Client, base
         ("POST", "/topics", {"topic_name": "errors"}, 400, 40002, "TOPIC_ALREADY_EXISTS"),
         ("POST", "/topics", {"topic_name": "wide", "replication_factor": 3}, 400, 40002, "INVALID_REPLICATION_FACTOR"),
         ("POST", "/topics", {"topic_name": "no/slash"}, 400, 40002, "INVALID_TOPIC_EXCEPTION"),
-        ("POST", "/topics", {"topic_name": "bad", "configs": [{"name": "retention.ms", "value": "x"}]}, 400, 40002, "INVALID_CONFIG"),
+        (
+            "POST",
+            "/topics",
+            {"topic_name": "bad", "configs": [{"name": "retention.ms", "value": "x"}]},
+            400,
+            40002,
+            "INVALID_CONFIG",
+        ),
         ("PATCH", "/topics/errors", {"partitions_count": 1}, 400, 40002, "INVALID_PARTITIONS"),
         ("GET", "/topics/errors/partitions/7", None, 404, 40403, "UNKNOWN_TOPIC_OR_PARTITION"),
         ("GET", "/topics/errors/records?partition=0&offset=99", None, 400, 40002, "OFFSET_OUT_OF_RANGE"),
@@ -115,14 +132,25 @@ def test_configuration_is_read_set_altered_and_reset(http: httpx.Client, base: s
     here = f"{base}/topics/configured/configs"
     assert len(http.get(here).json()["data"]) == 33
     entry = http.get(f"{here}/retention.ms").json()
-    assert (entry["value"], entry["source"], entry["is_default"], entry["synonyms"][0]["value"]) == ("5000", "DYNAMIC_TOPIC_CONFIG", False, "5000")
+    assert (entry["value"], entry["source"], entry["is_default"], entry["synonyms"][0]["value"]) == (
+        "5000",
+        "DYNAMIC_TOPIC_CONFIG",
+        False,
+        "5000",
+    )
     assert http.put(f"{here}/retention.ms", json={"value": "6000"}).status_code == 204
     assert http.get(f"{here}/retention.ms").json()["value"] == "6000"
-    changes = [{"name": "cleanup.policy", "value": "compact", "operation": "APPEND"}, {"name": "retention.ms", "operation": "DELETE"}]
+    changes = [
+        {"name": "cleanup.policy", "value": "compact", "operation": "APPEND"},
+        {"name": "retention.ms", "operation": "DELETE"},
+    ]
     assert http.post(f"{here}:alter", json={"data": changes, "validate_only": True}).status_code == 204
     assert http.get(f"{here}/cleanup.policy").json()["value"] == "delete"
     assert http.post(f"{here}:alter", json={"data": changes}).status_code == 204
-    assert [http.get(f"{here}/{name}").json()["value"] for name in ("cleanup.policy", "retention.ms")] == ["delete,compact", "604800000"]
+    assert [http.get(f"{here}/{name}").json()["value"] for name in ("cleanup.policy", "retention.ms")] == [
+        "delete,compact",
+        "604800000",
+    ]
     assert http.delete(f"{here}/cleanup.policy").status_code == 204
     assert http.get(f"{here}/cleanup.policy").json()["is_default"]
 
@@ -131,7 +159,10 @@ def test_brokers_and_the_cluster_have_configuration_too(http: httpx.Client, base
     fixed = http.get(f"{base}/brokers/1/configs/num.partitions").json()
     assert (fixed["is_read_only"], fixed["value"]) == (True, "1")
     assert "no partitions" not in fixed["documentation"]
-    assert http.put(f"{base}/brokers/1/configs/num.partitions", json={"value": "2"}).json()["kafka_error"]["name"] == "INVALID_REQUEST"
+    assert (
+        http.put(f"{base}/brokers/1/configs/num.partitions", json={"value": "2"}).json()["kafka_error"]["name"]
+        == "INVALID_REQUEST"
+    )
     assert http.put(f"{base}/broker-configs/log.retention.ms", json={"value": "7000000"}).status_code == 204
     assert http.get(f"{base}/broker-configs/log.retention.ms").json()["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG"
     assert http.delete(f"{base}/broker-configs/log.retention.ms").status_code == 204
@@ -140,7 +171,10 @@ def test_brokers_and_the_cluster_have_configuration_too(http: httpx.Client, base
 
 def test_a_stream_of_records_is_reported_in_order_and_read_back(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "stream", partitions_count=2)
-    records = [{"partition_id": 1, "key": {"type": "STRING", "data": f"k{n}"}, "value": {"type": "JSON", "data": {"n": n}}} for n in range(50)]
+    records = [
+        {"partition_id": 1, "key": {"type": "STRING", "data": f"k{n}"}, "value": {"type": "JSON", "data": {"n": n}}}
+        for n in range(50)
+    ]
     records.insert(3, {"value": {"type": "BINARY", "data": "not base64!"}})
     answer = http.post(f"{base}/topics/stream/records", content="".join(map(json.dumps, records)))
     reports = [json.loads(line) for line in answer.text.splitlines()]
@@ -148,7 +182,9 @@ def test_a_stream_of_records_is_reported_in_order_and_read_back(http: httpx.Clie
     assert [report["offset"] for report in reports if report["error_code"] == 200] == list(range(50))
     assert reports[0]["value"] == {"type": "JSON", "size": 7}
     read = http.get(f"{base}/topics/stream/records", params={"partition": 1, "offset": 10, "limit": 5}).json()
-    assert [(record["offset"], record["key"]["data"], record["value"]["data"]) for record in read["data"]] == [(n, f"k{n}", {"n": n}) for n in range(10, 15)]
+    assert [(record["offset"], record["key"]["data"], record["value"]["data"]) for record in read["data"]] == [
+        (n, f"k{n}", {"n": n}) for n in range(10, 15)
+    ]
     assert (read["next_offsets"], read["end_offsets"]) == ({"1": 15}, {"1": 50})
     tail = http.get(f"{base}/topics/stream/records", params={"tail": 2}).json()
     assert [record["offset"] for record in tail["data"]] == [48, 49]
@@ -169,7 +205,10 @@ def test_reports_come_while_the_request_still_goes_on(node: RunningNode, http: h
 
 def test_a_lone_bad_record_is_a_bad_request_and_an_empty_body_too(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "lone")
-    assert http.post(f"{base}/topics/lone/records", content=b'{"value": {"type": "BINARY", "data": "!"}}').status_code == 400
+    assert (
+        http.post(f"{base}/topics/lone/records", content=b'{"value": {"type": "BINARY", "data": "!"}}').status_code
+        == 400
+    )
     assert http.post(f"{base}/topics/lone/records", content=b"{nonsense").status_code == 400
     empty = http.post(f"{base}/topics/lone/records", content=b"")
     assert (empty.status_code, empty.json()["error_code"]) == (422, 422)
@@ -178,16 +217,23 @@ def test_a_lone_bad_record_is_a_bad_request_and_an_empty_body_too(http: httpx.Cl
 
 def test_a_batch_is_reported_by_id(http: httpx.Client, base: str) -> None:
     make_topic(http, base, "batch")
-    entries = [{"id": "good", "value": {"type": "STRING", "data": "é"}}, {"id": "bad", "value": {"type": "BINARY", "data": "!"}}]
+    entries = [
+        {"id": "good", "value": {"type": "STRING", "data": "é"}},
+        {"id": "bad", "value": {"type": "BINARY", "data": "!"}},
+    ]
     answer = http.post(f"{base}/topics/batch/records:batch", json={"entries": entries})
     assert answer.status_code == 207
-    assert [(entry["id"], entry["offset"], entry["value"]["size"]) for entry in answer.json()["successes"]] == [("good", 0, 2)]
+    assert [(entry["id"], entry["offset"], entry["value"]["size"]) for entry in answer.json()["successes"]] == [
+        ("good", 0, 2)
+    ]
     assert [(entry["id"], entry["error_code"]) for entry in answer.json()["failures"]] == [("bad", 400)]
     twice = http.post(f"{base}/topics/batch/records:batch", json={"entries": entries[:1] * 2})
     assert (twice.status_code, twice.json()["error_code"]) == (400, 42208)
 
 
-def test_records_of_kafka_clients_are_shown_whatever_they_hold(node: RunningNode, http: httpx.Client, base: str) -> None:
+def test_records_of_kafka_clients_are_shown_whatever_they_hold(
+    node: RunningNode, http: httpx.Client, base: str
+) -> None:
     make_topic(http, base, "mixed")
     producer = Producer({"bootstrap.servers": node.kafka, "compression.type": "zstd"})
     for key, value in ((b"k", b'{"a": 1}'), (None, b"plain"), (b"\xff", b"\xff\x00"), (b"k", None)):
@@ -224,7 +270,13 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
     body = "".join(json.dumps({"partition_id": n % 2, "value": {"data": n}}) for n in range(10))
     assert http.post(f"{base}/topics/lagging/records", content=body).status_code == 200
     group_id = "team/readers one"
-    settings = {"bootstrap.servers": node.kafka, "group.id": group_id, "client.id": "c1", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    settings = {
+        "bootstrap.servers": node.kafka,
+        "group.id": group_id,
+        "client.id": "c1",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+    }
     consumer = Consumer(settings)
     consumer.subscribe(["lagging"])
     try:
@@ -232,7 +284,12 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
         consumer.commit(offsets=[TopicPartition("lagging", 0, 5), TopicPartition("lagging", 1, 2)], asynchronous=False)
         here = f"{base}/consumer-groups/team%2Freaders%20one"
         group = http.get(here).json()
-        assert (group["consumer_group_id"], group["state"], group["type"], group["partition_assignor"]) == (group_id, "STABLE", "CLASSIC", "range")
+        assert (group["consumer_group_id"], group["state"], group["type"], group["partition_assignor"]) == (
+            group_id,
+            "STABLE",
+            "CLASSIC",
+            "range",
+        )
         assert group_id in [each["consumer_group_id"] for each in http.get(f"{base}/consumer-groups").json()["data"]]
         [member] = http.get(group["consumers"]["related"]).json()["data"]
         assert (member["client_id"], member["host"]) == ("c1", "/127.0.0.1")
@@ -241,10 +298,18 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
         offsets = http.get(f"{here}/offsets").json()["data"]
         assert [(each["offset"], each["committed_metadata"]) for each in offsets] == [(5, ""), (2, "")]
         lags = http.get(f"{here}/lags").json()["data"]
-        assert [(lag["partition_id"], lag["current_offset"], lag["log_end_offset"], lag["lag"]) for lag in lags] == [(1, 2, 5, 3), (0, 5, 5, 0)]
+        assert [(lag["partition_id"], lag["current_offset"], lag["log_end_offset"], lag["lag"]) for lag in lags] == [
+            (1, 2, 5, 3),
+            (0, 5, 5, 0),
+        ]
         assert http.get(assigned[1]["lag"]["related"]).json() == lags[0]
         summary = http.get(group["lag_summary"]["related"]).json()
-        assert (summary["total_lag"], summary["max_lag"], summary["max_lag_partition_id"], summary["max_lag_client_id"]) == (3, 3, 1, "c1")
+        assert (
+            summary["total_lag"],
+            summary["max_lag"],
+            summary["max_lag_partition_id"],
+            summary["max_lag_client_id"],
+        ) == (3, 3, 1, "c1")
         assert metric(http, "kafka_consumergroup_lag", consumergroup=group_id, topic="lagging", partition="1") == 3
         assert metric(http, "kafka_consumergroup_lag_sum", consumergroup=group_id, topic="lagging") == 3
         assert http.delete(here).status_code == 409
@@ -255,7 +320,9 @@ def test_groups_members_commits_and_lag(node: RunningNode, http: httpx.Client, b
 
 
 def metric(http: httpx.Client, name: str, **labels: str) -> float | None:
-    samples = [sample for family in text_string_to_metric_families(http.get("/metrics").text) for sample in family.samples]
+    samples = [
+        sample for family in text_string_to_metric_families(http.get("/metrics").text) for sample in family.samples
+    ]
     return next((sample.value for sample in samples if sample.name == name and sample.labels == labels), None)
 
 
@@ -291,12 +358,19 @@ def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:
         answer = http.get(path)
         assert answer.headers["content-type"].startswith("text/html")
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
-        assert not [word for word in ("http://", "https://", "//cdn") if word in answer.text.replace("http://www.w3.org/2000/svg", "")]
+        assert not [
+            word
+            for word in ("http://", "https://", "//cdn")
+            if word in answer.text.replace("http://www.w3.org/2000/svg", "")
+        ]
     assert http.get("/ui").headers["location"] == "/"
 
 
 def test_a_read_only_admin_answers_and_changes_nothing(tmp_path: Path) -> None:
-    with running_node(tmp_path, "--set", "kraft.admin.read.only=true") as node, httpx.Client(base_url=node.admin, timeout=30) as http:
+    with (
+        running_node(tmp_path, "--set", "kraft.admin.read.only=true") as node,
+        httpx.Client(base_url=node.admin, timeout=30) as http,
+    ):
         base = f"/v3/clusters/{node.cluster_id}"
         assert http.get(f"{base}/topics").status_code == 200
         refused = http.post(f"{base}/topics", json={"topic_name": "t"})

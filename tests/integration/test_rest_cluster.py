@@ -1,4 +1,5 @@
-"""`kraft cluster start` and the HTTP admin of three nodes: any of them answers and takes changes; what happens to a node is told and acted upon."""
+"""`kraft cluster start` and the HTTP admin of three nodes: any of them answers and takes changes; what happens to a
+node is told and acted upon."""
 
 from __future__ import annotations
 
@@ -28,11 +29,28 @@ class Started:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         environment = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
-        command = [sys.executable, "-m", "kraft.cli.admin.app", "cluster", "start", "-n", "3", "--dir", str(directory), "--port", "0"]
+        command = [
+            sys.executable,
+            "-m",
+            "kraft.cli.admin.app",
+            "cluster",
+            "start",
+            "-n",
+            "3",
+            "--dir",
+            str(directory),
+            "--port",
+            "0",
+        ]
         self.said = directory.parent / "said"
         with self.said.open("w") as said:
             self.process = subprocess.Popen(
-                [*command, "--set", "offsets.topic.num.partitions=2"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=said, text=True
+                [*command, "--set", "offsets.topic.num.partitions=2"],
+                cwd=ROOT,
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
             )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -78,18 +96,31 @@ def leaders(cluster: Started, node: int, topic: str) -> list[int]:
 
 
 def test_any_node_takes_a_change_and_every_node_shows_it(cluster: Started) -> None:
-    answer = httpx.post(f"{cluster.base(2)}/topics", json={"topic_name": "t", "partitions_count": 6, "replication_factor": 3}, timeout=30)
+    answer = httpx.post(
+        f"{cluster.base(2)}/topics",
+        json={"topic_name": "t", "partitions_count": 6, "replication_factor": 3},
+        timeout=30,
+    )
     assert answer.status_code == 201, answer.text
     for node in cluster.admins:
         until(lambda node=node: cluster.get(node, "/v1/brokers/1")["replicas_count"] >= 6, "the topic is not shown")
     statuses = httpx.get(f"{cluster.base(3)}/topics/t/partitions/0/replica-status", timeout=30).json()["data"]
-    assert sorted((each["broker_id"], each["lag"], each["is_in_isr"]) for each in statuses) == [(1, 0, True), (2, 0, True), (3, 0, True)]
+    assert sorted((each["broker_id"], each["lag"], each["is_in_isr"]) for each in statuses) == [
+        (1, 0, True),
+        (2, 0, True),
+        (3, 0, True),
+    ]
     quorum = httpx.get(f"{cluster.base(1)}/quorum", timeout=30).json()
-    assert ([voter["node_id"] for voter in quorum["voters"]], sum(voter["is_leader"] for voter in quorum["voters"])) == ([1, 2, 3], 1)
+    assert (
+        [voter["node_id"] for voter in quorum["voters"]],
+        sum(voter["is_leader"] for voter in quorum["voters"]),
+    ) == ([1, 2, 3], 1)
 
 
 def test_maintenance_moves_leaders_off_and_its_end_and_an_election_bring_them_back(cluster: Started) -> None:
-    assert httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).json()["desired_state"] == "maintenance"
+    assert (
+        httpx.put(f"{cluster.admins[1]}/v1/brokers/2/maintenance", timeout=30).json()["desired_state"] == "maintenance"
+    )
     until(lambda: 2 not in leaders(cluster, 3, "t"), "broker 2 still leads")
     assert cluster.get(3, "/v1/cluster/health")["out_of_duty"] == [2]
     assert httpx.delete(f"{cluster.admins[3]}/v1/brokers/2/maintenance", timeout=30).status_code == 200
@@ -112,11 +143,20 @@ def test_a_fenced_broker_leads_nothing_and_comes_back_when_it_may(cluster: Start
 
 
 def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Started) -> None:
-    assert httpx.post(f"{cluster.base(1)}/topics", json={"topic_name": "m", "replicas_assignments": {"0": [1]}}, timeout=30).status_code == 201
+    assert (
+        httpx.post(
+            f"{cluster.base(1)}/topics", json={"topic_name": "m", "replicas_assignments": {"0": [1]}}, timeout=30
+        ).status_code
+        == 201
+    )
     file = {"version": 1, "partitions": [{"topic": "m", "partition": 0, "replicas": [3], "log_dirs": ["any"]}]}
     assert httpx.post(f"{cluster.admins[2]}/v1/reassignments", json=file, timeout=30).json()["ok"]
     until(lambda: leaders(cluster, 1, "m") == [3], "the partition does not move")
-    refused = httpx.post(f"{cluster.admins[2]}/v1/reassignments", json={"partitions": [{"topic": "no", "partition": 0, "replicas": [3]}]}, timeout=30)
+    refused = httpx.post(
+        f"{cluster.admins[2]}/v1/reassignments",
+        json={"partitions": [{"topic": "no", "partition": 0, "replicas": [3]}]},
+        timeout=30,
+    )
     assert (refused.status_code, refused.json()["data"][0]["error"]) == (207, "UNKNOWN_TOPIC_OR_PARTITION")
     missing = httpx.get(f"{cluster.base(1)}/topics/m/partitions/0/reassignment", timeout=30)
     assert (missing.status_code, "not being moved" in missing.json()["message"]) == (404, True)
@@ -126,7 +166,10 @@ def test_a_partition_is_moved_by_kafkas_file_and_its_move_is_shown(cluster: Star
 def test_a_broker_is_emptied_and_what_has_nowhere_to_go_is_told(cluster: Started) -> None:
     assert httpx.put(f"{cluster.admins[1]}/v1/brokers/3/decommission", timeout=30).status_code == 202
     until(lambda: leaders(cluster, 2, "m") != [3], "the only replica of m stays on broker 3")
-    until(lambda: cluster.get(2, "/v1/brokers/3/decommission")["phase"] == "blocked", "six partitions have no third broker")
+    until(
+        lambda: cluster.get(2, "/v1/brokers/3/decommission")["phase"] == "blocked",
+        "six partitions have no third broker",
+    )
     until(lambda: "decommission_blocked" in cluster.codes(1), "health does not tell what is blocked")
     assert httpx.delete(f"{cluster.admins[2]}/v1/brokers/3/decommission", timeout=30).status_code == 200
     until(lambda: cluster.codes(1) == [], "the cluster is not well")
@@ -137,9 +180,17 @@ def test_a_killed_node_is_told_by_health_events_and_the_command(cluster: Started
     until(lambda: 3 in leaders(cluster, 1, "t"), "broker 3 does not lead again")
     last = cluster.get(1, "/v1/events")["last_id"]
     os.kill(cluster.pid(3), signal.SIGKILL)
-    until(lambda: {"brokers_down", "under_replicated_partitions", "lagging_voters"} <= {*cluster.codes(1)}, "the death is not told")
+    until(
+        lambda: {"brokers_down", "under_replicated_partitions", "lagging_voters"} <= {*cluster.codes(1)},
+        "the death is not told",
+    )
     kinds: list[str] = []
-    with httpx.stream("GET", f"{cluster.admins[1]}/v1/events", headers={"accept": "text/event-stream", "last-event-id": str(last)}, timeout=30) as stream:
+    with httpx.stream(
+        "GET",
+        f"{cluster.admins[1]}/v1/events",
+        headers={"accept": "text/event-stream", "last-event-id": str(last)},
+        timeout=30,
+    ) as stream:
         for event in parse_stream(line.encode() for line in stream.iter_lines()):
             assert event["id"] > last
             kinds.append(event["kind"])
@@ -147,6 +198,9 @@ def test_a_killed_node_is_told_by_health_events_and_the_command(cluster: Started
                 break
     assert "missed" not in kinds
     until(lambda: "node 3 was killed by SIGKILL" in cluster.said.read_text(), "nobody says that node 3 is gone")
-    until(lambda: cluster.get(2, "/v1/partitions?state=under_replicated")["count"] >= 6, "node 2 does not show what is under-replicated")
+    until(
+        lambda: cluster.get(2, "/v1/partitions?state=under_replicated")["count"] >= 6,
+        "node 2 does not show what is under-replicated",
+    )
     assert cluster.get(2, "/v1/elections/unclean") == {"count": 0, "data": []}
     assert main(["elections", "losses", "t", "--admin", cluster.admins[2]]) == 0

@@ -1,4 +1,5 @@
-"""Schemathesis over the live app: whatever the OpenAPI document allows gets an answer that the document announces, and never a server error."""
+"""Schemathesis over the live app: whatever the OpenAPI document allows gets an answer that the document announces,
+and never a server error."""
 
 from __future__ import annotations
 
@@ -12,7 +13,11 @@ import schemathesis
 from confluent_kafka import Consumer, TopicPartition
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.checks import not_a_server_error
-from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance, status_code_conformance
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
 
 from api.app import create_app
 from api.ports import NodeIdentity
@@ -31,8 +36,16 @@ EVEN = "02468acegikmoqsuwyACEGIKMOQSUWY"
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningNode]:
     with running_node(tmp_path_factory.mktemp("fuzz")) as started:
         base = f"{started.admin}/v3/clusters/{started.cluster_id}"
-        assert httpx.post(f"{base}/topics", json={"topic_name": TOPIC, "partitions_count": 2}, timeout=30).status_code == 201
-        assert httpx.post(f"{base}/topics/{TOPIC}/records", content=b'{"partition_id": 0, "value": {"data": 1}}' * 5, timeout=30).status_code == 200
+        assert (
+            httpx.post(f"{base}/topics", json={"topic_name": TOPIC, "partitions_count": 2}, timeout=30).status_code
+            == 201
+        )
+        assert (
+            httpx.post(
+                f"{base}/topics/{TOPIC}/records", content=b'{"partition_id": 0, "value": {"data": 1}}' * 5, timeout=30
+            ).status_code
+            == 200
+        )
         consumer = Consumer({"bootstrap.servers": started.kafka, "group.id": GROUP})
         consumer.commit(offsets=[TopicPartition(TOPIC, 0, 2)], asynchronous=False)
         consumer.close()
@@ -53,7 +66,12 @@ def test_the_live_document_is_the_one_that_is_tested(node: RunningNode) -> None:
 
 
 @schema.parametrize()
-@settings(max_examples=EXAMPLES, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(
+    max_examples=EXAMPLES,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+    derandomize=True,
+)
 def test_every_operation_answers_as_documented(case: schemathesis.Case, node: RunningNode) -> None:
     """Half of the requests speak of things that exist, so that more than 404 is seen; those are not deleted."""
     path = case.path_parameters
@@ -63,5 +81,6 @@ def test_every_operation_answers_as_documented(case: schemathesis.Case, node: Ru
     path.update({name: value for name, value in known.items() if name in path})
     if "timeout_ms" in case.query:
         case.query["timeout_ms"] = 0
-    checks = [check for check in CHECKS if check is not not_a_server_error or "voters" not in case.path]  # Nobody answers as a new voter: 504 is the truth.
+    # Nobody answers as a new voter: 504 is the truth.
+    checks = [check for check in CHECKS if check is not not_a_server_error or "voters" not in case.path]
     case.call_and_validate(base_url=node.admin, checks=checks, timeout=30)

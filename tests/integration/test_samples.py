@@ -17,7 +17,9 @@ TOGETHER = (("three-nodes",), ("controller", "broker"))
 
 
 def _sets() -> list[list[str]]:
-    together = [[name for prefix in prefixes for name in SAMPLES if name.startswith(f"{prefix}-")] for prefixes in TOGETHER]
+    together = [
+        [name for prefix in prefixes for name in SAMPLES if name.startswith(f"{prefix}-")] for prefixes in TOGETHER
+    ]
     grouped = [name for names in together for name in names]
     return [[name] for name in SAMPLES if name not in grouped] + together
 
@@ -33,6 +35,9 @@ def test_every_sample_is_started_below() -> None:
 def test_samples_start_as_they_are(names: list[str], tmp_path: Path) -> None:
     require_capability("netns")
     samples = " ".join(str(SAMPLES[name]) for name in names)
-    script = f"ip link set lo up && cd {ROOT} && exec {sys.executable} -m tests.integration.start_samples {tmp_path} {samples}"
+    script = (
+        f"ip link set lo up && cd {ROOT} && exec {sys.executable} -m tests.integration.start_samples {tmp_path} "
+        f"{samples}"
+    )
     done = subprocess.run(["unshare", "--net", "sh", "-c", script], capture_output=True, text=True, timeout=180)
     assert done.returncode == 0, done.stderr[-3000:]

@@ -1,4 +1,5 @@
-"""Spark over one topic in three ways: kraft's data source without jars, Spark's own connector, and a plain client. They must see the same.
+"""Spark over one topic in three ways: kraft's data source without jars, Spark's own connector, and a plain client.
+They must see the same.
 
 KRAFT_TARGET=kafka runs all of it against Apache Kafka.
 """
@@ -18,7 +19,11 @@ from pyspark.sql.functions import spark_partition_id
 
 from tests.integration.clusters import Cluster
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 BASE_MS = 1_700_000_000_000
 SOURCES = ("kraft", "kafka")
 
@@ -35,7 +40,12 @@ def number_rows(cluster: Cluster, topic: str, count: int, partitions: int, first
         cluster,
         topic,
         [
-            {"value": b"%d" % index, "key": b"k%d" % index, "partition": index % partitions, "timestamp": BASE_MS + index}
+            {
+                "value": b"%d" % index,
+                "key": b"k%d" % index,
+                "partition": index % partitions,
+                "timestamp": BASE_MS + index,
+            }
             for index in range(first, first + count)
         ],
     )
@@ -66,7 +76,10 @@ def read(spark: SparkSession, cluster: Cluster, source: str, **options: str) -> 
 def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
     """Rows in the order of topic, partition and offset, headers as plain pairs."""
     rows = [
-        tuple([(header.key, bytes_of(header.value)) for header in value] if isinstance(value, list) else bytes_of(value) for value in row)
+        tuple(
+            [(header.key, bytes_of(header.value)) for header in value] if isinstance(value, list) else bytes_of(value)
+            for value in row
+        )
         for row in frame.collect()
     ]
     return sorted(rows, key=lambda row: row[2:5])
@@ -78,14 +91,23 @@ def bytes_of(value: Any) -> Any:
 
 def plain_rows(cluster: Cluster, topic: str, partitions: int) -> list[tuple[Any, ...]]:
     """(key, value, topic, partition, offset, headers) as an ordinary consumer sees them."""
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "plain", "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": "plain",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     rows, ended = [], 0
     while ended < partitions:
         message = consumer.poll(30)
         assert message is not None, f"nothing more from {topic} after {len(rows)} records"
         if message.error() is None:
-            rows.append((message.key(), message.value(), topic, message.partition(), message.offset(), message.headers()))
+            rows.append(
+                (message.key(), message.value(), topic, message.partition(), message.offset(), message.headers())
+            )
         else:
             assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
             ended += 1
@@ -99,7 +121,9 @@ def test_every_way_to_read_sees_the_same_rows_for_every_codec(spark: SparkSessio
         write(cluster, cluster.create(f"codec-{codec}", 2), odd_records(codec), **{"compression.type": codec})
     options = {"subscribePattern": "codec-.*", "includeHeaders": "true"}
     ours, official = (read(spark, cluster, source, **options) for source in SOURCES)
-    assert [(field.name, field.dataType) for field in ours.schema] == [(field.name, field.dataType) for field in official.schema]
+    assert [(field.name, field.dataType) for field in ours.schema] == [
+        (field.name, field.dataType) for field in official.schema
+    ]
     our_rows = rows_of(ours)
     assert our_rows == rows_of(official)
     plain = [row for codec in codecs for row in plain_rows(cluster, f"codec-{codec}", 2)]
@@ -119,7 +143,9 @@ def test_every_way_to_read_sees_the_same_rows_for_every_codec(spark: SparkSessio
         ({"startingOffsets": "earliest", "endingOffsets": "latest"}, 20),
     ],
 )
-def test_ranges_named_by_options_are_the_official_ones(spark: SparkSession, cluster: Cluster, options: dict[str, str], expected: int, numbers: str) -> None:
+def test_ranges_named_by_options_are_the_official_ones(
+    spark: SparkSession, cluster: Cluster, options: dict[str, str], expected: int, numbers: str
+) -> None:
     given = {name: value.replace("T", numbers) for name, value in options.items()}
     ours, official = (rows_of(read(spark, cluster, source, subscribe=numbers, **given)) for source in SOURCES)
     assert ours == official
@@ -167,7 +193,8 @@ def test_a_range_that_ends_in_records_nobody_gets_ends_all_the_same(spark: Spark
     topic = cluster.create("transactions", 1)
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": "t"})
     if cluster.target == "kraft":
-        with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):  # Until transactions are served: then this goes.
+        # Until transactions are served: then this goes.
+        with pytest.raises(KafkaException, match="TRANSACTIONAL_ID_AUTHORIZATION_FAILED"):
             producer.init_transactions(20)
         return
     producer.init_transactions()
@@ -177,7 +204,9 @@ def test_a_range_that_ends_in_records_nobody_gets_ends_all_the_same(spark: Spark
         producer.flush()
         producer.commit_transaction() if index % 2 == 0 else producer.abort_transaction()
     for level, expected in (("read_uncommitted", 6), ("read_committed", 3)):
-        ours, official = (rows_of(read(spark, cluster, source, subscribe=topic, kafka__isolation__level=level)) for source in SOURCES)
+        ours, official = (
+            rows_of(read(spark, cluster, source, subscribe=topic, kafka__isolation__level=level)) for source in SOURCES
+        )
         assert ours == official
         assert len(ours) == expected
 
@@ -193,20 +222,36 @@ def test_mistaken_options_are_refused_before_anything_runs(spark: SparkSession, 
     with pytest.raises(Exception, match="can't be latest"):
         read(spark, cluster, "kraft", subscribe=numbers, startingOffsets="latest").collect()
     with pytest.raises(Exception, match="fixed schema"):
-        spark.read.format("kraft").schema("a int").option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", numbers).load().collect()
+        spark.read.format("kraft").schema("a int").option("kafka.bootstrap.servers", cluster.bootstrap).option(
+            "subscribe", numbers
+        ).load().collect()
 
 
-# -- streams -------------------------------------------------------------------------------------------------------------------------------
+# -- streams
 
 
 def run_stream(
-    spark: SparkSession, cluster: Cluster, source: str, topic: str, place: Path, seen: Callable[[DataFrame, int], None], **options: str
+    spark: SparkSession,
+    cluster: Cluster,
+    source: str,
+    topic: str,
+    place: Path,
+    seen: Callable[[DataFrame, int], None],
+    **options: str,
 ) -> list[dict[str, Any]]:
     """Everything available, in micro-batches, from the checkpoint in `place`. Answers the progress reports."""
-    reader = spark.readStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", topic)
+    reader = (
+        spark.readStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", topic)
+    )
     for name, value in {"startingOffsets": "earliest", **options}.items():
         reader = reader.option(name, value)
-    query = reader.load().writeStream.foreachBatch(seen).option("checkpointLocation", str(place)).trigger(availableNow=True).start()
+    query = (
+        reader.load()
+        .writeStream.foreachBatch(seen)
+        .option("checkpointLocation", str(place))
+        .trigger(availableNow=True)
+        .start()
+    )
     assert query.awaitTermination(120), "the stream did not end"
     return [json.loads(progress.json) for progress in query.recentProgress]
 
@@ -230,12 +275,16 @@ class Batches:
 
 
 def last_offsets(place: Path) -> dict[str, Any]:
-    newest = max((path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name))
+    newest = max(
+        (path for path in (place / "offsets").iterdir() if path.name.isdigit()), key=lambda path: int(path.name)
+    )
     return json.loads(newest.read_text().splitlines()[-1])
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_stream_goes_on_where_its_checkpoint_ends(spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str) -> None:
+def test_a_stream_goes_on_where_its_checkpoint_ends(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str
+) -> None:
     topic = cluster.create(f"stream-{source}", 2)
     number_rows(cluster, topic, 20, 2)
     first, second = Batches(), Batches()
@@ -248,7 +297,9 @@ def test_a_stream_goes_on_where_its_checkpoint_ends(spark: SparkSession, cluster
     assert second.all == [(0, 10), (0, 11), (1, 10), (1, 11)]
 
 
-def test_a_partition_that_is_added_is_read_from_its_start(spark: SparkSession, cluster: Cluster, tmp_path: Path) -> None:
+def test_a_partition_that_is_added_is_read_from_its_start(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path
+) -> None:
     from confluent_kafka.admin import NewPartitions
 
     topic = cluster.create("grown", 1)
@@ -265,7 +316,9 @@ def test_a_partition_that_is_added_is_read_from_its_start(spark: SparkSession, c
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_topic_made_anew_under_a_stream_is_data_loss(spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str) -> None:
+def test_a_topic_made_anew_under_a_stream_is_data_loss(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str
+) -> None:
     topic = cluster.create(f"reborn-{source}", 1)
     number_rows(cluster, topic, 10, 1)
     run_stream(spark, cluster, source, topic, tmp_path, Batches())
@@ -293,11 +346,13 @@ def wait_until_gone(cluster: Cluster, topic: str) -> None:
     raise AssertionError(f"{topic} is still there")
 
 
-# -- sinks -------------------------------------------------------------------------------------------------------------------------------------
+# -- sinks
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_frame_becomes_records_with_keys_headers_and_partitions(spark: SparkSession, cluster: Cluster, source: str) -> None:
+def test_a_frame_becomes_records_with_keys_headers_and_partitions(
+    spark: SparkSession, cluster: Cluster, source: str
+) -> None:
     topic = cluster.create(f"sink-{source}", 3)
     frame = spark.sql(
         """SELECT * FROM VALUES
@@ -305,9 +360,15 @@ def test_a_frame_becomes_records_with_keys_headers_and_partitions(spark: SparkSe
         (CAST('k2' AS BINARY), NULL, NULL, NULL),
         (NULL, CAST('v3' AS BINARY), 0, NULL) AS t(key, value, partition, headers)"""
     )
-    frame.write.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic).mode("append").save()
+    frame.write.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic).mode(
+        "append"
+    ).save()
     rows = sorted(plain_rows(cluster, topic, 3), key=str)
-    assert [(row[0], row[1], row[5]) for row in rows] == [(None, b"v3", None), (b"k1", b"v1", [("h", b"x")]), (b"k2", None, None)]
+    assert [(row[0], row[1], row[5]) for row in rows] == [
+        (None, b"v3", None),
+        (b"k1", b"v1", [("h", b"x")]),
+        (b"k2", None, None),
+    ]
     assert [row[3] for row in rows[:2]] == [0, 2]
 
 
@@ -323,11 +384,19 @@ def test_keys_land_in_the_partitions_where_the_official_sink_puts_them(spark: Sp
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_a_stream_writes_into_a_topic(spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str, numbers: str) -> None:
+def test_a_stream_writes_into_a_topic(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, source: str, numbers: str
+) -> None:
     topic = cluster.create(f"piped-{source}", 1)
-    reader = spark.readStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("subscribe", numbers)
+    reader = (
+        spark.readStream.format(source)
+        .option("kafka.bootstrap.servers", cluster.bootstrap)
+        .option("subscribe", numbers)
+    )
     frame = reader.option("startingOffsets", "earliest").load().select("key", "value")
-    writer = frame.writeStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
+    writer = (
+        frame.writeStream.format(source).option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
+    )
     query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
     assert query.awaitTermination(120)
     assert sorted(int(row[1]) for row in plain_rows(cluster, topic, 1)) == list(range(20))
@@ -350,7 +419,8 @@ def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Clust
         save("SELECT 'v' AS value, CAST(NULL AS STRING) AS topic")
 
 
-# -- beyond the official connector ---------------------------------------------------------------------------------------------------------------
+# -- beyond the official connector
+# ---------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -364,7 +434,9 @@ def test_a_sink_refuses_what_it_cannot_write(spark: SparkSession, cluster: Clust
         ("CAST(value AS STRING) LIKE '1%'", 11, 2),
     ],
 )
-def test_filters_narrow_what_a_batch_reads(spark: SparkSession, cluster: Cluster, numbers: str, condition: str, expected: int, tasks: int) -> None:
+def test_filters_narrow_what_a_batch_reads(
+    spark: SparkSession, cluster: Cluster, numbers: str, condition: str, expected: int, tasks: int
+) -> None:
     whole = rows_of(read(spark, cluster, "kraft", subscribe=numbers).filter(condition))
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     try:
@@ -375,7 +447,9 @@ def test_filters_narrow_what_a_batch_reads(spark: SparkSession, cluster: Cluster
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-def test_a_group_is_told_how_far_a_stream_has_come(spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str) -> None:
+def test_a_group_is_told_how_far_a_stream_has_come(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str
+) -> None:
     from confluent_kafka import ConsumerGroupTopicPartitions
 
     run_stream(spark, cluster, "kraft", numbers, tmp_path, Batches(), commitGroup="dashboard")
@@ -396,17 +470,24 @@ def test_the_format_is_found_without_being_registered(cluster: Cluster) -> None:
     assert pyspark_kraft.DefaultSource.name() == "kraft"
 
 
-def test_a_micro_batch_that_foreach_batch_writes_twice_is_in_the_topic_once(spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str) -> None:
+def test_a_micro_batch_that_foreach_batch_writes_twice_is_in_the_topic_once(
+    spark: SparkSession, cluster: Cluster, tmp_path: Path, numbers: str
+) -> None:
     topic = cluster.create("foreach-once", 2)
 
     def write(frame: DataFrame, _: int) -> None:
         for _ in range(2):
-            writer = frame.select("key", "value").write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option("topic", topic)
+            writer = (
+                frame.select("key", "value")
+                .write.format("kraft")
+                .option("kafka.bootstrap.servers", cluster.bootstrap)
+                .option("topic", topic)
+            )
             writer.option("exactlyOnce", "true").mode("append").save()
 
     run_stream(spark, cluster, "kraft", numbers, tmp_path, write)
     assert sorted(int(row[1]) for row in plain_rows(cluster, topic, 2)) == list(range(20))
     with pytest.raises(Exception, match="only possible within a streaming query"):
-        read(spark, cluster, "kraft", subscribe=numbers).write.format("kraft").option("kafka.bootstrap.servers", cluster.bootstrap).option(
-            "topic", topic
-        ).option("exactlyOnce", "true").mode("append").save()
+        read(spark, cluster, "kraft", subscribe=numbers).write.format("kraft").option(
+            "kafka.bootstrap.servers", cluster.bootstrap
+        ).option("topic", topic).option("exactlyOnce", "true").mode("append").save()

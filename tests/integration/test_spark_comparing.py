@@ -1,5 +1,5 @@
-"""Record by record, in Spark: what each record or key of two sides is a case of. Frames instead of topics: retention and compaction need not be waited for.
-What comes of topics is in test_spark_jobs_verify.py."""
+"""Record by record, in Spark: what each record or key of two sides is a case of. Frames instead of topics: retention
+and compaction need not be waited for. What comes of topics is in test_spark_jobs_verify.py."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from kraft.spark.jobs.comparing import by_key, by_offset, by_place, firsts, foun
 from kraft.spark.jobs.tally import Kind, Tally
 
 pytestmark = [
-    pytest.mark.spark, pytest.mark.java, pytest.mark.soak,
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.soak,
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
-]  # fmt: skip
+]
 Record = tuple[int, int, str | None, bool]
 """Partition, offset, key, and whether it has no value."""
 
@@ -50,7 +52,9 @@ def plain(offsets: Sequence[int], partition: int = 0) -> list[Record]:
 
 def met(tallies: Sequence[Tally]) -> dict[tuple[int, int, str], tuple[int, int | None, int | None]]:
     """(cases, offset, other offset) by partition, shift and kind."""
-    return {(each.partition, each.shift, each.kind): (each.cases, each.left_offset, each.right_offset) for each in tallies}
+    return {
+        (each.partition, each.shift, each.kind): (each.cases, each.left_offset, each.right_offset) for each in tallies
+    }
 
 
 def test_a_topic_and_its_archive_are_compared_from_the_log_start_on(frames: Frames) -> None:
@@ -69,8 +73,14 @@ def test_a_topic_and_its_archive_are_compared_from_the_log_start_on(frames: Fram
 def test_what_compaction_may_remove_is_left_out_and_nothing_else(frames: Frames) -> None:
     left = frames.side([(0, 3, "a", False), (0, 7, "b", False)])
     archived: list[Record] = [
-        (0, 1, "a", False), (0, 2, "b", False), (0, 3, "a", False), (0, 4, "c", True), (0, 5, "d", False), (0, 6, None, False), (0, 7, "b", False),
-    ]  # fmt: skip
+        (0, 1, "a", False),
+        (0, 2, "b", False),
+        (0, 3, "a", False),
+        (0, 4, "c", True),
+        (0, 5, "d", False),
+        (0, 6, None, False),
+        (0, 7, "b", False),
+    ]
     starts = frames.small([(0, 0)], "partition int, left_start long")
     assert met(by_offset(left, frames.side(archived), starts, compacted=True)) == {
         (0, 0, Kind.COMPACTED): (4, None, 1),
@@ -102,8 +112,14 @@ def test_a_copy_is_compared_under_each_shift(frames: Frames) -> None:
 
 def test_of_compacted_topics_the_last_values_of_keys_are_compared(frames: Frames) -> None:
     records: list[Record] = [
-        (0, 1, "a", False), (0, 2, "old", False), (0, 5, "a", False), (0, 6, "b", True), (0, 7, "c", False), (0, 8, "new", False), (0, 9, None, False),
-    ]  # fmt: skip
+        (0, 1, "a", False),
+        (0, 2, "old", False),
+        (0, 5, "a", False),
+        (0, 6, "b", True),
+        (0, 7, "c", False),
+        (0, 8, "new", False),
+        (0, 9, None, False),
+    ]
     left = frames.side(records)
     right = frames.side([(0, 3, "a", False), (0, 4, "c", False), (0, 6, "d", True)], ["print 5", "another", "print d"])
     starts = frames.small([(0, 0, 3)], "partition int, left_start long, right_start long")

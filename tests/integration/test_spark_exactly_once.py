@@ -1,4 +1,5 @@
-"""The sink that writes each micro-batch once, against a real node: attempts that stop half-way, that race, that differ, that come too late."""
+"""The sink that writes each micro-batch once, against a real node: attempts that stop half-way, that race, that
+differ, that come too late."""
 
 from __future__ import annotations
 
@@ -123,7 +124,9 @@ def test_rows_that_differ_from_an_attempt_before_are_refused(cluster: Cluster, w
     assert values(cluster, topic) == list(range(10))
 
 
-def test_a_topic_that_grows_between_attempts_keeps_the_batch_where_it_began(cluster: Cluster, wires: WireCluster) -> None:
+def test_a_topic_that_grows_between_attempts_keeps_the_batch_where_it_began(
+    cluster: Cluster, wires: WireCluster
+) -> None:
     topic = cluster.create("grows", 2)
     identity, rows = BatchIdentity("query", 0, 0), rows_of("grows", range(100))
     stop_half_way(wires, identity, rows[:40])
@@ -141,7 +144,8 @@ def test_what_others_write_meanwhile_changes_nothing(cluster: Cluster, wires: Wi
     topic = cluster.create("busy", 1)
     identity, rows = BatchIdentity("query", 0, 0), rows_of("busy", range(50))
     stop_half_way(wires, identity, rows[:20])
-    write(wires, BatchIdentity("other", 0, 0), rows_of(topic, range(1000, 13_000)))  # more than the tail that is looked at first
+    # more than the tail that is looked at first
+    write(wires, BatchIdentity("other", 0, 0), rows_of(topic, range(1000, 13_000)))
     write(wires, identity, rows)
     assert values(cluster, topic) == [*range(50), *range(1000, 13_000)]
 
@@ -149,12 +153,20 @@ def test_what_others_write_meanwhile_changes_nothing(cluster: Cluster, wires: Wi
 def test_records_arrive_whole(cluster: Cluster, wires: WireCluster) -> None:
     topic = cluster.create("whole", 4)
     headers = [("a", b"1"), ("ü", None), ("a", b"")]
-    odd = [(topic, None, None, 2, headers, 1_700_000_000_123), (topic, b"", b"", 2, None, 1_600_000_000_000), (topic, "text", "text", 2, [], None)]
+    odd = [
+        (topic, None, None, 2, headers, 1_700_000_000_123),
+        (topic, b"", b"", 2, None, 1_600_000_000_000),
+        (topic, "text", "text", 2, [], None),
+    ]
     write(wires, BatchIdentity("query", 0, 0), odd)
     from kraft.spark.written_log import committed
 
     found = [record for batch in committed(wires, topic, 2, 0, 3, 1e18) for record in batch.records()]
-    assert [(each.key, each.value, each.headers) for each in found] == [(None, None, tuple(headers)), (b"", b"", ()), (b"text", b"text", ())]
+    assert [(each.key, each.value, each.headers) for each in found] == [
+        (None, None, tuple(headers)),
+        (b"", b"", ()),
+        (b"text", b"text", ()),
+    ]
     assert [each.timestamp for each in found[:2]] == [1_700_000_000_123, 1_600_000_000_000]
     with pytest.raises(ValueError, match="Invalid partition"):
         write(wires, BatchIdentity("query", 0, 1), [(topic, None, b"", Row(0, None, None, ()).size, None, None)])

@@ -1,4 +1,5 @@
-"""The Spark harness: a loss that is real is told, in every run; one round for each source with every fault in a soak. `make spark-harness` runs many."""
+"""The Spark harness: a loss that is real is told, in every run; one round for each source with every fault in a
+soak. `make spark-harness` runs many."""
 
 from __future__ import annotations
 

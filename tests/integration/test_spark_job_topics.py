@@ -1,4 +1,5 @@
-"""What the jobs of `kraft spark` ask of a cluster before Spark has anything to do: configurations, offsets, and topics that are created."""
+"""What the jobs of `kraft spark` ask of a cluster before Spark has anything to do: configurations, offsets, and
+topics that are created."""
 
 from __future__ import annotations
 
@@ -14,16 +15,30 @@ from tests.integration.clusters import Cluster
 
 
 def test_a_topic_is_created_with_what_was_set_for_another(cluster: Cluster) -> None:
-    cluster.create("source", 2, cleanup_policy="compact", max_message_bytes="2000000", min_insync_replicas="1", message_timestamp_type="LogAppendTime")
+    cluster.create(
+        "source",
+        2,
+        cleanup_policy="compact",
+        max_message_bytes="2000000",
+        min_insync_replicas="1",
+        message_timestamp_type="LogAppendTime",
+    )
     source = describe(cluster.bootstrap, "source")
-    wanted = {"cleanup.policy": "compact", "max.message.bytes": "2000000", "retention.ms": "-1", "message.timestamp.type": "CreateTime"}
+    wanted = {
+        "cleanup.policy": "compact",
+        "max.message.bytes": "2000000",
+        "retention.ms": "-1",
+        "message.timestamp.type": "CreateTime",
+    }
     assert carried(source) == wanted
     assert ensure_topic(cluster.bootstrap, "target", 2, carried(source)).partitions == 2
     target = describe(cluster.bootstrap, "target")
     assert {name: config.value for name, config in target.items() if config.explicit} == wanted
     assert dangers(source, target) == []
     ensure_topic(cluster.bootstrap, "plain", 1)
-    assert [each.split(" (")[0] for each in dangers(source, describe(cluster.bootstrap, "plain"))] == ["keeps 604800000 ms"]
+    assert [each.split(" (")[0] for each in dangers(source, describe(cluster.bootstrap, "plain"))] == [
+        "keeps 604800000 ms"
+    ]
 
 
 def test_a_configuration_that_is_refused_is_named(cluster: Cluster) -> None:

@@ -1,4 +1,5 @@
-"""`kraft spark` on real data: every flight that left New York City in 2013, from files into a topic, to an archive, to another topic, and compared."""
+"""`kraft spark` on real data: every flight that left New York City in 2013, from files into a topic, to an archive,
+to another topic, and compared."""
 
 from __future__ import annotations
 
@@ -21,7 +22,11 @@ from tests.integration.outcomes import Kraft
 from tests.integration.spark_commands import kraft_in
 from tests.integration.spark_logs import read_to_the_end
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 BASE_MS = 1_700_000_000_000
 ROWS = None if os.environ.get("KRAFT_SOAK") == "1" else 2_000
 
@@ -34,7 +39,13 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def kraft(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Kraft:
+def kraft(
+    cluster: Cluster,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Kraft:
     return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
@@ -52,7 +63,20 @@ def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agr
     files.mkdir()
     half = len(flights) // 2
     flights.iloc[:half].to_csv(files / "1.csv", index=False)
-    arguments = ("ingest", str(files), "--topic", "flights", "--format", "csv", "--key", "carrier", "--partitions", "3", "-o", "json")
+    arguments = (
+        "ingest",
+        str(files),
+        "--topic",
+        "flights",
+        "--format",
+        "csv",
+        "--key",
+        "carrier",
+        "--partitions",
+        "3",
+        "-o",
+        "json",
+    )
     first = kraft(*arguments)
     assert (first.code, first.document["records"]) == (0, half), first.err
     flights.iloc[half:].to_csv(files / "2.csv", index=False)
@@ -76,7 +100,20 @@ def test_flights_go_from_files_to_a_topic_to_an_archive_to_another_topic_and_agr
     same = kraft("verify", "flights", "--with-archive", str(store), "-o", "json")
     assert (same.code, same.document["agree"], same.document["records"]) == (0, True, len(flights)), same.err
 
-    copied = kraft("mirror", "flights", "--to", cluster.bootstrap, "--target-topic", "copy", "--codec", "lz4", "--records-per-batch", "1500", "-o", "json")
+    copied = kraft(
+        "mirror",
+        "flights",
+        "--to",
+        cluster.bootstrap,
+        "--target-topic",
+        "copy",
+        "--codec",
+        "lz4",
+        "--records-per-batch",
+        "1500",
+        "-o",
+        "json",
+    )
     assert (copied.code, copied.document["records"], copied.document["partitions"]) == (0, len(flights), 3), copied.err
     equal = kraft("verify", "flights", "--with-topic", "copy", "-o", "json")
     assert (equal.code, equal.document["records"]) == (0, len(flights)), equal.err
@@ -88,7 +125,9 @@ def test_a_difference_is_told_by_partition_and_offset(cluster: Cluster, kraft: K
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         for number in range(8):
             value = odd if number == 4 else b"%d" % number
-            producer.produce(topic, value, b"key", number % 2, timestamp=1_700_000_000_000 + number, headers=[("n", b"%d" % number)])
+            producer.produce(
+                topic, value, b"key", number % 2, timestamp=1_700_000_000_000 + number, headers=[("n", b"%d" % number)]
+            )
         assert producer.flush(30) == 0
     differs = kraft("verify", "left", "--with-topic", "right", "-o", "json")
     assert differs.code == 1
@@ -102,20 +141,42 @@ def numbered_records(cluster: Cluster, topic: str, numbers: range) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 5, "compression.type": "zstd"})
     for number in numbers:
         key, value = (None if number % 7 == 0 else b"key-%d" % number), (None if number % 11 == 0 else b"%d" % number)
-        producer.produce(topic, value, key, number % 3, timestamp=BASE_MS + number, headers=[("n", b"%d" % number), ("n", None)])
+        producer.produce(
+            topic, value, key, number % 3, timestamp=BASE_MS + number, headers=[("n", b"%d" % number), ("n", None)]
+        )
     assert producer.flush(30) == 0
 
 
 def as_sent(cluster: Cluster, topic: str) -> list[Any]:
     """(partition, key, value, headers, timestamp) of each record, in order within partitions."""
-    rows = [(each.partition(), each.key(), each.value(), each.headers(), each.timestamp()) for each in read_to_the_end(cluster.bootstrap, topic)]
+    rows = [
+        (each.partition(), each.key(), each.value(), each.headers(), each.timestamp())
+        for each in read_to_the_end(cluster.bootstrap, topic)
+    ]
     return sorted(rows, key=lambda row: int(row[0] or 0))
 
 
 def cut_off_mirror(cluster: Cluster, elsewhere: Cluster, checkpoint: Path) -> None:
     """The command in a process of its own, killed with SIGKILL when it has told of a batch and before it is done."""
-    arguments = ("mirror", "orders", "--to", elsewhere.bootstrap, "--records-per-batch", "60", "--checkpoint", str(checkpoint))
-    command = [sys.executable, "-m", "kraft.cli.admin.app", "spark", *arguments, "--bootstrap-server", cluster.bootstrap]
+    arguments = (
+        "mirror",
+        "orders",
+        "--to",
+        elsewhere.bootstrap,
+        "--records-per-batch",
+        "60",
+        "--checkpoint",
+        str(checkpoint),
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "kraft.cli.admin.app",
+        "spark",
+        *arguments,
+        "--bootstrap-server",
+        cluster.bootstrap,
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
         assert process.stderr is not None
         told = next((line for line in process.stderr if line.startswith("batch ")), None)
@@ -125,7 +186,9 @@ def cut_off_mirror(cluster: Cluster, elsewhere: Cluster, checkpoint: Path) -> No
 
 
 @pytest.mark.timeout(240)
-def test_a_mirror_that_was_killed_goes_on_and_two_clusters_agree(cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_a_mirror_that_was_killed_goes_on_and_two_clusters_agree(
+    cluster: Cluster, elsewhere: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("orders", 3)
     numbered_records(cluster, "orders", range(3000))
     cut_off_mirror(cluster, elsewhere, tmp_path / "state")

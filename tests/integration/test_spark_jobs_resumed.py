@@ -1,4 +1,5 @@
-"""`kraft spark` run again: elsewhere, later, over files and topics that are not what they were. What does not fit is told; nothing is lost or doubled."""
+"""`kraft spark` run again: elsewhere, later, over files and topics that are not what they were. What does not fit is
+told; nothing is lost or doubled."""
 
 from __future__ import annotations
 
@@ -18,13 +19,23 @@ from tests.integration.outcomes import Kraft, Outcome
 from tests.integration.spark_commands import kraft_in
 from tests.integration.spark_logs import read_to_the_end
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 DAY_SECONDS = 86_400
 PARALLELISM = "spark.sql.leafNodeDefaultParallelism"
 
 
 @pytest.fixture
-def kraft(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Kraft:
+def kraft(
+    cluster: Cluster,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Kraft:
     return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
@@ -71,13 +82,20 @@ def test_names_that_read_as_patterns_are_names(cluster: Cluster, kraft: Kraft, t
     refused(kraft("ingest", str(tmp_path / "_hidden"), "--topic", "hidden"), "_hidden", "another name")
 
 
-def test_csv_whose_columns_or_values_do_not_fit_is_refused_by_name_before_anything_is_written(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_csv_whose_columns_or_values_do_not_fit_is_refused_by_name_before_anything_is_written(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     files = tmp_path / "files"
     files.mkdir()
     (files / "1.csv").write_text("a,b\n1,2\n")
     arguments = ("ingest", str(files), "--topic", "columns", "--format", "csv", "-o", "json")
     assert written(kraft(*arguments)) == 1
-    for content, words in (("b,a\n3,4\n", ("Header: b, a",)), ("a,b,c\n3,4,5\n", ("3",)), ("a,b\n3,4\n5,x\n", ("x",)), ("a,b\n3\n", ("[3",))):
+    for content, words in (
+        ("b,a\n3,4\n", ("Header: b, a",)),
+        ("a,b,c\n3,4,5\n", ("3",)),
+        ("a,b\n3,4\n5,x\n", ("x",)),
+        ("a,b\n3\n", ("[3",)),
+    ):
         (files / "2.csv").write_text(content)
         refused(kraft(*arguments), str(files / "2.csv"), *words)
     (files / "2.csv").write_text("a,b\n3,4\n")
@@ -85,7 +103,9 @@ def test_csv_whose_columns_or_values_do_not_fit_is_refused_by_name_before_anythi
     assert values(cluster, "columns") == [b'{"a":1,"b":2}', b'{"a":3,"b":4}']
 
 
-def test_directories_that_name_columns_do_so_and_bear_no_files_beside_them(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_directories_that_name_columns_do_so_and_bear_no_files_beside_them(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     arguments = ("ingest", str(tmp_path / "files"), "--topic", "named", "--format", "csv", "-o", "json")
     for day in (1, 2):
         (tmp_path / f"files/day={day}").mkdir(parents=True)
@@ -110,13 +130,19 @@ def test_lines_of_json_stay_what_they_are(cluster: Cluster, kraft: Kraft, tmp_pa
     (files / "2.json").write_text('{"id": "x", "more": {"n": 1.50}}\n')
     assert written(kraft(*arguments)) == 1
     found = {message.key(): message.value() for message in read_to_the_end(cluster.bootstrap, "json")}
-    assert found == {b"1": b'{"id": 1, "n": 12345678901234567890123}', b"2": b'{"id": 2}', b"x": b'{"id": "x", "more": {"n": 1.50}}'}
+    assert found == {
+        b"1": b'{"id": 1, "n": 12345678901234567890123}',
+        b"2": b'{"id": 2}',
+        b"x": b'{"id": "x", "more": {"n": 1.50}}',
+    }
     (files / "3.json").write_text('{"id": 3}\n{"id": \n')
     refused(kraft(*arguments), "3.json", "not a JSON object")
     assert len(values(cluster, "json")) == 3
 
 
-def test_parquet_with_a_column_that_the_first_run_did_not_know_is_refused_by_name(cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path) -> None:
+def test_parquet_with_a_column_that_the_first_run_did_not_know_is_refused_by_name(
+    cluster: Cluster, kraft: Kraft, spark: SparkSession, tmp_path: Path
+) -> None:
     files = tmp_path / "files"
 
     def add(query: str) -> None:
@@ -146,7 +172,20 @@ def test_a_batch_is_replayed_as_it_was_with_another_parallelism_and_more_files(
     files.mkdir()
     for number in range(16):
         (files / f"{number}.csv").write_text("a,b\n" + "".join(f"{number},{row}\n" for row in range(50)))
-    arguments = ("ingest", str(files), "--topic", "replayed", "--format", "csv", "--partitions", "2", "--checkpoint", str(state), "-o", "json")
+    arguments = (
+        "ingest",
+        str(files),
+        "--topic",
+        "replayed",
+        "--format",
+        "csv",
+        "--partitions",
+        "2",
+        "--checkpoint",
+        str(state),
+        "-o",
+        "json",
+    )
     spark.conf.set(PARALLELISM, "2")
     assert written(kraft(*arguments)) == 800
     before = values(cluster, "replayed")
@@ -169,13 +208,25 @@ def test_the_same_files_are_known_from_another_directory_and_by_another_address(
     (tmp_path / "link").symlink_to(files)
     port = cluster.bootstrap.rpartition(":")[2]
     for path in (".", "../files", str(tmp_path / "link")):
-        assert written(kraft("ingest", path, "--topic", "known", "--bootstrap-server", f"localhost:{port}", "-o", "json")) == 0
+        assert (
+            written(kraft("ingest", path, "--topic", "known", "--bootstrap-server", f"localhost:{port}", "-o", "json"))
+            == 0
+        )
     refused(kraft("ingest", ".", "--topic", "known", "--format", "csv"), "format text", "csv")
 
 
 def test_a_checkpoint_of_an_earlier_version_goes_on(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("one\n")
-    arguments = ("ingest", str(tmp_path / "lines"), "--topic", "earlier", "--checkpoint", str(tmp_path / "state"), "-o", "json")
+    arguments = (
+        "ingest",
+        str(tmp_path / "lines"),
+        "--topic",
+        "earlier",
+        "--checkpoint",
+        str(tmp_path / "state"),
+        "-o",
+        "json",
+    )
     assert written(kraft(*arguments)) == 1
     (tmp_path / "state/kraft-job.json").unlink()
     assert [written(kraft(*arguments)), written(kraft(*arguments))] == [0, 0]
@@ -217,7 +268,9 @@ def test_topics_that_were_made_anew_are_told_apart(cluster: Cluster, kraft: Kraf
     refused(kraft(*archive), "_checkpoint is gone")
 
 
-def test_an_archive_in_a_directory_that_reads_as_a_pattern_is_compared(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_an_archive_in_a_directory_that_reads_as_a_pattern_is_compared(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("patterned", 1)
     produce(cluster, "patterned", 3)
     place = str(tmp_path / "of {a,b} [x]")

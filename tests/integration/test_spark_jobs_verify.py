@@ -1,4 +1,5 @@
-"""`kraft spark verify` after retention and compaction: differences that are none are left out and counted, the others are found. And what `mirror` creates."""
+"""`kraft spark verify` after retention and compaction: differences that are none are left out and counted, the
+others are found. And what `mirror` creates."""
 
 from __future__ import annotations
 
@@ -14,12 +15,22 @@ from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft
 from tests.integration.spark_commands import kraft_in
 
-pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.java,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 BASE_MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def kraft(cluster: Cluster, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Kraft:
+def kraft(
+    cluster: Cluster,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> Kraft:
     return kraft_in(cluster, spark, monkeypatch, capfd, tmp_path)
 
 
@@ -33,11 +44,15 @@ def produce(cluster: Cluster, topic: str, numbers: range, partitions: int = 1) -
 def let_begin(cluster: Cluster, topic: str, *offsets: int) -> None:
     """As after retention: the logs of the partitions begin at these offsets."""
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap})  # Kept until the answer is there.
-    for future in admin.delete_records([TopicPartition(topic, partition, offset) for partition, offset in enumerate(offsets)]).values():
+    for future in admin.delete_records(
+        [TopicPartition(topic, partition, offset) for partition, offset in enumerate(offsets)]
+    ).values():
         future.result(30)
 
 
-def test_what_retention_has_deleted_is_left_out_and_what_is_missing_is_found(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_what_retention_has_deleted_is_left_out_and_what_is_missing_is_found(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("aging", 2)
     produce(cluster, "aging", range(16), 2)
     archive = ("verify", "aging", "--with-archive", str(tmp_path / "archive"), "-o", "json")
@@ -48,9 +63,15 @@ def test_what_retention_has_deleted_is_left_out_and_what_is_missing_is_found(clu
     for arguments, by in ((archive, "partition and offset"), (copy, "place in the partition")):
         found = kraft(*arguments)
         assert (found.code, found.document["agree"], found.document["compared_by"]) == (0, True, by), found
-        assert (found.document["compared"], found.document["left_out_count"], found.document["differences"]) == (3, 13, [])
+        assert (found.document["compared"], found.document["left_out_count"], found.document["differences"]) == (
+            3,
+            13,
+            [],
+        )
         assert (found.document["records"], found.document["other_records"]) == (3, 16)
-        assert [(each["partition"], each["count"], each["held_by"], each["reason"]) for each in found.document["left_out"]] == [
+        assert [
+            (each["partition"], each["count"], each["held_by"], each["reason"]) for each in found.document["left_out"]
+        ] == [
             (0, 5, "other", "retention"),
             (1, 8, "other", "retention"),
         ]
@@ -67,7 +88,9 @@ def test_what_retention_has_deleted_is_left_out_and_what_is_missing_is_found(clu
         assert (behind.document["only_in_topic"], behind.document["left_out_count"]) == (1, 13)
 
 
-def test_topics_that_share_no_record_any_more_are_not_said_to_agree(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_topics_that_share_no_record_any_more_are_not_said_to_agree(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("emptied", 1)
     produce(cluster, "emptied", range(4))
     assert kraft("archive", "emptied", str(tmp_path / "archive")).code == 0
@@ -80,13 +103,20 @@ def test_topics_that_share_no_record_any_more_are_not_said_to_agree(cluster: Clu
     assert (archived.code, archived.document["compared"], archived.document["left_out_count"]) == (0, 0, 4), archived
 
 
-def test_an_archive_of_nothing_agrees_with_an_empty_topic_and_no_archive_is_none(cluster: Cluster, kraft: Kraft, tmp_path: Path) -> None:
+def test_an_archive_of_nothing_agrees_with_an_empty_topic_and_no_archive_is_none(
+    cluster: Cluster, kraft: Kraft, tmp_path: Path
+) -> None:
     cluster.create("nothing", 1)
     verify = ("verify", "nothing", "--with-archive", str(tmp_path / "archive"), "-o", "json")
     assert kraft(*verify).code == 3
     assert kraft("archive", "nothing", str(tmp_path / "archive")).code == 0
     same = kraft(*verify)
-    assert (same.code, same.document["agree"], same.document["records"], same.document["other_records"]) == (0, True, 0, 0), same
+    assert (same.code, same.document["agree"], same.document["records"], same.document["other_records"]) == (
+        0,
+        True,
+        0,
+        0,
+    ), same
     produce(cluster, "nothing", range(1))
     assert kraft(*verify).document["differences"] == [{"partition": 0, "count": 1, "offset": 0, "other_offset": None}]
 
@@ -95,14 +125,19 @@ def test_a_compacted_topic_is_compared_by_the_last_values_of_its_keys(cluster: C
     cluster.create("history", 1)
     cluster.create("latest", 1, cleanup_policy="compact")
     verify = ("verify", "history", "--with-topic", "latest", "-o", "json")
-    histories = {"history": (("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("c", None)), "latest": (("b", "1"), ("a", "2"))}
+    histories = {
+        "history": (("a", "1"), ("b", "1"), ("a", "2"), ("c", "1"), ("c", None)),
+        "latest": (("b", "1"), ("a", "2")),
+    }
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for topic, records in histories.items():
         for key, value in records:
             producer.produce(topic, value, key, 0, timestamp=BASE_MS)
     assert producer.flush(30) == 0
     same = kraft(*verify)
-    assert (same.code, same.document["agree"], same.document["compared_by"]) == (0, True, "last value of each key"), same
+    assert (same.code, same.document["agree"], same.document["compared_by"]) == (0, True, "last value of each key"), (
+        same
+    )
     assert (same.document["compared"], same.document["records"], same.document["other_records"]) == (3, 5, 2)
     producer.produce("history", "3", "a", 0, timestamp=BASE_MS)
     assert producer.flush(30) == 0
@@ -115,7 +150,9 @@ def set_for(cluster: Cluster, topic: str) -> dict[str, str | None]:
     return {name: config.value for name, config in describe(cluster.bootstrap, topic).items() if config.explicit}
 
 
-def test_a_mirrored_topic_is_created_as_its_source_is_and_one_that_is_there_stays(cluster: Cluster, kraft: Kraft) -> None:
+def test_a_mirrored_topic_is_created_as_its_source_is_and_one_that_is_there_stays(
+    cluster: Cluster, kraft: Kraft
+) -> None:
     cluster.create("settings", 1, max_message_bytes="2000000", min_insync_replicas="1")
     produce(cluster, "settings", range(3))
     mirror = ("mirror", "settings", "--to", cluster.bootstrap, "--target-topic")
@@ -133,5 +170,9 @@ def test_a_mirrored_topic_is_created_as_its_source_is_and_one_that_is_there_stay
 
     cluster.create("short", 1, retention_ms="604800000")
     short = kraft(*mirror, "short", "-o", "json")
-    assert (short.code, short.document["configs"], set_for(cluster, "short")) == (0, {}, {"retention.ms": "604800000"}), short
+    assert (short.code, short.document["configs"], set_for(cluster, "short")) == (
+        0,
+        {},
+        {"retention.ms": "604800000"},
+    ), short
     assert "keeps 604800000 ms (retention.ms), and the source all" in short.err

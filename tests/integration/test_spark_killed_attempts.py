@@ -1,4 +1,5 @@
-"""Attempts at micro-batches, each a process, killed with SIGKILL at any point, run twice at once, and over leaders that are killed: every row is there once."""
+"""Attempts at micro-batches, each a process, killed with SIGKILL at any point, run twice at once, and over leaders
+that are killed: every row is there once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,15 @@ ATTEMPTS_MAX = 50
 
 
 def attempt(cluster: ThreeNodes, topic: str, batch: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.integration.spark_attempts", cluster.bootstrap, topic, str(batch), str(ROWS)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.integration.spark_attempts",
+        cluster.bootstrap,
+        topic,
+        str(batch),
+        str(ROWS),
+    ]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
 
 
@@ -48,7 +57,8 @@ def test_rows_are_there_once_whatever_is_killed(tmp_path: Path) -> None:
         for batch in range(BATCHES):
             for _ in range(2):
                 cut += killed_after(attempt(cluster, topic, batch), chance.randrange(1, 15))
-            first, second = attempt(cluster, topic, batch), attempt(cluster, topic, batch)  # A task and its speculative copy.
+            # A task and its speculative copy.
+            first, second = attempt(cluster, topic, batch), attempt(cluster, topic, batch)
             victim = None
             if batch % 2 == 0:
                 victim = cluster.nodes[cluster.leader(topic, chance.randrange(3))]

@@ -1,4 +1,5 @@
-"""How a node starts and ends: whose directories it takes, whose it refuses and leaves alone, which option a taken port names, how signals end it."""
+"""How a node starts and ends: whose directories it takes, whose it refuses and leaves alone, which option a taken
+port names, how signals end it."""
 
 from __future__ import annotations
 
@@ -67,7 +68,9 @@ def test_a_second_node_on_the_same_directory_is_refused_and_the_first_goes_on(tm
         (("--node-id", "2"), "belongs to node 1, not 2"),
     ],
 )
-def test_a_directory_of_another_cluster_or_node_is_refused_and_untouched(stopped: Path, arguments: tuple[str, ...], told: str) -> None:
+def test_a_directory_of_another_cluster_or_node_is_refused_and_untouched(
+    stopped: Path, arguments: tuple[str, ...], told: str
+) -> None:
     before = fingerprint(stopped)
     refused = run_node(stopped, *arguments)
     assert refused.returncode == 2, refused.stderr
@@ -141,7 +144,8 @@ def test_a_node_that_is_told_to_stop_while_it_starts_stops(tmp_path: Path) -> No
             time.sleep(delay)
             process.send_signal(signal.SIGTERM)
             _, log = process.communicate(timeout=SECONDS_MAX)
-            assert process.returncode in (0, -signal.SIGTERM), log  # Before it listens to signals, they end it as they end any process.
+            # Before it listens to signals, they end it as they end any process.
+            assert process.returncode in (0, -signal.SIGTERM), log
         finally:
             process.kill()
             process.wait()

@@ -1,4 +1,5 @@
-"""Three processes and unmodified clients: whatever dies, nothing that was acknowledged is lost, and the replicas end up equal."""
+"""Three processes and unmodified clients: whatever dies, nothing that was acknowledged is lost, and the replicas end
+up equal."""
 
 from __future__ import annotations
 
@@ -65,7 +66,11 @@ def test_a_rolling_restart_fails_no_write(cluster: ThreeNodes) -> None:
 
 def test_a_group_goes_on_when_its_coordinator_dies(cluster: ThreeNodes) -> None:
     topic = cluster.create("group-goes-on")
-    consumer = Consumer(cluster.servers(group_id="survivors", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=10_000))
+    consumer = Consumer(
+        cluster.servers(
+            group_id="survivors", auto_offset_reset="earliest", enable_auto_commit=False, session_timeout_ms=10_000
+        )
+    )
     consumer.subscribe([topic])
     seen: list[int] = []
 
@@ -126,7 +131,9 @@ def test_a_replica_moves_to_a_broker_that_has_nothing_of_it(cluster: ThreeNodes)
         before = list(cluster.partitions(topic)[0].replicas)
         target = [node for node in NODES if node not in before] + before[:1]
         request = ReassignablePartition(partition_index=0, replicas=target)
-        wanted = AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=[request])], timeout_ms=10_000)
+        wanted = AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name=topic, partitions=[request])], timeout_ms=10_000
+        )
         answer = cluster.ask(before[0], wanted)
         assert (answer.error_code, answer.responses[0].partitions[0].error_code) == (0, 0)
         until(lambda: sorted(cluster.partitions(topic)[0].replicas) == sorted(target), "the reassignment does not end")
@@ -134,7 +141,10 @@ def test_a_replica_moves_to_a_broker_that_has_nothing_of_it(cluster: ThreeNodes)
         writer.more(100)
     assert not writer.failed
     until(lambda: sorted(cluster.partitions(topic)[0].isrs) == sorted(target), "the new replicas are not in sync")
-    until(lambda: cluster.records(target[0], topic, 0) == cluster.records(target[1], topic, 0) != b"", "the replicas differ")
+    until(
+        lambda: cluster.records(target[0], topic, 0) == cluster.records(target[1], topic, 0) != b"",
+        "the replicas differ",
+    )
     values = [value for _, _, value in cluster.read(topic, len(writer.acknowledged))]
     assert {value for value, _, _ in writer.acknowledged} <= set(values)
     gone = cluster.nodes[before[1]].directory / "data" / f"{topic}-0"
@@ -145,9 +155,15 @@ def test_preferred_leaders_come_back(cluster: ThreeNodes) -> None:
     topic = cluster.create("preferred", 3)
     preferred = {index: partition.replicas[0] for index, partition in cluster.partitions(topic).items()}
     cluster.nodes[1].kill()
-    until(lambda: all(partition.leader in (2, 3) for partition in cluster.partitions(topic).values()), "leaders stay with the dead")
+    until(
+        lambda: all(partition.leader in (2, 3) for partition in cluster.partitions(topic).values()),
+        "leaders stay with the dead",
+    )
     cluster.nodes[1].start()
     cluster.until_in_sync(topic)
     answer = cluster.ask(1, ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=10_000))
     assert answer.error_code == 0
-    until(lambda: {index: partition.leader for index, partition in cluster.partitions(topic).items()} == preferred, "preferred leaders are not elected")
+    until(
+        lambda: {index: partition.leader for index, partition in cluster.partitions(topic).items()} == preferred,
+        "preferred leaders are not elected",
+    )

@@ -1,4 +1,5 @@
-"""Three processes with two log directories and a rack each: where replicas are, move and are read from, with Kafka's tools and unmodified clients."""
+"""Three processes with two log directories and a rack each: where replicas are, move and are read from, with Kafka's
+tools and unmodified clients."""
 
 from __future__ import annotations
 
@@ -23,7 +24,12 @@ SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ThreeNodes]:
-    settings = ("--set", f"replica.selector.class={SELECTOR}", "--set", "replica.high.watermark.checkpoint.interval.ms=500")
+    settings = (
+        "--set",
+        f"replica.selector.class={SELECTOR}",
+        "--set",
+        "replica.high.watermark.checkpoint.interval.ms=500",
+    )
     cluster = ThreeNodes(tmp_path_factory.mktemp("three-racks"), *settings)
     for number, node in cluster.nodes.items():
         node.arguments = (*node.arguments, "--set", f"broker.rack=rack-{number}")
@@ -38,7 +44,9 @@ def where(cluster: ThreeNodes, node: int, topic: str) -> dict[int, list[tuple[st
     for result in cluster.ask(node, DescribeLogDirsRequest(topics=None)).results:
         for told in result.topics:
             for partition in told.partitions if told.name == topic else ():
-                found.setdefault(partition.partition_index, []).append((Path(result.log_dir).name, partition.is_future_key))
+                found.setdefault(partition.partition_index, []).append(
+                    (Path(result.log_dir).name, partition.is_future_key)
+                )
     return found
 
 
@@ -46,11 +54,16 @@ def test_a_new_topic_is_spread_over_the_directories(cluster: ThreeNodes) -> None
     topic = cluster.create("spread", partitions=6)
     cluster.until_in_sync(topic)
     for node in NODES:
-        found = until(lambda node=node: len(told := where(cluster, node, topic)) == 6 and told, f"node {node} has not heard of all of {topic}")
+        found = until(
+            lambda node=node: len(told := where(cluster, node, topic)) == 6 and told,
+            f"node {node} has not heard of all of {topic}",
+        )
         assert {places[0][0] for places in found.values()} == set(DISKS)
 
 
-def test_kafkas_tool_moves_replicas_between_brokers_and_directories_under_a_throttle(cluster: ThreeNodes, tmp_path: Path) -> None:
+def test_kafkas_tool_moves_replicas_between_brokers_and_directories_under_a_throttle(
+    cluster: ThreeNodes, tmp_path: Path
+) -> None:
     topic = cluster.create("reassigned", replicas=2)
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(100)
@@ -60,22 +73,38 @@ def test_kafkas_tool_moves_replicas_between_brokers_and_directories_under_a_thro
         other = {node: next(disk for disk in DISKS if disk != disks[node]) for node in target}
         paths = [str(cluster.nodes[node].directory / other[node]) for node in target]
         plan = tmp_path / "plan.json"
-        plan.write_text(json.dumps({"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": target, "log_dirs": paths}]}))
+        plan.write_text(
+            json.dumps(
+                {"version": 1, "partitions": [{"topic": topic, "partition": 0, "replicas": target, "log_dirs": paths}]}
+            )
+        )
         common = ("--bootstrap-server", cluster.nodes[before[0]].bootstrap, "--reassignment-json-file", str(plan))
         limits = ("--throttle", "10000000", "--replica-alter-log-dirs-throttle", "10000000")
         done = tool("reassign", *common, "--execute", *limits, "--timeout", "60000")
         assert "Successfully started" in done.stdout
-        until(lambda: "is completed" in tool("reassign", *common, "--verify", "--preserve-throttles").stdout, "the reassignment does not end")
-        until(lambda: all(where(cluster, node, topic).get(0) == [(other[node], False)] for node in target), "a replica did not get to its directory")
+        until(
+            lambda: "is completed" in tool("reassign", *common, "--verify", "--preserve-throttles").stdout,
+            "the reassignment does not end",
+        )
+        until(
+            lambda: all(where(cluster, node, topic).get(0) == [(other[node], False)] for node in target),
+            "a replica did not get to its directory",
+        )
         verified = tool("reassign", *common, "--verify").stdout
         writer.more(50)
     assert not writer.failed
     assert re.search(r"Reassignment of partition reassigned-0 is complete", verified), verified
     assert "Clearing broker-level throttles" in verified
     assert "Clearing topic-level throttles" in verified
-    left = [tool("configs", "--bootstrap-server", common[1], "--describe", "--entity-type", "topics", "--entity-name", topic).stdout]
+    left = [
+        tool(
+            "configs", "--bootstrap-server", common[1], "--describe", "--entity-type", "topics", "--entity-name", topic
+        ).stdout
+    ]
     assert "throttled" not in left[0]
-    assert {value for value, _, _ in writer.acknowledged} <= {value for _, _, value in cluster.read(topic, len(writer.acknowledged))}
+    assert {value for value, _, _ in writer.acknowledged} <= {
+        value for _, _, value in cluster.read(topic, len(writer.acknowledged))
+    }
     shown = tool("log-dirs", "--bootstrap-server", common[1], "--describe", "--topic-list", topic).stdout
     assert f'"partition":"{topic}-0"' in shown
 
@@ -92,7 +121,9 @@ def test_consumers_read_from_the_replica_in_their_rack(cluster: ThreeNodes) -> N
         if partition is not None:
             sources.append((partition["broker"], partition["leader"]))
 
-    options = cluster.servers(group_id="racks", auto_offset_reset="earliest", client_rack=f"rack-{near}", statistics_interval_ms=100)
+    options = cluster.servers(
+        group_id="racks", auto_offset_reset="earliest", client_rack=f"rack-{near}", statistics_interval_ms=100
+    )
     consumer = Consumer({**options, "stats_cb": note})  # type: ignore[dict-item]
     consumer.subscribe([topic])
     found: list[bytes] = []
@@ -116,26 +147,49 @@ def test_consumers_read_from_the_replica_in_their_rack(cluster: ThreeNodes) -> N
 
 
 def test_kafkas_own_consumer_reads_from_the_replica_in_its_rack(cluster: ThreeNodes) -> None:
-    """The leader names the replica, the Java consumer goes there and gets every record, none from the leader (KIP-392)."""
+    """The leader names the replica, the Java consumer goes there and gets every record, none from the leader
+    (KIP-392)."""
     topic = cluster.create("java-racks")
     cluster.until_in_sync(topic)
     leader = cluster.leader(topic)
     near = next(node for node in NODES if node != leader)
     with SteadyWriter(cluster.bootstrap, topic) as writer:
         writer.more(50)
-    wanted = ("--topic", topic, "--from-beginning", "--max-messages", "50", "--timeout-ms", "60000", "--command-property", f"client.rack=rack-{near}")
-    command = [*java("-Xmx512M -XX:TieredStopAtLevel=1", "DEBUG"), TOOLS["console-consumer"], "--bootstrap-server", cluster.bootstrap, *wanted]
+    wanted = (
+        "--topic",
+        topic,
+        "--from-beginning",
+        "--max-messages",
+        "50",
+        "--timeout-ms",
+        "60000",
+        "--command-property",
+        f"client.rack=rack-{near}",
+    )
+    command = [
+        *java("-Xmx512M -XX:TieredStopAtLevel=1", "DEBUG"),
+        TOOLS["console-consumer"],
+        "--bootstrap-server",
+        cluster.bootstrap,
+        *wanted,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert [int(line) for line in done.stdout.splitlines() if line.isdigit()] == list(range(50)), done.stderr[-2000:]
     said = done.stderr
     assert f"Updating preferred read replica for partition {topic}-0 to {near}" in said
-    asked = [int(node) for node in re.findall(rf"Sending \S+ \w+FetchRequest\(toSend=\({topic}-0\).*? to broker \S+ \(id: (\d+)", said)]
+    asked = [
+        int(node)
+        for node in re.findall(rf"Sending \S+ \w+FetchRequest\(toSend=\({topic}-0\).*? to broker \S+ \(id: (\d+)", said)
+    ]
     assert (asked[0], {*asked[1:]}) == (leader, {near})
-    assert re.findall(rf"at offset (\d+) for partition {topic}-0 returned fetch data", said)[:2] == ["0", "0"], "the leader sends records with the name"
+    assert re.findall(rf"at offset (\d+) for partition {topic}-0 returned fetch data", said)[:2] == ["0", "0"], (
+        "the leader sends records with the name"
+    )
 
 
 def test_a_failed_directory_takes_only_its_own_replicas(cluster: ThreeNodes) -> None:
-    """The second disk of a node fails: what it led is led by others, what is on the first goes on there, and nothing that was acknowledged is lost."""
+    """The second disk of a node fails: what it led is led by others, what is on the first goes on there, and nothing
+    that was acknowledged is lost."""
     topic = cluster.create("disk-fails", partitions=6)
     cluster.until_in_sync(topic)
     victim = cluster.leader(topic)
@@ -153,12 +207,20 @@ def test_a_failed_directory_takes_only_its_own_replicas(cluster: ThreeNodes) -> 
 
         def others_lead() -> bool:
             found = cluster.partitions(topic)
-            return bool(found) and all(found[index].leader not in (-1, victim) and victim not in found[index].isrs for index in lost)
+            return bool(found) and all(
+                found[index].leader not in (-1, victim) and victim not in found[index].isrs for index in lost
+            )
 
-        until(others_lead, "the replicas of the failed directory are still in sync: " + cluster.nodes[victim].log_tail(20))
+        until(
+            others_lead, "the replicas of the failed directory are still in sync: " + cluster.nodes[victim].log_tail(20)
+        )
         writer.more(50)
     assert not writer.failed
     found = cluster.partitions(topic)
     assert all(victim in found[index].isrs for index in kept)
-    values = {value for partition, _, value in cluster.read(topic, len(writer.acknowledged), partitions=6) if partition == lost[0]}
+    values = {
+        value
+        for partition, _, value in cluster.read(topic, len(writer.acknowledged), partitions=6)
+        if partition == lost[0]
+    }
     assert {value for value, _, _ in writer.acknowledged} <= values

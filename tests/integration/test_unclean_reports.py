@@ -1,4 +1,5 @@
-"""What an unclean election cost is told whole by every node, after fail-overs too: three nodes in one process, a leader lost with records nobody else has."""
+"""What an unclean election cost is told whole by every node, after fail-overs too: three nodes in one process, a
+leader lost with records nobody else has."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ from kraft.testing.local_cluster import LocalCluster
 TOPIC = "lossy"
 COPIED, LOST = 20, 7
 LOOKS_MAX = 1200
-SETTINGS = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "200", "default.replication.factor": "3"}
+SETTINGS = {
+    "broker.session.timeout.ms": "2000",
+    "broker.heartbeat.interval.ms": "200",
+    "default.replication.factor": "3",
+}
 
 
 def create(bootstrap: str, **config: str) -> None:
@@ -51,7 +56,9 @@ async def reports(cluster: LocalCluster, node: int) -> list[UncleanElectionFacts
     return await gather_unclean_elections(cluster.node(node).shared.loader.image, TOPIC)
 
 
-@pytest.mark.parametrize("config", [{"unclean.leader.election.enable": "true"}, {"kraft.unclean.recovery.strategy": "aggressive"}])
+@pytest.mark.parametrize(
+    "config", [{"unclean.leader.election.enable": "true"}, {"kraft.unclean.recovery.strategy": "aggressive"}]
+)
 def test_every_node_tells_exactly_what_was_lost(config: dict[str, str]) -> None:
     async def main() -> None:
         async with LocalCluster(3, settings=SETTINGS) as cluster:
@@ -89,7 +96,13 @@ def test_every_node_tells_exactly_what_was_lost(config: dict[str, str]) -> None:
                 (told,) = await reports(cluster, node)
                 document = shown(told)
                 (loss,) = document.losses
-                assert (loss.replica, loss.state, loss.start_offset, loss.end_offset, document.complete) == (first, "lost", COPIED, COPIED + LOST, True)
+                assert (loss.replica, loss.state, loss.start_offset, loss.end_offset, document.complete) == (
+                    first,
+                    "lost",
+                    COPIED,
+                    COPIED + LOST,
+                    True,
+                )
                 assert document.end_offset == (COPIED if document.strategy else None)
 
     trio.run(main)

@@ -47,8 +47,14 @@ def test_every_api_that_is_served_was_recorded_in_every_version_at_every_door() 
         recorded = from_text((RECORDED / f"{module}.json").read_text())
         for case in cases:
             shown = [step for step in case.steps if isinstance(step, Ask) and not step.hidden]
-            keys = [(step.listener, message_class(f"{step.api or case.api}Request").API_KEY, step.version) for step in shown]
-            asked |= {(listener, key, run if version is None else version) for run in recorded[case.name] for listener, key, version in keys}
+            keys = [
+                (step.listener, message_class(f"{step.api or case.api}Request").API_KEY, step.version) for step in shown
+            ]
+            asked |= {
+                (listener, key, run if version is None else version)
+                for run in recorded[case.name]
+                for listener, key, version in keys
+            }
     served = {
         (listener, handler.key, version)
         for listener, registry in ((BROKER, broker_registry()), (CONTROLLER, controller_registry()))
@@ -98,7 +104,9 @@ def test_apache_kafka_still_answers_what_was_recorded(tmp_path: Path) -> None:
     found = []
     with apache_kafka(tmp_path) as target:
         for module, answered in ask_all(target):
-            found += [str(each) for each in changed(module, from_text((RECORDED / f"{module}.json").read_text()), answered)]
+            found += [
+                str(each) for each in changed(module, from_text((RECORDED / f"{module}.json").read_text()), answered)
+            ]
     assert not found, "record-vectors, and explain:\n" + "\n".join(found[:40])
 
 
@@ -111,7 +119,15 @@ def test_equal_outcomes_share_a_line_and_read_back_as_they_were() -> None:
 
 def test_masks_keep_what_matters() -> None:
     masks = Masks({"topic": "made-up-name", "topic.id": b"0123456789abcdef"}, ("moving",))
-    answer = {"name": "made-up-name", "topic_id": b"0123456789abcdef", "error_message": "why", "port": 9092, "moving": 5, "producer_id": -1, "offset": 7}
+    answer = {
+        "name": "made-up-name",
+        "topic_id": b"0123456789abcdef",
+        "error_message": "why",
+        "port": 9092,
+        "moving": 5,
+        "producer_id": -1,
+        "offset": 7,
+    }
     assert masks.of(answer) == {
         "name": "$topic",
         "topic_id": "$topic.id",

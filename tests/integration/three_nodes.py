@@ -37,7 +37,11 @@ def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS
 def batches_between(log: bytes, start: int, end: int) -> list[bytes]:
     """The whole batches with an offset from `start` to before `end`."""
     found = batches(log, partial_tail=True)  # The end may be on its way to the disk.
-    return [log[batch.position : batch.position + batch.size] for batch in found if batch.next_offset > start and batch.base_offset < end]
+    return [
+        log[batch.position : batch.position + batch.size]
+        for batch in found
+        if batch.next_offset > start and batch.base_offset < end
+    ]
 
 
 def next_offset(log: bytes) -> int:
@@ -49,7 +53,11 @@ class ThreeNodes(ProcessCluster):
     """A cluster of static voters, and what its clients see."""
 
     def servers(self, **options: str | int | bool) -> dict[str, str | int | bool]:
-        return {"bootstrap.servers": self.bootstrap, "log_level": 0, **{name.replace("_", "."): value for name, value in options.items()}}
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            **{name.replace("_", "."): value for name, value in options.items()},
+        }
 
     def ask(self, node: int, request: Any) -> Any:
         """The answer of a broker to a request in its newest version."""
@@ -63,10 +71,18 @@ class ThreeNodes(ProcessCluster):
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> str:
         """Returns when every node that runs has heard of it: the controller answers before that."""
-        wanted = NewTopic(topic, partitions, replicas, config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}})
+        wanted = NewTopic(
+            topic,
+            partitions,
+            replicas,
+            config={"min.insync.replicas": "2", **{name.replace("_", "."): value for name, value in config.items()}},
+        )
         admin = AdminClient(self.servers())  # Kept until the answer is there.
         admin.create_topics([wanted])[topic].result(30)
-        until(lambda: all(len(self.told_by(node, topic)) == partitions for node in self.running), f"a node has not heard of {topic}")
+        until(
+            lambda: all(len(self.told_by(node, topic)) == partitions for node in self.running),
+            f"a node has not heard of {topic}",
+        )
         return topic
 
     def partitions(self, topic: str) -> dict[int, Any]:
@@ -84,13 +100,18 @@ class ThreeNodes(ProcessCluster):
         return int(until(known, f"{topic}-{partition} has no leader"))
 
     def told_by(self, node: int, topic: str) -> dict[int, Any]:
-        """The partitions as this node tells them, by index: leader_id, replica_nodes, isr_nodes. Asks nobody else: others may be paused."""
-        found = self.ask(node, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)).topics[0]
+        """The partitions as this node tells them, by index: leader_id, replica_nodes, isr_nodes. Asks nobody else:
+        others may be paused."""
+        found = self.ask(
+            node, MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+        ).topics[0]
         return {partition.partition_index: partition for partition in found.partitions}
 
     def quorum(self, node: int) -> Any:
         """What this node's broker tells of the quorum: leader_id, high_watermark, current_voters, observers."""
-        request = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+        request = DescribeQuorumRequest(
+            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+        )
         return self.ask(node, request).topics[0].partitions[0]
 
     def until_in_sync(self, topic: str) -> None:
@@ -117,7 +138,8 @@ class ThreeNodes(ProcessCluster):
         return bytes(until(same, f"the replicas of {topic}-{partition} differ"))
 
     def until_agree(self, topic: str, partition: int = 0, nodes: Sequence[int] = NODES) -> bytes:
-        """Wait until these replicas have the same batches from the largest log start to the high watermark, and return those.
+        """Wait until these replicas have the same batches from the largest log start to the high watermark, and
+        return those.
 
         Unlike `until_identical`, replicas may begin at different offsets, as after DeleteRecords or a refill.
         """
@@ -129,13 +151,22 @@ class ThreeNodes(ProcessCluster):
 
         def same() -> bytes | None:
             found = [b"".join(batches_between(self.records(node, topic, partition), start, end)) for node in nodes]
-            return found[0] if found[0] and found.count(found[0]) == len(found) and next_offset(found[0]) == end else None
+            return (
+                found[0] if found[0] and found.count(found[0]) == len(found) and next_offset(found[0]) == end else None
+            )
 
         return bytes(until(same, f"the replicas of {topic}-{partition} on {nodes} differ between {start} and {end}"))
 
     def read(self, topic: str, expected: int, partitions: int = 1) -> list[tuple[int, int, bytes]]:
         """(partition, offset, value) of everything committed, from the beginning."""
-        consumer = Consumer(self.servers(group_id=f"reader-{topic}", auto_offset_reset="earliest", enable_partition_eof=True, enable_auto_commit=False))
+        consumer = Consumer(
+            self.servers(
+                group_id=f"reader-{topic}",
+                auto_offset_reset="earliest",
+                enable_partition_eof=True,
+                enable_auto_commit=False,
+            )
+        )
         consumer.subscribe([topic])
         found: list[tuple[int, int, bytes]] = []
         ended: dict[int, bool] = {}
@@ -162,8 +193,15 @@ def assert_acknowledged(cluster: ThreeNodes, topic: str, writer: SteadyWriter) -
     at = {offset: value for _, offset, value in found}
     values = set(at.values())
     # librdkafka tells no offset of a write whose retry was answered as a duplicate.
-    lost = [(value, offset) for value, offset, _ in writer.acknowledged if (value not in values if offset is None else at.get(offset) != value)]
-    assert not lost, f"{len(lost)} of {len(writer.acknowledged)} are lost, {len(found)} found: {lost[:3]}, found {found[:1]} to {found[-1:]}"
+    lost = [
+        (value, offset)
+        for value, offset, _ in writer.acknowledged
+        if (value not in values if offset is None else at.get(offset) != value)
+    ]
+    assert not lost, (
+        f"{len(lost)} of {len(writer.acknowledged)} are lost, {len(found)} found: {lost[:3]}, found "
+        f"{found[:1]} to {found[-1:]}"
+    )
     numbers = [int(value) for _, _, value in found]
     assert numbers == sorted(set(numbers))
 

@@ -1,7 +1,8 @@
 """Jars from Maven Central in a user cache.
 
-A pom in this folder names what is wanted; `jars("kafka")` answers the directory that holds it all. The directory's name carries the pom's
-digest, so a changed pom is a new directory and a finished directory never changes. `KRAFT_CACHE` moves the cache (default `~/.cache/kraft`).
+A pom in this folder names what is wanted; `jars("kafka")` answers the directory that holds it all. The directory's
+name carries the pom's digest, so a changed pom is a new directory and a finished directory never changes.
+`KRAFT_CACHE` moves the cache (default `~/.cache/kraft`).
 """
 
 import fcntl

@@ -50,21 +50,37 @@ TOOLS = {
 def java(heap: str, log_level: str = "WARN") -> list[str]:
     """The command line of a JVM with Kafka's class path, up to the main class."""
     log4j = POMS / "kafka" / "log4j2.xml"
-    return ["java", *heap.split(), "-XX:+UseG1GC", f"-Dlog4j2.configurationFile={log4j}", f"-Dkafka.log.level={log_level}", "-cp", f"{jars('kafka')}/*"]
+    return [
+        "java",
+        *heap.split(),
+        "-XX:+UseG1GC",
+        f"-Dlog4j2.configurationFile={log4j}",
+        f"-Dkafka.log.level={log_level}",
+        "-cp",
+        f"{jars('kafka')}/*",
+    ]
 
 
-def tool(name: str, *arguments: str, timeout: float = 120, stdin: str | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
-    """Run one of Kafka's tools to its end. With `check`, a failing exit code raises AssertionError that carries both outputs."""
+def tool(
+    name: str, *arguments: str, timeout: float = 120, stdin: str | None = None, check: bool = True
+) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's tools to its end. With `check`, a failing exit code raises AssertionError that carries both
+    outputs."""
     command = [*java("-Xmx512M -XX:TieredStopAtLevel=1"), TOOLS[name], *arguments]
-    done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout, env={**os.environ, "LC_ALL": "C"})
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, timeout=timeout, env={**os.environ, "LC_ALL": "C"}
+    )
     if check:
-        assert done.returncode == 0, f"{name} {' '.join(arguments)} exited {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert done.returncode == 0, (
+            f"{name} {' '.join(arguments)} exited {done.returncode}\n{done.stdout}\n{done.stderr}"
+        )
     return done
 
 
 class ApacheKafka:
-    """One combined Kafka node in `directory`, formatted on first start as a quorum of one with dynamic voters, with its release's features at their defaults
-    except for `features`. `kill` is SIGKILL; a later `start` serves the same data on the same ports."""
+    """One combined Kafka node in `directory`, formatted on first start as a quorum of one with dynamic voters, with
+    its release's features at their defaults except for `features`. `kill` is SIGKILL; a later `start` serves the
+    same data on the same ports."""
 
     def __init__(
         self,
@@ -124,7 +140,9 @@ class ApacheKafka:
         path = self.directory / "server.properties"
         path.write_text("".join(f"{key}={value}\n" for key, value in self.properties().items()))
         if not (self.data_directory / "meta.properties").exists():
-            features = [argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")]
+            features = [
+                argument for name, level in self.features.items() for argument in ("--feature", f"{name}={level}")
+            ]
             tool("storage", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(path), *features)
 
     def launch(self) -> None:
@@ -146,7 +164,9 @@ class ApacheKafka:
                 return
             except OSError:
                 time.sleep(0.02)
-        raise TimeoutError(f"Kafka does not listen on {self.port} after {timeout} s: {self.log_path.read_text()[-3000:]}")
+        raise TimeoutError(
+            f"Kafka does not listen on {self.port} after {timeout} s: {self.log_path.read_text()[-3000:]}"
+        )
 
     def start(self) -> "ApacheKafka":
         self.format()
@@ -174,5 +194,7 @@ class ApacheKafka:
     def __enter__(self) -> "ApacheKafka":
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.kill()

@@ -1,4 +1,5 @@
-"""Every mutant still applies to the tree, and its changed line is a statement that can be marked. Whether it is caught, `make mutants` shows."""
+"""Every mutant still applies to the tree, and its changed line is a statement that can be marked. Whether it is
+caught, `make mutants` shows."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ def test_there_are_enough() -> None:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.name for mutant in MUTANTS])
-def test_a_mutant_applies_and_differs_from_the_product(mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mutant_applies_and_differs_from_the_product(
+    mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kraft._tools.mutants.PACKAGES", ())
     copy = tmp_path / mutant.path
     copy.parent.mkdir(parents=True)

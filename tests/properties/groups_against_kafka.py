@@ -1,8 +1,10 @@
-"""Random lives of a group, told to Apache Kafka and to our coordinator alike: every answer must be the same, field by field.
+"""Random lives of a group, told to Apache Kafka and to our coordinator alike: every answer must be the same, field
+by field.
 
-Member ids are random, so each side's are renamed by the order in which they are learned. A life ends early where Kafka's choice is arbitrary (who leads after
-a leader left, which of two equally wanted protocols). Two differences are known and meant: a request that its client gave up on (it asked again, or left) is
-answered by us and never by Kafka; and after a static member returns with another subscription, we know of it at once.
+Member ids are random, so each side's are renamed by the order in which they are learned. A life ends early where
+Kafka's choice is arbitrary (who leads after a leader left, which of two equally wanted protocols). Two differences
+are known and meant: a request that its client gave up on (it asked again, or left) is answered by us and never by
+Kafka; and after a static member returns with another subscription, we know of it at once.
 """
 
 from __future__ import annotations
@@ -24,9 +26,21 @@ from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 from kraft.protocol.schema import Message, Struct
 from tests.unit.coordinator.group_host import TestCaller, subscription
@@ -133,7 +147,16 @@ class Asked:
 class Life:
     """One group's life. `run` raises AssertionError at the first answer that differs, with what led to it."""
 
-    def __init__(self, source: Random, ours: Ours, kafka: Kafka, topic_ids: dict[str, bytes], *, session_ms: int = 30_000, rebalance_ms: int = 60_000) -> None:
+    def __init__(
+        self,
+        source: Random,
+        ours: Ours,
+        kafka: Kafka,
+        topic_ids: dict[str, bytes],
+        *,
+        session_ms: int = 30_000,
+        rebalance_ms: int = 60_000,
+    ) -> None:
         self.source = source
         self.sides = (ours, kafka)
         self.topic_ids = topic_ids
@@ -147,8 +170,25 @@ class Life:
         self.compared = 0
 
     async def run(self, steps: int) -> None:
-        names = {"join": 24, "everybody": 6, "sync": 24, "beat": 8, "commit": 14, "outsider": 3, "fetch": 5, "leave": 4, "evict": 2}
-        names |= {"restart": 5, "zombie": 4, "delete": 1, "forget": 3, "describe": 8, "pause": 0 if self.session_ms > 10_000 else 6}
+        names = {
+            "join": 24,
+            "everybody": 6,
+            "sync": 24,
+            "beat": 8,
+            "commit": 14,
+            "outsider": 3,
+            "fetch": 5,
+            "leave": 4,
+            "evict": 2,
+        }
+        names |= {
+            "restart": 5,
+            "zombie": 4,
+            "delete": 1,
+            "forget": 3,
+            "describe": 8,
+            "pause": 0 if self.session_ms > 10_000 else 6,
+        }
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             for _ in range(steps):
@@ -158,7 +198,13 @@ class Life:
 
     # Steps.
 
-    async def _join(self, client: Client, version: int | None = None, protocols: tuple[str, ...] | None = None, topic: str | None = None) -> None:
+    async def _join(
+        self,
+        client: Client,
+        version: int | None = None,
+        protocols: tuple[str, ...] | None = None,
+        topic: str | None = None,
+    ) -> None:
         version = version or (self.source.randrange(10) if client.instance_id is None else self.source.randrange(5, 10))
         offered, topic = protocols or self.source.choice(PROTOCOLS), topic or self.source.choice("tu")
         member, instance_id = client.member, client.instance_id
@@ -174,7 +220,9 @@ class Life:
                 protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription(topic)) for name in offered],
             )
 
-        await self._ask(f"join {client.number} {member} v{version} {offered} {topic}", ApiKey.JOIN_GROUP, version, build, client)
+        await self._ask(
+            f"join {client.number} {member} v{version} {offered} {topic}", ApiKey.JOIN_GROUP, version, build, client
+        )
 
     async def _sync(self, client: Client) -> None:
         version = self.source.randrange(6) if client.instance_id is None else self.source.randrange(3, 6)
@@ -190,10 +238,19 @@ class Life:
                 group_instance_id=instance_id,
                 protocol_type="consumer" if protocol else None,
                 protocol_name=protocol,
-                assignments=[SyncGroupRequestAssignment(member_id=real(name), assignment=f"{name}@{generation}".encode()) for name in everybody],
+                assignments=[
+                    SyncGroupRequestAssignment(member_id=real(name), assignment=f"{name}@{generation}".encode())
+                    for name in everybody
+                ],
             )
 
-        await self._ask(f"sync {client.number} {member} v{version} generation {generation} {protocol}", ApiKey.SYNC_GROUP, version, build, client)
+        await self._ask(
+            f"sync {client.number} {member} v{version} generation {generation} {protocol}",
+            ApiKey.SYNC_GROUP,
+            version,
+            build,
+            client,
+        )
 
     async def _everybody(self, client: Client) -> None:
         for each in self.clients:
@@ -209,7 +266,9 @@ class Life:
             f"heartbeat {client.number} {member}",
             ApiKey.HEARTBEAT,
             self.source.randrange(3, 5),
-            lambda real: HeartbeatRequest(group_id=self.group, generation_id=generation, member_id=real(member), group_instance_id=instance_id),
+            lambda real: HeartbeatRequest(
+                group_id=self.group, generation_id=generation, member_id=real(member), group_instance_id=instance_id
+            ),
         )
 
     async def _outsider(self, client: Client) -> None:
@@ -219,25 +278,52 @@ class Life:
         version, offset = self.source.randrange(7, 11), self.source.randrange(100)
         names, indexes = self.source.choice(("t", "u", "tu", "tx")), self.source.choice(((0,), (1, 2), (0, 1)))
         member, generation, instance_id = client.member, client.generation, client.instance_id
-        partitions = [OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="note") for index in indexes]
+        partitions = [
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="note")
+            for index in indexes
+        ]
         topics = [
-            OffsetCommitRequestTopic(name="" if version >= 10 else name, topic_id=self._topic_id(name, version), partitions=partitions) for name in names
+            OffsetCommitRequestTopic(
+                name="" if version >= 10 else name, topic_id=self._topic_id(name, version), partitions=partitions
+            )
+            for name in names
         ]
 
         def build(real: Callable[[str], str]) -> Message:
             return OffsetCommitRequest(
-                group_id=self.group, generation_id_or_member_epoch=generation, member_id=real(member), group_instance_id=instance_id, topics=topics
+                group_id=self.group,
+                generation_id_or_member_epoch=generation,
+                member_id=real(member),
+                group_instance_id=instance_id,
+                topics=topics,
             )
 
-        await self._ask(f"commit {client.number} {member} v{version} {names} {indexes}", ApiKey.OFFSET_COMMIT, version, build)
+        await self._ask(
+            f"commit {client.number} {member} v{version} {names} {indexes}", ApiKey.OFFSET_COMMIT, version, build
+        )
 
     async def _fetch(self, client: Client) -> None:
-        version, everything, stable = self.source.randrange(8, 11), self.source.random() < 0.4, self.source.random() < 0.5
+        version, everything, stable = (
+            self.source.randrange(8, 11),
+            self.source.random() < 0.4,
+            self.source.random() < 0.5,
+        )
         wanted = [
-            OffsetFetchRequestTopics(name="" if version >= 10 else name, topic_id=self._topic_id(name, version), partition_indexes=[0, 1, 2]) for name in "tux"
+            OffsetFetchRequestTopics(
+                name="" if version >= 10 else name, topic_id=self._topic_id(name, version), partition_indexes=[0, 1, 2]
+            )
+            for name in "tux"
         ]
-        groups = [OffsetFetchRequestGroup(group_id=group, topics=None if everything else wanted) for group in (self.group, "nobody")]
-        await self._ask(f"fetch v{version}", ApiKey.OFFSET_FETCH, version, lambda real: OffsetFetchRequest(groups=groups, require_stable=stable))
+        groups = [
+            OffsetFetchRequestGroup(group_id=group, topics=None if everything else wanted)
+            for group in (self.group, "nobody")
+        ]
+        await self._ask(
+            f"fetch v{version}",
+            ApiKey.OFFSET_FETCH,
+            version,
+            lambda real: OffsetFetchRequest(groups=groups, require_stable=stable),
+        )
 
     async def _leave(self, client: Client) -> None:
         member, instance_id = client.member, client.instance_id
@@ -252,7 +338,9 @@ class Life:
             label,
             ApiKey.LEAVE_GROUP,
             self.source.randrange(3, 6),
-            lambda real: LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=real(member), group_instance_id=instance_id)]),
+            lambda real: LeaveGroupRequest(
+                group_id=self.group, members=[MemberIdentity(member_id=real(member), group_instance_id=instance_id)]
+            ),
         )
 
     async def _restart(self, client: Client) -> None:
@@ -260,10 +348,20 @@ class Life:
 
     async def _zombie(self, client: Client) -> None:
         other = self.source.choice(self.clients)
-        client.member, client.generation, client.instance_id, client.leads = other.member, other.generation, other.instance_id, other.leads
+        client.member, client.generation, client.instance_id, client.leads = (
+            other.member,
+            other.generation,
+            other.instance_id,
+            other.leads,
+        )
 
     async def _delete(self, client: Client) -> None:
-        await self._ask("delete", ApiKey.DELETE_GROUPS, 2, lambda real: DeleteGroupsRequest(groups_names=[self.group, "nobody", self.group]))
+        await self._ask(
+            "delete",
+            ApiKey.DELETE_GROUPS,
+            2,
+            lambda real: DeleteGroupsRequest(groups_names=[self.group, "nobody", self.group]),
+        )
 
     async def _forget(self, client: Client) -> None:
         partitions = [OffsetDeleteRequestPartition(partition_index=index) for index in (0, 2)]
@@ -271,10 +369,20 @@ class Life:
         topics = [OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in "tx"]
         state = self.sides[0].service.coordinator.group_states().get(self.group)
         if state in ("Empty", None):
-            await self._ask("delete offsets", ApiKey.OFFSET_DELETE, 0, lambda real: OffsetDeleteRequest(group_id=self.group, topics=topics))
+            await self._ask(
+                "delete offsets",
+                ApiKey.OFFSET_DELETE,
+                0,
+                lambda real: OffsetDeleteRequest(group_id=self.group, topics=topics),
+            )
 
     async def _describe(self, client: Client) -> None:
-        await self._ask("describe", ApiKey.DESCRIBE_GROUPS, self.source.randrange(7), lambda real: DescribeGroupsRequest(groups=[self.group, "nobody"]))
+        await self._ask(
+            "describe",
+            ApiKey.DESCRIBE_GROUPS,
+            self.source.randrange(7),
+            lambda real: DescribeGroupsRequest(groups=[self.group, "nobody"]),
+        )
 
     async def _pause(self, client: Client) -> None:
         seconds = self.source.choice((3.03, 6.37, 8.71))
@@ -326,7 +434,11 @@ class Life:
         if isinstance(ours, JoinGroupResponse):
             self._learn(ours.member_id, kafka.member_id)
         answers = {side.name: side.plain(asked.answers[side.name]) for side in self.sides}
-        joined = isinstance(ours, JoinGroupResponse) and ours.error_code == kafka.error_code == 0 and ours.generation_id == kafka.generation_id
+        joined = (
+            isinstance(ours, JoinGroupResponse)
+            and ours.error_code == kafka.error_code == 0
+            and ours.generation_id == kafka.generation_id
+        )
         if joined and any(answers["ours"][field] != answers["kafka"][field] for field in ("leader", "protocol_name")):
             raise ArbitraryChoice
         assert answers["ours"] == answers["kafka"], self._report("the answers differ", asked, answers)
@@ -335,7 +447,10 @@ class Life:
             if ours.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
                 asked.client.member = answers["ours"]["member_id"]
             if ours.error_code == ErrorCode.NONE:
-                asked.client.generation, asked.client.leads = ours.generation_id, answers["ours"]["leader"] == asked.client.member
+                asked.client.generation, asked.client.leads = (
+                    ours.generation_id,
+                    answers["ours"]["leader"] == asked.client.member,
+                )
 
     def _learn(self, *real_ids: str) -> None:
         if all(real and real not in side.names for side, real in zip(self.sides, real_ids, strict=True)):

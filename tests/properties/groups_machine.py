@@ -1,4 +1,5 @@
-"""Random lives of groups: actors that join, sync, beat, commit, leave, fall asleep and come back, while time passes and coordinators die."""
+"""Random lives of groups: actors that join, sync, beat, commit, leave, fall asleep and come back, while time passes
+and coordinators die."""
 
 from __future__ import annotations
 
@@ -36,13 +37,22 @@ from tests.unit.coordinator.group_host import (
 GROUPS = ("g", "h")
 ACTORS = 5
 CONFIG = GroupCoordinatorConfig(
-    group_initial_rebalance_delay_ms=500, offsets_retention_minutes=10, offsets_retention_check_interval_ms=120_000, group_max_size=4
+    group_initial_rebalance_delay_ms=500,
+    offsets_retention_minutes=10,
+    offsets_retention_check_interval_ms=120_000,
+    group_max_size=4,
 )
 PROTOCOLS = ("range", "sticky"), ("sticky", "range"), ("range",), ("sticky",)
 
 actors = st.integers(0, ACTORS - 1)
 commands = st.one_of(
-    st.tuples(st.just("join"), actors, st.sampled_from(PROTOCOLS), st.sampled_from((0, 3, 4, 8, 9)), st.sampled_from(("t", "u"))),
+    st.tuples(
+        st.just("join"),
+        actors,
+        st.sampled_from(PROTOCOLS),
+        st.sampled_from((0, 3, 4, 8, 9)),
+        st.sampled_from(("t", "u")),
+    ),
     st.tuples(st.just("sync"), actors),
     st.tuples(st.just("sync"), actors),
     st.tuples(st.just("join_all"), st.integers(0, 1)),
@@ -62,11 +72,26 @@ commands = st.one_of(
 )
 
 
-# How often each command comes in a long life: mostly clients that behave, now and then something that ends what they built.
+# How often each command comes in a long life: mostly clients that behave, now and then something that ends what they
+# built.
 WEIGHTS = {
-    "join": 14, "join_all": 10, "sync": 14, "sync_all": 14, "heartbeat": 12, "commit": 14, "commit_outside": 3, "leave": 3, "evict": 1,
-    "restart": 4, "zombie": 3, "wait": 14, "delete": 1, "forget_topic": 1, "expire": 1, "reload": 2,
-}  # fmt: skip
+    "join": 14,
+    "join_all": 10,
+    "sync": 14,
+    "sync_all": 14,
+    "heartbeat": 12,
+    "commit": 14,
+    "commit_outside": 3,
+    "leave": 3,
+    "evict": 1,
+    "restart": 4,
+    "zombie": 3,
+    "wait": 14,
+    "delete": 1,
+    "forget_topic": 1,
+    "expire": 1,
+    "reload": 2,
+}
 
 
 def random_command(source: Random) -> tuple[Any, ...]:
@@ -87,7 +112,8 @@ def random_command(source: Random) -> tuple[Any, ...]:
 
 
 class Actor:
-    """A client as it believes itself to be. Odd actors are static members; actors 0-2 are in group g, the others in h."""
+    """A client as it believes itself to be. Odd actors are static members; actors 0-2 are in group g, the others in
+    h."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -157,7 +183,10 @@ class GroupLife:
         group = self.host.state.group(actor.group)
         assignments = {}
         if group is not None and group.leader == actor.member_id:
-            assignments = {member_id: f"{member_id}@{actor.generation}#{len(self.host.log)}".encode() for member_id in group.members}
+            assignments = {
+                member_id: f"{member_id}@{actor.generation}#{len(self.host.log)}".encode()
+                for member_id in group.members
+            }
             if group.state is COMPLETING_REBALANCE and group.generation == actor.generation:
                 self.assigned[actor.group, actor.generation] = assignments
         request = sync_request(actor.group, actor.member_id, actor.generation, assignments, actor.instance_id)
@@ -177,7 +206,9 @@ class GroupLife:
         actor = self.actors[number]
         if actor.generation < 0:
             return
-        request = commit_request(actor.group, {("t", partition): offset}, actor.member_id, actor.generation, instance_id=actor.instance_id)
+        request = commit_request(
+            actor.group, {("t", partition): offset}, actor.member_id, actor.generation, instance_id=actor.instance_id
+        )
         if self._try(lambda draft: commit_offsets(draft, request, 9)):
             self.committed[actor.group, TopicPartition("t", partition)] = offset
             assert actor.generation >= self.told.get(actor.group, -1), "a commit of a fenced generation was accepted"
@@ -188,7 +219,9 @@ class GroupLife:
         request = commit_request(GROUPS[group], {("u", partition): offset})
         before = self.host.state.group(GROUPS[group])
         if self._try(lambda draft: commit_offsets(draft, request, 9)):
-            assert before is None or before.state is EMPTY, "an outsider's commit was accepted while the group has members"
+            assert before is None or before.state is EMPTY, (
+                "an outsider's commit was accepted while the group has members"
+            )
             self.committed[GROUPS[group], TopicPartition("u", partition)] = offset
 
     def _leave(self, number: int) -> None:
@@ -213,8 +246,11 @@ class GroupLife:
     def _wait(self, milliseconds: int) -> None:
         before = set(self.committed)
         self.host.advance(milliseconds)
-        # Only expiry may take offsets away, and only where nobody can be using them; the laws of expiry have tests of their own.
-        self.committed = {key: offset for key, offset in self.committed.items() if key[1] in self.host.state.offsets_of(key[0])}
+        # Only expiry may take offsets away, and only where nobody can be using them; the laws of expiry have tests of
+        # their own.
+        self.committed = {
+            key: offset for key, offset in self.committed.items() if key[1] in self.host.state.offsets_of(key[0])
+        }
         if milliseconds < 120_000 and before != set(self.committed):
             assert self.host.now_ms >= 600_000, "offsets went before their time"
 
@@ -229,7 +265,9 @@ class GroupLife:
 
     def _expire(self) -> None:
         self.host.walk(expiring(None))
-        self.committed = {key: offset for key, offset in self.committed.items() if key[1] in self.host.state.offsets_of(key[0])}
+        self.committed = {
+            key: offset for key, offset in self.committed.items() if key[1] in self.host.state.offsets_of(key[0])
+        }
 
     def _reload(self) -> None:
         self.host.load()
@@ -269,7 +307,9 @@ class GroupLife:
             elif isinstance(response, SyncGroupResponse) and response.error_code == 0:
                 assignment = self.assigned.get((actor.group, generation))
                 if assignment is not None:
-                    assert bytes(response.assignment) in assignment.values(), "a member got an assignment of another generation"
+                    assert bytes(response.assignment) in assignment.values(), (
+                        "a member got an assignment of another generation"
+                    )
 
     def _heard_join(self, actor: Actor, response: JoinGroupResponse) -> None:
         if response.error_code in (0, 79):
@@ -295,7 +335,9 @@ class GroupLife:
         for group_id in sorted(again.groups):
             live = self.host.state.groups[group_id]
             if live.state in (STABLE, EMPTY):
-                assert settled(live) == settled(again.groups[group_id]), "what the log says is not what the coordinator believes"
+                assert settled(live) == settled(again.groups[group_id]), (
+                    "what the log says is not what the coordinator believes"
+                )
             else:
                 assert again.groups[group_id].generation <= live.generation
         for (group_id, partition), offset in self.committed.items():
@@ -311,11 +353,15 @@ def check_group(group: ClassicGroup) -> None:
         for name, _ in member.protocols:
             supporters[name] = supporters.get(name, 0) + 1
     assert group.supporters == supporters
-    assert group.static_members == {member.group_instance_id: member.member_id for member in members if member.group_instance_id is not None}
+    assert group.static_members == {
+        member.group_instance_id: member.member_id for member in members if member.group_instance_id is not None
+    }
     assert all(key == member.member_id for key, member in group.members.items())
     assert not set(group.pending_joins) & set(group.members)
     assert set(group.pending_syncs) <= set(group.members)
-    assert (group.state is EMPTY) == (not members) or (group.state is PREPARING_REBALANCE and group.join_deadline_ms is not None)
+    assert (group.state is EMPTY) == (not members) or (
+        group.state is PREPARING_REBALANCE and group.join_deadline_ms is not None
+    )
     assert (group.leader in group.members) == bool(members)
     assert (group.leader is None) == (not members)
     for member in members:
@@ -349,13 +395,26 @@ def settled(group: ClassicGroup) -> tuple[Any, ...]:
         for member in group.members.values()
     ]
     topics = group.subscribed_topics
-    return group.state, group.generation, group.protocol_type, group.protocol, group.leader, group.state_timestamp_ms, members, group.static_members, topics
+    return (
+        group.state,
+        group.generation,
+        group.protocol_type,
+        group.protocol,
+        group.leader,
+        group.state_timestamp_ms,
+        members,
+        group.static_members,
+        topics,
+    )
 
 
 def plain(state: GroupShardState) -> Any:
     """The whole state as plain values that share nothing with it."""
     groups = {
-        group_id: tuple(dict(value) if isinstance(value := getattr(state.groups[group_id], name), dict) else value for name in ClassicGroup.__slots__)
+        group_id: tuple(
+            dict(value) if isinstance(value := getattr(state.groups[group_id], name), dict) else value
+            for name in ClassicGroup.__slots__
+        )
         for group_id in sorted(state.groups)
     }
     return groups, {group_id: dict(state.offsets[group_id]) for group_id in sorted(state.offsets)}

@@ -1,6 +1,8 @@
-"""Histories of metadata records that a controller could have written, drawn from a random source, for the laws of the metadata image.
+"""Histories of metadata records that a controller could have written, drawn from a random source, for the laws of
+the metadata image.
 
-`draw_history` keeps just enough of a model (which topics, partitions, brokers ... exist) to write only records that may follow each other.
+`draw_history` keeps just enough of a model (which topics, partitions, brokers ... exist) to write only records that
+may follow each other.
 """
 
 from __future__ import annotations
@@ -69,7 +71,10 @@ def _topic(model: _Model) -> list[Any]:
     topic_id = model.uuid()
     count = model.source.randint(1, 3)
     model.topics[topic_id] = (name, count)
-    return [TopicRecord(name=name, topic_id=topic_id), *(_partition_record(model, topic_id, index) for index in range(count))]
+    return [
+        TopicRecord(name=name, topic_id=topic_id),
+        *(_partition_record(model, topic_id, index) for index in range(count)),
+    ]
 
 
 def _partition_record(model: _Model, topic_id: bytes, index: int) -> PartitionRecord:
@@ -83,7 +88,9 @@ def _partition_record(model: _Model, topic_id: bytes, index: int) -> PartitionRe
         leader_epoch=model.source.randrange(5),
         partition_epoch=model.source.randrange(5),
         leader_recovery_state=model.source.randrange(2),
-        directories=[model.source.choice([bytes(15) + b"\x01", bytes([replica]) * 16]) for replica in replicas] if model.source.random() < 0.8 else [],
+        directories=[model.source.choice([bytes(15) + b"\x01", bytes([replica]) * 16]) for replica in replicas]
+        if model.source.random() < 0.8
+        else [],
         adding_replicas=replicas[-1:] if model.source.random() < 0.2 else [],
         eligible_leader_replicas=model.source.choice([None, [], [4]]),
         last_known_elr=model.source.choice([None, [3]]),
@@ -115,7 +122,9 @@ def _change(model: _Model) -> list[Any]:
             leader_recovery_state=source.choice([-1, 0, 1]),
             removing_replicas=source.choice([None, [], [2]]),
             adding_replicas=source.choice([None, [], [3]]),
-            directories=None if replicas is None or source.random() < 0.5 else [bytes([replica]) * 16 for replica in replicas],
+            directories=None
+            if replicas is None or source.random() < 0.5
+            else [bytes([replica]) * 16 for replica in replicas],
             eligible_leader_replicas=source.choice([None, [], [1]]),
             last_known_elr=source.choice([None, [], [1]]),
         )
@@ -145,7 +154,10 @@ def _register_broker(model: _Model) -> list[Any]:
             broker_epoch=model.serial,
             incarnation_id=model.uuid(),
             end_points=[BrokerEndpoint(name="PLAINTEXT", host="localhost", port=9092 + broker_id, security_protocol=0)],
-            features=[BrokerFeature(name=name, min_supported_version=1, max_supported_version=9) for name in model.some(["z", "metadata.version", "a"])],
+            features=[
+                BrokerFeature(name=name, min_supported_version=1, max_supported_version=9)
+                for name in model.some(["z", "metadata.version", "a"])
+            ],
             rack=model.source.choice([None, "", "r1"]),
             fenced=model.source.random() < 0.5,
             in_controlled_shutdown=model.source.random() < 0.2,
@@ -182,17 +194,32 @@ def _change_broker(model: _Model) -> list[Any]:
 
 def _register_controller(model: _Model) -> list[Any]:
     endpoints = [ControllerEndpoint(name="CONTROLLER", host="localhost", port=9093, security_protocol=0)]
-    return [RegisterControllerRecord(controller_id=model.source.randint(1, 3), incarnation_id=model.uuid(), end_points=endpoints)]
+    return [
+        RegisterControllerRecord(
+            controller_id=model.source.randint(1, 3), incarnation_id=model.uuid(), end_points=endpoints
+        )
+    ]
 
 
 def _config(model: _Model) -> list[Any]:
     kind, name = model.source.choice([(2, "topic-1"), (2, "topic-2"), (4, ""), (4, "1"), (16, "m"), (32, "g")])
-    return [ConfigRecord(resource_type=kind, resource_name=name, name=model.source.choice(["a", "b", "c"]), value=model.source.choice([None, "", "1", "x,y"]))]
+    return [
+        ConfigRecord(
+            resource_type=kind,
+            resource_name=name,
+            name=model.source.choice(["a", "b", "c"]),
+            value=model.source.choice([None, "", "1", "x,y"]),
+        )
+    ]
 
 
 def _feature(model: _Model) -> list[Any]:
-    name = model.source.choice(["metadata.version", "kraft.version", "group.version", "eligible.leader.replicas.version"])
-    return [FeatureLevelRecord(name=name, feature_level=model.source.randint(1 if name == "metadata.version" else 0, 3))]
+    name = model.source.choice(
+        ["metadata.version", "kraft.version", "group.version", "eligible.leader.replicas.version"]
+    )
+    return [
+        FeatureLevelRecord(name=name, feature_level=model.source.randint(1 if name == "metadata.version" else 0, 3))
+    ]
 
 
 def _quota(model: _Model) -> list[Any]:
@@ -224,7 +251,16 @@ def _scram(model: _Model) -> list[Any]:
     key = (model.source.choice(["alice", "bob"]), model.source.randint(1, 2))
     if key not in model.scram:
         model.scram.append(key)
-    return [UserScramCredentialRecord(name=key[0], mechanism=key[1], salt=b"s", stored_key=b"k", server_key=b"v", iterations=model.source.randint(4096, 5000))]
+    return [
+        UserScramCredentialRecord(
+            name=key[0],
+            mechanism=key[1],
+            salt=b"s",
+            stored_key=b"k",
+            server_key=b"v",
+            iterations=model.source.randint(4096, 5000),
+        )
+    ]
 
 
 def _token(model: _Model) -> list[Any]:
@@ -242,7 +278,20 @@ def _no_op(model: _Model) -> list[Any]:
 
 
 STEPS: list[Callable[[_Model], list[Any]]] = [
-    *(_topic, _topic, _grow, _change, _change, _change, _remove_topic, _clear_elr, _register_broker, _register_broker, _change_broker, _change_broker),
+    *(
+        _topic,
+        _topic,
+        _grow,
+        _change,
+        _change,
+        _change,
+        _remove_topic,
+        _clear_elr,
+        _register_broker,
+        _register_broker,
+        _change_broker,
+        _change_broker,
+    ),
     *(_register_controller, _config, _config, _feature, _quota, _producer_ids, _acl, _scram, _token, _no_op),
 ]
 

@@ -1,7 +1,8 @@
 """A log manager on a crashing disk, driven at random beside a model that is a list of appended batches.
 
-The model knows what must survive: after the death of the process every finished append, after a power loss every append below the recovery point that was
-checkpointed, and of the rest a prefix. An append that was under way may be there, whole, or not.
+The model knows what must survive: after the death of the process every finished append, after a power loss every
+append below the recovery point that was checkpointed, and of the rest a prefix. An append that was under way may be
+there, whole, or not.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Batch = tuple[int, int, tuple[bytes | None, ...]]
 
 @dataclass
 class Model:
-    """What the log holds, oldest first; `start` is the least the log start may be, `durable` an offset that power loss cannot undo."""
+    """What the log holds, oldest first; `start` is the least the log start may be, `durable` an offset that power
+    loss cannot undo."""
 
     batches: list[Batch]
     start: int = 0
@@ -71,14 +73,28 @@ class StorageMachine:
 
     def step(self) -> None:
         operation = self.random.choices(
-            [self.append, self.flush, self.checkpoint, self.retain, self.delete_records, self.truncate, self.roll, self.read_back, self.restart, self.crash],
+            [
+                self.append,
+                self.flush,
+                self.checkpoint,
+                self.retain,
+                self.delete_records,
+                self.truncate,
+                self.roll,
+                self.read_back,
+                self.restart,
+                self.crash,
+            ],
             weights=[40, 5, 5, 5, 2, 3, 3, 5, 3, 6],
         )[0]
         self.now_ms += self.random.randrange(2000)
         operation()
 
     def append(self) -> None:
-        values = tuple(self.random.choice([None, b"%d" % self.serial * self.random.randrange(1, 20)]) for _ in range(self.random.randrange(1, 6)))
+        values = tuple(
+            self.random.choice([None, b"%d" % self.serial * self.random.randrange(1, 20)])
+            for _ in range(self.random.randrange(1, 6))
+        )
         self.serial += 1
         self.epoch += self.random.random() < 0.1
         options = {"codec": self.random.randrange(5)}
@@ -86,7 +102,9 @@ class StorageMachine:
         if idempotent:
             options |= {"producer_id": 7, "producer_epoch": self.producer_epoch, "base_sequence": self.sequence}
         self.pending = (self.model.end, self.epoch, values)
-        info = self.log.append_as_leader(batch_of(*values, timestamp=self.now_ms, **options), self.epoch, now_ms=self.now_ms)
+        info = self.log.append_as_leader(
+            batch_of(*values, timestamp=self.now_ms, **options), self.epoch, now_ms=self.now_ms
+        )
         assert info.first_offset == self.model.end
         if idempotent:
             self.sequence += len(values)
@@ -150,7 +168,8 @@ class StorageMachine:
     def died(self) -> None:
         """The process is gone, perhaps with the power; start again, perhaps dying in the middle of that too.
 
-        A truncation that a kill interrupts is not durable, and nobody was told that it is: until the next flush a loss of power may bring back what was cut.
+        A truncation that a kill interrupts is not durable, and nobody was told that it is: until the next flush a
+        loss of power may bring back what was cut.
         """
         was_truncating = bool(self.ends_allowed)
         while True:
@@ -185,7 +204,9 @@ class StorageMachine:
             assert data, f"nothing at {offset} of {log.log_start_offset}..{log.log_end_offset}"
             for batch in batches(data, partial_tail=True):
                 batch.verify_crc()
-                found.append((batch.base_offset, batch.partition_leader_epoch, tuple(record.value for record in batch.records())))
+                found.append(
+                    (batch.base_offset, batch.partition_leader_epoch, tuple(record.value for record in batch.records()))
+                )
                 offset = batch.next_offset
         return found
 
@@ -202,7 +223,11 @@ class StorageMachine:
             self.check_survivors(found, expected, power_lost)
         for epoch in {batch[1] for batch in found}:
             starts = [batch[0] for batch in found if batch[1] > epoch]
-            assert log.end_offset_for_epoch(epoch).offset == (min(starts) if starts else log.log_end_offset), (epoch, log.leader_epoch_cache.entries, found)
+            assert log.end_offset_for_epoch(epoch).offset == (min(starts) if starts else log.log_end_offset), (
+                epoch,
+                log.leader_epoch_cache.entries,
+                found,
+            )
         self.resume_producer()
 
     def check_survivors(self, found: list[Batch], expected: list[Batch], power_lost: bool) -> None:
@@ -214,7 +239,9 @@ class StorageMachine:
         assert found == possible[: len(found)], (found, possible)
         least = min(model.durable if power_lost else model.end, *self.ends_allowed, model.end)
         assert log.log_end_offset >= least, f"{log.log_end_offset} < {least}: {log.load_report}"
-        model.batches = [batch for batch in model.batches if batch[0] + len(batch[2]) <= log.log_start_offset and batch not in found] + found
+        model.batches = [
+            batch for batch in model.batches if batch[0] + len(batch[2]) <= log.log_start_offset and batch not in found
+        ] + found
         model.start = log.log_start_offset
         model.durable = min(model.durable, model.end) if model.batches else model.start
         self.pending = None
@@ -223,8 +250,9 @@ class StorageMachine:
     def resume_producer(self) -> None:
         """The producer may go on exactly where its last surviving batch ended.
 
-        One that is not known any more begins a new epoch (KIP-360). It never numbers other records as it numbered earlier ones: whether the log still
-        remembers batches from before its start depends on which snapshots there are, in Apache Kafka too.
+        One that is not known any more begins a new epoch (KIP-360). It never numbers other records as it numbered
+        earlier ones: whether the log still remembers batches from before its start depends on which snapshots there
+        are, in Apache Kafka too.
         """
         entry = self.log.producers.producers.get(7) if self.log.has_producers else None
         if entry is not None:

@@ -1,4 +1,5 @@
-"""Laws of groups: the log and the living agree, members of a generation agree, the fenced stay out, commits stay, nobody waits for ever."""
+"""Laws of groups: the log and the living agree, members of a generation agree, the fenced stay out, commits stay,
+nobody waits for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Our group coordinator and Apache Kafka's give the same answers to the same random lives of groups, sessions that end included (those in a soak)."""
+"""Our group coordinator and Apache Kafka's give the same answers to the same random lives of groups, sessions that
+end included (those in a soak)."""
 
 from __future__ import annotations
 
@@ -38,17 +39,22 @@ def port(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 async def make_topics(port: int) -> dict[str, bytes]:
-    """Topics t and u with two partitions on Kafka, and the topic of group offsets, which it makes late. Returns their ids."""
+    """Topics t and u with two partitions on Kafka, and the topic of group offsets, which it makes late. Returns
+    their ids."""
     kafka = Kafka(port)
     topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in "tu"]
     await kafka.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest(topics=topics, timeout_ms=10_000), "c")
     with trio.fail_after(30):
         while True:
-            found = await kafka.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), "c")
+            found = await kafka.ask(
+                ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), "c"
+            )
             if found.coordinators[0].error_code == 0:
                 break
             await trio.sleep(0.2)
-    metadata = await kafka.ask(ApiKey.METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in "tu"]), "c")
+    metadata = await kafka.ask(
+        ApiKey.METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=name) for name in "tu"]), "c"
+    )
     return {topic.name: bytes(topic.topic_id) for topic in metadata.topics}
 
 
@@ -75,7 +81,9 @@ def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
         topic_ids = await make_topics(port)
         service = Service(MemoryLog(), GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0))
         service.coordinator._topics.topic_id = topic_ids.get
-        service.coordinator._topics.topic_name = lambda topic_id: next((name for name, each in topic_ids.items() if each == bytes(topic_id)), None)
+        service.coordinator._topics.topic_name = lambda topic_id: next(
+            (name for name, each in topic_ids.items() if each == bytes(topic_id)), None
+        )
         compared = 0
         async with trio.open_nursery() as nursery:
             await nursery.start(service.coordinator.run)
@@ -83,7 +91,14 @@ def test_both_answer_alike(port, seeds, steps, session_ms, rebalance_ms):
                 service.coordinator.on_election(partition, 1)
             await trio.sleep(0.1)
             for seed in seeds:
-                life = Life(Random(seed), Ours(service), Kafka(port), topic_ids, session_ms=session_ms, rebalance_ms=rebalance_ms)
+                life = Life(
+                    Random(seed),
+                    Ours(service),
+                    Kafka(port),
+                    topic_ids,
+                    session_ms=session_ms,
+                    rebalance_ms=rebalance_ms,
+                )
                 await until_coordinated(port, life.group)
                 try:
                     await life.run(steps)

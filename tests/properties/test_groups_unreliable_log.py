@@ -19,7 +19,14 @@ from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.coordinator.fakes import MemoryLog
-from tests.unit.coordinator.group_host import TestCaller, commit_request, heartbeat_request, join_request, rebuild, sync_request
+from tests.unit.coordinator.group_host import (
+    TestCaller,
+    commit_request,
+    heartbeat_request,
+    join_request,
+    rebuild,
+    sync_request,
+)
 from tests.unit.coordinator.service import PARTITIONS, Service, ask, run, serving
 
 EXAMPLES = 1500 if os.environ.get("KRAFT_SOAK") else 60
@@ -39,7 +46,8 @@ class Member:
 
 
 class Story:
-    """Random requests against a running coordinator while its log misbehaves. Offsets only rise, so that lost and regressed commits show."""
+    """Random requests against a running coordinator while its log misbehaves. Offsets only rise, so that lost and
+    regressed commits show."""
 
     def __init__(self, service: Service, source: Random, nursery: trio.Nursery) -> None:
         self.service = service
@@ -53,7 +61,8 @@ class Story:
 
     async def step(self) -> None:
         name = self.source.choices(
-            ["commit", "join", "sync", "beat", "fail", "hold", "release", "gate", "open", "move", "sleep"], [20, 12, 12, 6, 8, 4, 8, 4, 8, 2, 8]
+            ["commit", "join", "sync", "beat", "fail", "hold", "release", "gate", "open", "move", "sleep"],
+            [20, 12, 12, 6, 8, 4, 8, 4, 8, 2, 8],
         )[0]
         await getattr(self, name)()
         for _ in range(self.source.randrange(4)):
@@ -63,10 +72,13 @@ class Story:
         ask(self.nursery, self._commit(GROUPS[2]))
 
     async def _commit(self, group: str) -> bool:
-        # The operation runs before the first await below, so offsets are given out in the order in which commits are made.
+        # The operation runs before the first await below, so offsets are given out in the order in which commits are
+        # made.
         offset, self.next_offset = self.next_offset, self.next_offset + 1
         self.attempted[group] = max(self.attempted.get(group, 0), offset)
-        response = await self.service.coordinator.offset_commit(commit_request(group, {("t", 0): offset}), TestCaller(9))
+        response = await self.service.coordinator.offset_commit(
+            commit_request(group, {("t", 0): offset}), TestCaller(9)
+        )
         code = response.topics[0].partitions[0].error_code
         assert code == 0 or code in UNSURE, code
         if code == 0:
@@ -77,7 +89,9 @@ class Story:
         ask(self.nursery, self._join(self.source.choice(self.members)))
 
     async def _join(self, member: Member) -> bool:
-        response = await self.service.coordinator.join_group(join_request(member.group, member.member_id, rebalance_ms=8_000), TestCaller(9))
+        response = await self.service.coordinator.join_group(
+            join_request(member.group, member.member_id, rebalance_ms=8_000), TestCaller(9)
+        )
         if response.error_code in (0, ErrorCode.MEMBER_ID_REQUIRED):
             member.member_id, member.generation = response.member_id, response.generation_id
         elif response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
@@ -88,19 +102,34 @@ class Story:
         ask(self.nursery, self._sync(self.source.choice(self.members)))
 
     async def _sync(self, member: Member) -> bool:
-        everybody = {each.member_id: f"{each.member_id}@{member.generation}".encode() for each in self.members if each.group == member.group and each.member_id}
+        everybody = {
+            each.member_id: f"{each.member_id}@{member.generation}".encode()
+            for each in self.members
+            if each.group == member.group and each.member_id
+        }
         member_id, generation = member.member_id, member.generation
-        response = await self.service.coordinator.sync_group(sync_request(member.group, member_id, generation, everybody), TestCaller(4))
+        response = await self.service.coordinator.sync_group(
+            sync_request(member.group, member_id, generation, everybody), TestCaller(4)
+        )
         if response.error_code == 0 and response.assignment:
-            assert bytes(response.assignment) == f"{member_id}@{generation}".encode(), "an assignment of another member or generation"
+            assert bytes(response.assignment) == f"{member_id}@{generation}".encode(), (
+                "an assignment of another member or generation"
+            )
         return True
 
     async def beat(self) -> None:
         member = self.source.choice(self.members)
-        ask(self.nursery, self.service.coordinator.heartbeat(heartbeat_request(member.group, member.member_id, member.generation), TestCaller(4)))
+        ask(
+            self.nursery,
+            self.service.coordinator.heartbeat(
+                heartbeat_request(member.group, member.member_id, member.generation), TestCaller(4)
+            ),
+        )
 
     async def fail(self) -> None:
-        self.service.log.fail_next.append(self.source.choice((ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), StorageError("disk"))))
+        self.service.log.fail_next.append(
+            self.source.choice((ApiError(ErrorCode.NOT_ENOUGH_REPLICAS), StorageError("disk")))
+        )
 
     async def hold(self) -> None:
         self.service.log.held = True
@@ -161,10 +190,16 @@ def check(tale: Story, config: GroupCoordinatorConfig) -> None:
     for partition in range(PARTITIONS):
         assert runtime.is_active(partition)
         driver = runtime._drivers[partition]
-        records = [(record.key, record.value) for batch in tale.service.log.batches.get(driver.partition, []) for record in batch.entries]
+        records = [
+            (record.key, record.value)
+            for batch in tale.service.log.batches.get(driver.partition, [])
+            for record in batch.entries
+        ]
         again = rebuild(shard, records)
         assert again.offsets == driver.state.offsets == driver.committed_state.offsets
-        assert sorted(again.groups) == sorted(driver.state.groups), "a group that the log does not know, or the other way round"
+        assert sorted(again.groups) == sorted(driver.state.groups), (
+            "a group that the log does not know, or the other way round"
+        )
         for group_id in sorted(again.offsets):
             offsets[group_id] = next(iter(again.offsets[group_id].values())).offset
     for group_id, offset in tale.acknowledged.items():

@@ -1,8 +1,10 @@
-"""A replica that moves between log directories, interrupted at any moment by kill -9, loss of power or a good shutdown, arrives as it is.
+"""A replica that moves between log directories, interrupted at any moment by kill -9, loss of power or a good
+shutdown, arrives as it is.
 
-Law: after any number of interruptions the replica is where it was to go, with exactly the batches and epochs that its log has, and nothing is left of copies.
-Between two lives the log may lose its end and go on otherwise; what a copy has of that must not stay in it. What a loss of power left of a log that was never
-synced may have lost its topic's id, and is set aside; of a synced one, nothing is.
+Law: after any number of interruptions the replica is where it was to go, with exactly the batches and epochs that
+its log has, and nothing is left of copies. Between two lives the log may lose its end and go on otherwise; what a
+copy has of that must not stay in it. What a loss of power left of a log that was never synced may have lost its
+topic's id, and is set aside; of a synced one, nothing is.
 """
 
 from __future__ import annotations
@@ -49,11 +51,17 @@ class Lives:
 
         async def body(_: SimulatedWorld) -> None:
             async with trio.open_nursery() as nursery:
-                made = Broker(world, nursery, (FIRST, SECOND), [f"replica.alter.log.dirs.io.max.bytes.per.second={RATE}"])
+                made = Broker(
+                    world, nursery, (FIRST, SECOND), [f"replica.alter.log.dirs.io.max.bytes.per.second={RATE}"]
+                )
                 self.check_what_is_set_aside(made)
                 made.start()
                 self.damage(made)
-                for service in (made.replicas.flusher.run, made.replicas.writer.run, made.replicas.directories.mover.run):
+                for service in (
+                    made.replicas.flusher.run,
+                    made.replicas.writer.run,
+                    made.replicas.directories.mover.run,
+                ):
                     nursery.start_soon(service)
                 nursery.start_soon(made.replicas.directories.assignments.run, made.controller, lambda: 7)
                 it = Mover(made)
@@ -63,7 +71,13 @@ class Lives:
                     made.register(2),
                     TopicRecord(name="t", topic_id=TOPIC),
                     PartitionRecord(
-                        partition_id=0, topic_id=TOPIC, replicas=[NODE, 2], isr=[NODE, 2], leader=NODE, leader_epoch=self.epoch, directories=[UNASSIGNED] * 2
+                        partition_id=0,
+                        topic_id=TOPIC,
+                        replicas=[NODE, 2],
+                        isr=[NODE, 2],
+                        leader=NODE,
+                        leader_epoch=self.epoch,
+                        directories=[UNASSIGNED] * 2,
                     ),
                     ConfigRecord(resource_type=2, resource_name="t", name="segment.bytes", value="1500"),
                 )
@@ -80,7 +94,9 @@ class Lives:
         """Nothing that was synced: a new log takes its place, and begins with what others have."""
         files, set_aside = made.world.files, made.logs.set_aside_stray
         synced = [
-            offset for path in (FIRST, SECOND) for offset in read_offset_checkpoint(files, f"{path}/{RECOVERY_POINT_CHECKPOINT}").values()
+            offset
+            for path in (FIRST, SECOND)
+            for offset in read_offset_checkpoint(files, f"{path}/{RECOVERY_POINT_CHECKPOINT}").values()
         ]
 
         def setting_aside(topic_partition: TopicPartition, *, now_ms: int) -> None:
@@ -93,7 +109,9 @@ class Lives:
         """When a copy takes its log's place, it has what that has."""
         promote = made.logs.promote
 
-        def promoting(log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int) -> None:
+        def promoting(
+            log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int
+        ) -> None:
             start = log.log_start_offset
             assert future.log_end_offset == log.log_end_offset
             assert future.read(start, 1 << 30).read() == log.read(start, 1 << 30).read()
@@ -121,7 +139,9 @@ class Lives:
         if not it.made.replicas.directories.mover.moves():
             await it.move(SECOND)
         if self.chance.random() < 0.7:
-            self.universe.kill_after_calls("broker", self.chance.randrange(1, 400), power_lost=self.chance.random() < 0.5)
+            self.universe.kill_after_calls(
+                "broker", self.chance.randrange(1, 400), power_lost=self.chance.random() < 0.5
+            )
         for _ in range(self.chance.randrange(1, 40)):
             await it.made.world.clock.sleep(0.1)
             if self.chance.random() < 0.1:
@@ -142,7 +162,12 @@ class Lives:
         await it.made.world.clock.sleep(120)
         while (job := it.made.logs.due_deletions(it.made.world.clock.wall_ms())) is not None:
             job.run()
-        names = [name for path in (FIRST, SECOND) for name in it.made.world.files.list_directory(path) if is_of_the_replica(name)]
+        names = [
+            name
+            for path in (FIRST, SECOND)
+            for name in it.made.world.files.list_directory(path)
+            if is_of_the_replica(name)
+        ]
         assert (it.at, names) == (f"{SECOND}/t-0", ["t-0"])
         self.arrived = True
 

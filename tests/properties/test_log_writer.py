@@ -1,7 +1,9 @@
-"""Appends of many producers to one log, large and small, while leadership comes and goes, the disk fills, logs are cut and handles are lost.
+"""Appends of many producers to one log, large and small, while leadership comes and goes, the disk fills, logs are
+cut and handles are lost.
 
-The law, whatever the interleaving: what was acknowledged is in the log once, at the offset that was told, unless it was cut off later by a truncation; what
-failed left no trace; the file holds the log and not a byte more; epochs only rise, and the epoch cache says of every batch the epoch that it carries.
+The law, whatever the interleaving: what was acknowledged is in the log once, at the offset that was told, unless it
+was cut off later by a truncation; what failed left no trace; the file holds the log and not a byte more; epochs only
+rise, and the epoch cache says of every batch the epoch that it carries.
 """
 
 from __future__ import annotations
@@ -83,7 +85,9 @@ class Interleaving:
 
     async def append(self, value: bytes) -> None:
         try:
-            info = await self.made.replicas.append(self.partition, memoryview(batch(value)), 1, self.made.world.clock.wall_ms(), 0)
+            info = await self.made.replicas.append(
+                self.partition, memoryview(batch(value)), 1, self.made.world.clock.wall_ms(), 0
+            )
         except (NotLeader, ApiError, StorageError):
             self.failed.add(value)
         else:
@@ -95,7 +99,13 @@ class Interleaving:
         if partition.is_leader:
             return
         offset = log.log_end_offset
-        sent = memoryview(build_batch([Record(offset, 1_700_000_000_000, None, value, ())], base_offset=offset, leader_epoch=partition.leader_epoch))
+        sent = memoryview(
+            build_batch(
+                [Record(offset, 1_700_000_000_000, None, value, ())],
+                base_offset=offset,
+                leader_epoch=partition.leader_epoch,
+            )
+        )
         try:
             if writer.takes(log, len(sent)):
                 await writer.append_as_follower(partition, sent, offset, 0, self.made.world.clock.wall_ms()).outcome()
@@ -110,7 +120,12 @@ class Interleaving:
         await self.made.replicas.writer.until_free(self.log)
         if not self.partition.is_leader:
             target = max(0, self.log.log_end_offset - count)
-            self.cut_off.update(record.value or b"" for each in self.batches() if each.base_offset >= target for record in each.records())
+            self.cut_off.update(
+                record.value or b""
+                for each in self.batches()
+                if each.base_offset >= target
+                for record in each.records()
+            )
             self.made.logs.truncate_to(self.log, target, now_ms=self.made.world.clock.wall_ms())
 
     def batches(self) -> list[RecordBatch]:
@@ -129,7 +144,10 @@ class Interleaving:
         epochs = [each.partition_leader_epoch for each in found]
         assert epochs == sorted(epochs)
         for each in found:
-            start = max((start for epoch, start in log.leader_epoch_cache.entries if epoch <= each.partition_leader_epoch), default=-1)
+            start = max(
+                (start for epoch, start in log.leader_epoch_cache.entries if epoch <= each.partition_leader_epoch),
+                default=-1,
+            )
             assert 0 <= start <= each.base_offset < log.end_offset_for_epoch(each.partition_leader_epoch).offset
         values = {(record.value or b""): each.base_offset for each in found for record in each.records()}
         assert len(values) == len(found)
@@ -141,7 +159,9 @@ class Interleaving:
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow], derandomize=True)
 @given(st.lists(STEPS, min_size=5, max_size=60), st.integers(0, 1000))
-def test_what_is_acknowledged_stands_where_it_was_told_and_what_failed_left_no_trace(steps: list[tuple[str, Any]], seed: int) -> None:
+def test_what_is_acknowledged_stands_where_it_was_told_and_what_failed_left_no_trace(
+    steps: list[tuple[str, Any]], seed: int
+) -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, sets=(f"kraft.append.thread.min.bytes={LARGE_BYTES}",)) as made:
             async with trio.open_nursery() as nursery:

@@ -1,7 +1,8 @@
-"""Laws of the controller's decisions under random histories of brokers and operators: what must hold of every partition after every step.
+"""Laws of the controller's decisions under random histories of brokers and operators: what must hold of every
+partition after every step.
 
-The strongest: with unclean elections off, a leader is only ever chosen from those that were in sync (or, with ELR, eligible), so no acknowledged record is
-lost by a decision.
+The strongest: with unclean elections off, a leader is only ever chosen from those that were in sync (or, with ELR,
+eligible), so no acknowledged record is lost by a decision.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from kraft.controller.replication_control.reassignments import alter_partition_r
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from tests.unit.controller.pure_cluster import PureCluster
@@ -40,8 +45,14 @@ class History:
         self.unclean = unclean
         self.cluster = PureCluster(*BROKERS, elr=elr)
         assignments = [source.sample(BROKERS, source.randint(1, 4)) for _ in range(PARTITIONS)]
-        assignments = [replicas[: len(assignments[0])] if len(replicas) >= len(assignments[0]) else list(assignments[0]) for replicas in assignments]
-        configs = {"min_insync_replicas": str(source.randint(1, 3)), "unclean_leader_election_enable": str(unclean).lower()}
+        assignments = [
+            replicas[: len(assignments[0])] if len(replicas) >= len(assignments[0]) else list(assignments[0])
+            for replicas in assignments
+        ]
+        configs = {
+            "min_insync_replicas": str(source.randint(1, 3)),
+            "unclean_leader_election_enable": str(unclean).lower(),
+        }
         self.topic_id = self.cluster.topic("t", *assignments, **configs)
         self.incarnation = 1
 
@@ -69,12 +80,18 @@ class History:
         broker_id = self.source.choice(BROKERS)
         self.incarnation += 1
         clean = self.source.random() < 0.5
-        self.cluster.register(broker_id, incarnation=self.incarnation % 250, previous_epoch=self.cluster.epoch(broker_id) if clean else -1)
+        self.cluster.register(
+            broker_id, incarnation=self.incarnation % 250, previous_epoch=self.cluster.epoch(broker_id) if clean else -1
+        )
 
     def shut_down(self) -> None:
         broker_id = self.source.choice(BROKERS)
         if self.cluster.image.cluster.brokers[broker_id].is_active:
-            self.cluster.replay(*leader_and_isr.broker_in_controlled_shutdown(self.cluster.view, broker_id, self.cluster.epoch(broker_id)))
+            self.cluster.replay(
+                *leader_and_isr.broker_in_controlled_shutdown(
+                    self.cluster.view, broker_id, self.cluster.epoch(broker_id)
+                )
+            )
 
     def propose(self) -> None:
         """A leader proposes some ISR, perhaps one it may not have."""
@@ -94,7 +111,9 @@ class History:
         )
         sender = partition.leader
         request = AlterPartitionRequest(
-            broker_id=sender, broker_epoch=self.cluster.epoch(sender), topics=[TopicData(topic_id=self.topic_id, partitions=[data])]
+            broker_id=sender,
+            broker_epoch=self.cluster.epoch(sender),
+            topics=[TopicData(topic_id=self.topic_id, partitions=[data])],
         )
         self.cluster.apply(alter_partition(self.cluster.view, request, ControllerRequestContext(3)))
 
@@ -102,7 +121,9 @@ class History:
         target = self.source.choice([None, self.source.sample(BROKERS, self.source.randint(1, 3))])
         partitions = [ReassignablePartition(partition_index=self.source.randrange(PARTITIONS), replicas=target)]
         topics = [ReassignableTopic(name="t", partitions=partitions)]
-        self.cluster.apply(alter_partition_reassignments(self.cluster.view, AlterPartitionReassignmentsRequest(topics=topics)))
+        self.cluster.apply(
+            alter_partition_reassignments(self.cluster.view, AlterPartitionReassignmentsRequest(topics=topics))
+        )
 
     def elect(self) -> None:
         kind = self.source.randrange(4)
@@ -133,7 +154,8 @@ class History:
             self.check_choice(before, after)
 
     def check_choice(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
-        """A new leader has every acknowledged record - it was in sync, or the leader has just said so - or the partition says that it may not."""
+        """A new leader has every acknowledged record - it was in sync, or the leader has just said so - or the
+        partition says that it may not."""
         if after.leader == -1 or after.leader_recovery_state == RECOVERING:
             return
         assert after.leader in (*before.isr, *before.elr, *self.vouched)

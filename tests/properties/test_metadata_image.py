@@ -1,4 +1,5 @@
-"""Laws of the metadata image: what a snapshot holds is the image, batches may be cut anywhere, and nothing depends on hash order."""
+"""Laws of the metadata image: what a snapshot holds is the image, batches may be cut anywhere, and nothing depends
+on hash order."""
 
 from __future__ import annotations
 
@@ -65,7 +66,16 @@ def test_the_changes_name_everything_that_differs_and_what_it_was_before(seed: i
     before = image_of(records[:at])
     after, changes = before.replay_batch(records[at:])
     true_changes = MetadataChanges.between(before, after)
-    for name in ("brokers", "controllers", "features", "configs", "client_quotas", "acls", "scram", "delegation_tokens"):
+    for name in (
+        "brokers",
+        "controllers",
+        "features",
+        "configs",
+        "client_quotas",
+        "acls",
+        "scram",
+        "delegation_tokens",
+    ):
         told, true = getattr(changes, name), getattr(true_changes, name)
         assert true.items() <= told.items(), name
     assert changes.topics.created == true_changes.topics.created
@@ -78,15 +88,23 @@ def test_the_changes_name_everything_that_differs_and_what_it_was_before(seed: i
 @given(seed=seeds, steps=lengths)
 def test_the_indexes_agree_with_the_partitions(seed: int, steps: int) -> None:
     topics = image_of(draw_history(random.Random(seed), steps)).topics
-    everything = [((topic.id, index), partition) for topic in topics.by_id.values() for index, partition in topic.partitions.items()]
+    everything = [
+        ((topic.id, index), partition)
+        for topic in topics.by_id.values()
+        for index, partition in topic.partitions.items()
+    ]
     assert topics.leaderless.keys() == tuple(key for key, partition in everything if partition.leader == -1)
     assert topics.imbalanced.keys() == tuple(key for key, partition in everything if not partition.has_preferred_leader)
     assert topics.reassigning.keys() == tuple(key for key, partition in everything if partition.is_reassigning)
     for broker_id in range(1, 6):
-        assert topics.partitions_on(broker_id) == tuple(key for key, partition in everything if broker_id in partition.replicas)
+        assert topics.partitions_on(broker_id) == tuple(
+            key for key, partition in everything if broker_id in partition.replicas
+        )
     names = [topic.name for topic in topics.by_id.values()]
     forms = {name.replace(".", "_") for name in names if "." in name or "_" in name}
-    assert dict(topics.colliding.items()) == {form: tuple(sorted(name for name in names if name.replace(".", "_") == form)) for form in forms}
+    assert dict(topics.colliding.items()) == {
+        form: tuple(sorted(name for name in names if name.replace(".", "_") == form)) for form in forms
+    }
     assert {topic.name: topic.id for topic in topics.by_id.values()} == dict(topics.id_by_name.items())
 
 
@@ -102,11 +120,18 @@ def test_equal_images_write_equal_bytes_however_they_came_about(seed: int, steps
 
 
 def test_a_snapshot_has_the_same_bytes_under_every_hash_seed() -> None:
-    program = "from tests.properties.metadata_histories import snapshot_digest; print(*(snapshot_digest(seed) for seed in range(5)))"
+    program = (
+        "from tests.properties.metadata_histories import snapshot_digest; print(*(snapshot_digest(seed) for seed "
+        "in range(5)))"
+    )
     root = str(Path(__file__).resolve().parents[2])
     digests = [
         subprocess.run(
-            [sys.executable, "-c", program], env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": root}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": root},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()
         for hash_seed in ("1", "4242")
     ]

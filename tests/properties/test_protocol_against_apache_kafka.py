@@ -1,4 +1,5 @@
-"""Apache Kafka's own generated classes read our bytes as the same values and write them back unchanged: every message, metadata record and coordinator record.
+"""Apache Kafka's own generated classes read our bytes as the same values and write them back unchanged: every
+message, metadata record and coordinator record.
 
 One JVM serves all tests, a line for each message (`tests/java/messages/Echo.java`).
 """
@@ -29,7 +30,14 @@ class Kafka:
     """The JVM at the other end of two pipes."""
 
     def __init__(self) -> None:
-        command = ["java", "-XX:TieredStopAtLevel=1", "-Xmx512M", "-cp", f"{jars('kafka')}/*", str(POMS / "messages" / "Echo.java")]
+        command = [
+            "java",
+            "-XX:TieredStopAtLevel=1",
+            "-Xmx512M",
+            "-cp",
+            f"{jars('kafka')}/*",
+            str(POMS / "messages" / "Echo.java"),
+        ]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def echo(self, name: str, version: int, encoded: bytes) -> tuple[bytes, Any]:
@@ -98,7 +106,9 @@ def assert_same_struct(ours: Struct, theirs: dict[str, Any], version: int) -> No
 @shares(message_classes())
 @given(data=st.data())
 @examples(150)
-def test_kafka_reads_the_same_values_and_writes_the_same_bytes(kafka: Kafka, classes: list[type[Message]], data: st.DataObject) -> None:
+def test_kafka_reads_the_same_values_and_writes_the_same_bytes(
+    kafka: Kafka, classes: list[type[Message]], data: st.DataObject
+) -> None:
     cls = data.draw(st.sampled_from(classes))
     for version in versions(cls) if SOAK else [data.draw(st.sampled_from(versions(cls)))]:
         message = data.draw(messages(cls, version))

@@ -1,6 +1,8 @@
-"""kio, an independent implementation, writes the same bytes for the same values and reads ours as the same values: every message and version that both know.
+"""kio, an independent implementation, writes the same bytes for the same values and reads ours as the same values:
+every message and version that both know.
 
-kio has one class per version, with richer types (timedelta, datetime, UUID, ErrorCode). Fields are matched by name, so confusing two of one type would show.
+kio has one class per version, with richer types (timedelta, datetime, UUID, ErrorCode). Fields are matched by name,
+so confusing two of one type would show.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ SPECIAL_VALUES = {
 def kio_class(cls: type[Message], version: int) -> Any:
     """kio's class for this version, or None. One module per version: `kio.schema.index` would import them all."""
     module = cls.__module__.rsplit(".", 1)[1].replace("kraft_", "k_raft_")
-    folder, kind = next(((module.removesuffix(f"_{kind}"), kind) for kind in KINDS[:2] if module.endswith(f"_{kind}")), (module, "data"))
+    folder, kind = next(
+        ((module.removesuffix(f"_{kind}"), kind) for kind in KINDS[:2] if module.endswith(f"_{kind}")), (module, "data")
+    )
     if module in ("request_header", "response_header"):
         kind = "header"
     if importlib.util.find_spec(f"kio.schema.{folder}") is None:
@@ -96,7 +100,8 @@ def to_kio(value: Any, kio_cls: Any) -> Any:
         ours = getattr(value, our_name(field.name, value.__slots__))
         nested = element_class(field)
         if ours is None and field.type is nested:
-            ours = _our_struct(type(value), nested.__name__)()  # An absent tagged struct: None with us, a default one with kio.
+            # An absent tagged struct: None with us, a default one with kio.
+            ours = _our_struct(type(value), nested.__name__)()
         converted[field.name] = convert(ours, field)
     return kio_cls(**converted)
 
@@ -130,7 +135,10 @@ def kio_bytes(entity: Any) -> bytes:
 
 def known_to_kio(cls: type[Message]) -> bool:
     module = cls.__module__.rsplit(".", 1)[1]
-    return any(os.path.isdir(f"{path}/{re.sub('_(request|response)$', '', module).replace('kraft_', 'k_raft_')}") for path in kio.schema.__path__)
+    return any(
+        os.path.isdir(f"{path}/{re.sub('_(request|response)$', '', module).replace('kraft_', 'k_raft_')}")
+        for path in kio.schema.__path__
+    )
 
 
 @shares([cls for cls in message_classes() if known_to_kio(cls)])

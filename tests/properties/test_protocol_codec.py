@@ -1,4 +1,5 @@
-"""Laws of the codec, for every message: encoding and decoding are inverse in every version, and malformed bytes raise ProtocolError and nothing else."""
+"""Laws of the codec, for every message: encoding and decoding are inverse in every version, and malformed bytes
+raise ProtocolError and nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from hypothesis import strategies as st
 
 from kraft.common.errors import ProtocolError
 from kraft.protocol.schema import Message, fields_of
-from tests.properties.protocol_strategies import examples, message_classes, messages, shares, versioned_messages, versions
+from tests.properties.protocol_strategies import (
+    examples,
+    message_classes,
+    messages,
+    shares,
+    versioned_messages,
+    versions,
+)
 
 
 def changing(cls: type[Message]) -> bool:
@@ -43,7 +51,11 @@ def test_every_strict_prefix_is_refused(classes: list[type[Message]], data: st.D
     cls = data.draw(st.sampled_from(classes))
     version, message = data.draw(versioned_messages(cls))
     encoded = message.encode(version)
-    cuts = range(len(encoded)) if len(encoded) < 200 else data.draw(st.lists(st.integers(0, len(encoded) - 1), min_size=20, max_size=50))
+    cuts = (
+        range(len(encoded))
+        if len(encoded) < 200
+        else data.draw(st.lists(st.integers(0, len(encoded) - 1), min_size=20, max_size=50))
+    )
     for cut in cuts:
         with pytest.raises(ProtocolError):
             cls.decode(encoded[:cut], version)
@@ -71,7 +83,9 @@ def test_changed_bytes_decode_or_are_refused(classes: list[type[Message]], data:
     version, message = data.draw(versioned_messages(cls))
     encoded = bytearray(message.encode(version))
     byte = st.one_of(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]), st.integers(0, 255))
-    for position, value in data.draw(st.lists(st.tuples(st.integers(0, max(len(encoded) - 1, 0)), byte), min_size=1, max_size=10)):
+    for position, value in data.draw(
+        st.lists(st.tuples(st.integers(0, max(len(encoded) - 1, 0)), byte), min_size=1, max_size=10)
+    ):
         if encoded:
             encoded[min(position, 60 if position % 2 else len(encoded) - 1, len(encoded) - 1)] = value
         decodes_or_refuses(cls, version, bytes(encoded))
@@ -87,12 +101,12 @@ def test_random_bytes_decode_or_are_refused(classes: list[type[Message]], data: 
         decodes_or_refuses(cls, version, content)
 
 
-
-
 @every_changing_message
 @given(data=st.data())
 @examples(200)
-def test_a_version_drops_fields_it_lacks_if_they_are_ignorable_and_refuses_the_message_otherwise(classes: list[type[Message]], data: st.DataObject) -> None:
+def test_a_version_drops_fields_it_lacks_if_they_are_ignorable_and_refuses_the_message_otherwise(
+    classes: list[type[Message]], data: st.DataObject
+) -> None:
     cls = data.draw(st.sampled_from(classes))
     version = data.draw(st.sampled_from(versions(cls)))
     absent = [field for field in fields_of(cls) if not field.present(version)]

@@ -1,7 +1,8 @@
 """Laws of compaction, under deaths at any file call and power losses.
 
-Whatever happens, a reader sees for every key the value it would have seen without cleaning; records that remain are records that were written, at their
-offsets; a key that was deleted stays deleted; and a cleaning that comes to its end leaves one record a key below the offset it reached.
+Whatever happens, a reader sees for every key the value it would have seen without cleaning; records that remain are
+records that were written, at their offsets; a key that was deleted stays deleted; and a cleaning that comes to its
+end leaves one record a key below the offset it reached.
 """
 
 from __future__ import annotations
@@ -65,10 +66,17 @@ class CleanedLog:
         for _ in range(self.random.randrange(1, 8)):
             base = self.log.log_end_offset
             records = [
-                Record(index, self.now_ms, b"k%d" % self.random.randrange(6), self.random.choice([None, b"%d" % (base + index), b"%d" % (base + index)]))
+                Record(
+                    index,
+                    self.now_ms,
+                    b"k%d" % self.random.randrange(6),
+                    self.random.choice([None, b"%d" % (base + index), b"%d" % (base + index)]),
+                )
                 for index in range(self.random.randrange(1, 5))
             ]
-            options = {"producer_id": self.random.randrange(3), "producer_epoch": base} if self.random.random() < 0.3 else {}
+            options = (
+                {"producer_id": self.random.randrange(3), "producer_epoch": base} if self.random.random() < 0.3 else {}
+            )
             batch = build_batch(records, codec=self.random.randrange(5), base_sequence=0 if options else -1, **options)
             self.log.append_as_leader(batch, 0, now_ms=self.now_ms)
             new += [(base + record.offset, record.key, record.value) for record in records]
@@ -113,7 +121,9 @@ class CleanedLog:
 
     def step(self) -> None:
         self.now_ms += self.random.randrange(3000)
-        action = self.random.choices([self.append, self.clean, self.forget_files, self.die_soon], weights=[5, 6, 1, 3])[0]
+        action = self.random.choices([self.append, self.clean, self.forget_files, self.die_soon], weights=[5, 6, 1, 3])[
+            0
+        ]
         try:
             action()
         except NodeDied:
@@ -162,7 +172,9 @@ def test_a_finished_cleaning_leaves_one_record_a_key() -> None:
 def durable_log(seed: int) -> tuple[CleanedLog, dict[bytes | None, bytes | None]]:
     """A log of several small segments, all durable, and the value that each key has in it."""
     cleaned = CleanedLog(seed)
-    cleaned.config = LogConfig(cleanup_policy=("compact",), segment_bytes=2000, delete_retention_ms=0, min_cleanable_dirty_ratio=0.0)
+    cleaned.config = LogConfig(
+        cleanup_policy=("compact",), segment_bytes=2000, delete_retention_ms=0, min_cleanable_dirty_ratio=0.0
+    )
     cleaned.manager.reconfigure("t")
     cleaned.cleaner = LogCleanerManager(cleaned.manager)
     for _ in range(6):

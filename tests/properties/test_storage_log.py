@@ -1,4 +1,5 @@
-"""The log against a list: random operations, deaths at any file call, power losses; what was promised is there and nothing else."""
+"""The log against a list: random operations, deaths at any file call, power losses; what was promised is there and
+nothing else."""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Elections over logs that are really there: what was acknowledged stays, as long as disks keep what they have and nobody is given up.
+"""Elections over logs that are really there: what was acknowledged stays, as long as disks keep what they have and
+nobody is given up.
 
-A model of one partition: replicas with logs of (epoch, value), a leader that appends, followers that truncate by epoch and copy, the high watermark as the
-in-sync set and min.insync.replicas let it be. Brokers are killed and restarted, cleanly or not; the controller's own decisions elect. Whoever leads, by ISR,
-ELR, as last known leader or by recovery, has everything that was acknowledged, as long as recovery waits for the last known replicas and takes none for dead.
+A model of one partition: replicas with logs of (epoch, value), a leader that appends, followers that truncate by
+epoch and copy, the high watermark as the in-sync set and min.insync.replicas let it be. Brokers are killed and
+restarted, cleanly or not; the controller's own decisions elect. Whoever leads, by ISR, ELR, as last known leader or
+by recovery, has everything that was acknowledged, as long as recovery waits for the last known replicas and takes
+none for dead.
 """
 
 from __future__ import annotations
@@ -80,7 +83,10 @@ class Model:
     def agreed(self, replica: int) -> int:
         """How far a replica's log is the leader's: no fetch in the leader's epoch acknowledges more."""
         theirs, mine = self.logs[self.partition.leader], self.logs[replica]
-        return next((index for index, pair in enumerate(zip(theirs, mine, strict=False)) if pair[0] != pair[1]), min(len(theirs), len(mine)))
+        return next(
+            (index for index, pair in enumerate(zip(theirs, mine, strict=False)) if pair[0] != pair[1]),
+            min(len(theirs), len(mine)),
+        )
 
     def commit(self) -> None:
         """The high watermark moves; it is frozen below min.insync.replicas."""
@@ -101,7 +107,9 @@ class Model:
         epochs = {"leader_epoch": self.partition.leader_epoch, "partition_epoch": self.partition.partition_epoch}
         data = PartitionData(partition_index=0, new_isr_with_epochs=states, leader_recovery_state=0, **epochs)
         request = AlterPartitionRequest(
-            broker_id=leader, broker_epoch=self.cluster.epoch(leader), topics=[TopicData(topic_id=self.topic_id, partitions=[data])]
+            broker_id=leader,
+            broker_epoch=self.cluster.epoch(leader),
+            topics=[TopicData(topic_id=self.topic_id, partitions=[data])],
         )
         self.cluster.apply(alter_partition(self.cluster.view, request, ControllerRequestContext(3)))
         self.commit()
@@ -122,7 +130,9 @@ class Model:
             return
         self.incarnation += 1
         clean = self.chance.random() < 0.3
-        self.cluster.register(replica, incarnation=self.incarnation % 250, previous_epoch=self.cluster.epoch(replica) if clean else -1)
+        self.cluster.register(
+            replica, incarnation=self.incarnation % 250, previous_epoch=self.cluster.epoch(replica) if clean else -1
+        )
         self.alive.add(replica)
         self.cluster.unfence(replica)
 
@@ -167,7 +177,9 @@ def test_no_election_loses_what_was_acknowledged(strategy: str, seed: int, min_i
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 2**32), min_isr=st.integers(1, 3))
-def test_aggressive_recovery_takes_the_greatest_log_of_those_who_run_and_leaves_nobody_waiting(seed: int, min_isr: int) -> None:
+def test_aggressive_recovery_takes_the_greatest_log_of_those_who_run_and_leaves_nobody_waiting(
+    seed: int, min_isr: int
+) -> None:
     model = Model(seed, "aggressive", min_isr)
     for _ in range(60):
         model.step()
@@ -190,7 +202,8 @@ def test_balanced_recovery_comes_to_an_end(seed: int, min_isr: int, by: str) -> 
 
 
 def test_a_log_that_ends_in_a_later_epoch_need_not_have_what_an_earlier_one_acknowledged() -> None:
-    """Figure 8 of the Raft paper: replica 3 led alone for a while; a later leader acknowledged records of the epoch before."""
+    """Figure 8 of the Raft paper: replica 3 led alone for a while; a later leader acknowledged records of the epoch
+    before."""
     model = Model(28641841, "balanced", 2)
     for _ in range(120):
         model.step()

@@ -1,4 +1,5 @@
-"""Every rule of the checker catches the anomaly that is planted for it, and nothing in a history without one; a history survives its way through JSON lines."""
+"""Every rule of the checker catches the anomaly that is planted for it, and nothing in a history without one; a
+history survives its way through JSON lines."""
 
 from __future__ import annotations
 
@@ -41,7 +42,12 @@ def at(began: float, ended: float | None = None) -> dict[str, Any]:
 
 
 def send(who: str, first: int, count: int, offset: int, began: float, ended: float | None = None, **more: Any) -> Send:
-    return Send(process=who, values=[f"{who}:{number}" for number in range(first, first + count)], offset=offset, **{**at(began, ended), **more})
+    return Send(
+        process=who,
+        values=[f"{who}:{number}" for number in range(first, first + count)],
+        offset=offset,
+        **{**at(began, ended), **more},
+    )
 
 
 def lost_answer(who: str, first: int, count: int, began: float, **more: Any) -> Send:
@@ -58,37 +64,69 @@ def poll(began: float, position: int, *values: str, who: str = "r", **more: Any)
 
 
 def final(*values: str, start: int = 0, **more: Any) -> FinalRead:
-    return FinalRead(process="f", start=start, end=start + len(values), records=records(start, *values), **{**at(100), **more})
+    return FinalRead(
+        process="f", start=start, end=start + len(values), records=records(start, *values), **{**at(100), **more}
+    )
 
 
 def good() -> list[Operation]:
-    """Two producers, an unanswered batch that arrived, a reader that follows, a deletion, commits, a group, replicas: all as it should be."""
+    """Two producers, an unanswered batch that arrived, a reader that follows, a deletion, commits, a group,
+    replicas: all as it should be."""
     return [
         Phase(process="harness", name="chaos", began=0),
-        send("a", 0, 2, 0, 1), send("b", 0, 1, 2, 1.5), send("a", 2, 1, 3, 3), lost_answer("b", 1, 1, 3.5),
+        send("a", 0, 2, 0, 1),
+        send("b", 0, 1, 2, 1.5),
+        send("a", 2, 1, 3, 3),
+        lost_answer("b", 1, 1, 3.5),
         Send(process="b", values=["b:2"], **{**at(5), "outcome": FAIL, "error": "NOT_ENOUGH_REPLICAS"}),
-        poll(2.1, 0, "a:0", "a:1", epoch=1, high_watermark=2, log_start=0), poll(5, 2, "b:0", "a:2", "b:1", epoch=1, high_watermark=5, log_start=0),
+        poll(2.1, 0, "a:0", "a:1", epoch=1, high_watermark=2, log_start=0),
+        poll(5, 2, "b:0", "a:2", "b:1", epoch=1, high_watermark=5, log_start=0),
         ListOffset(process="r", offset=5, epoch=1, **at(6)),
         DeleteRecords(process="d", before=1, low_watermark=1, **at(7)),
         TopicChange(process="m", topic="x", partitions=2, config={"k": "1"}, began=1, ended=2, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=2, config={"k": "1"}, began=99, ended=100, outcome=OK),
-        Commit(process="c", group="g", offset=1, generation=1, **at(3)), Committed(process="c", group="g", offset=1, **at(5)),
+        Commit(process="c", group="g", offset=1, generation=1, **at(3)),
+        Committed(process="c", group="g", offset=1, **at(5)),
         Assigned(process="c", group="g", generation=1, leader="l", decision="l/1", began=1, ended=2, outcome=OK),
-        replica("1", leads=True), replica("2"), replica("1", leads=True, began=2.0, partition_epoch=2),
-        QuorumState(process="1", epoch=1, leader=1, is_leader=True, began=1), QuorumState(process="2", epoch=1, leader=1, began=1),
-        ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="x", began=2),
-        content("1"), content("2"), Rebuilt(process="1", what="producers", live="p", rebuilt="p", began=99),
-        Phase(process="harness", name="healed", began=30), send("a", 3, 1, 5, 31), poll(33, 5, "a:3"), final("a:1", "b:0", "a:2", "b:1", "a:3", start=1),
-    ]  # fmt: skip
+        replica("1", leads=True),
+        replica("2"),
+        replica("1", leads=True, began=2.0, partition_epoch=2),
+        QuorumState(process="1", epoch=1, leader=1, is_leader=True, began=1),
+        QuorumState(process="2", epoch=1, leader=1, began=1),
+        ImageState(process="1", offset=9, digest="x", began=1),
+        ImageState(process="2", offset=9, digest="x", began=2),
+        content("1"),
+        content("2"),
+        Rebuilt(process="1", what="producers", live="p", rebuilt="p", began=99),
+        Phase(process="harness", name="healed", began=30),
+        send("a", 3, 1, 5, 31),
+        poll(33, 5, "a:3"),
+        final("a:1", "b:0", "a:2", "b:1", "a:3", start=1),
+    ]
 
 
 def replica(node: str, *, leads: bool = False, began: float = 1.0, **more: Any) -> ReplicaState:
-    facts = {"leader_epoch": 1, "partition_epoch": 1, "isr": [1, 2], "isr_recorded": [1, 2], "log_start": 0, "high_watermark": 2, "log_end": 3, **more}
+    facts = {
+        "leader_epoch": 1,
+        "partition_epoch": 1,
+        "isr": [1, 2],
+        "isr_recorded": [1, 2],
+        "log_start": 0,
+        "high_watermark": 2,
+        "log_end": 3,
+        **more,
+    }
     return ReplicaState(process=node, topic="t", partition=0, began=began, is_leader=leads, **facts)
 
 
 def content(node: str, **more: Any) -> ReplicaContent:
-    return ReplicaContent(process=node, topic="t", partition=0, began=90, **{"start": 0, "end": 6, "batches": "b", "epochs": "e", "producers": "p", **more})
+    return ReplicaContent(
+        process=node,
+        topic="t",
+        partition=0,
+        began=90,
+        **{"start": 0, "end": 6, "batches": "b", "epochs": "e", "producers": "p", **more},
+    )
 
 
 def keyed(*pairs: tuple[str, str]) -> FinalRead:
@@ -96,19 +134,37 @@ def keyed(*pairs: tuple[str, str]) -> FinalRead:
 
 
 PLANTED: dict[str, list[list[Operation]]] = {
-    "1 inconsistent offset": [[send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), poll(2, 0, "b:0")], [poll(1, 0, "x"), poll(3, 0, "y")]],
+    "1 inconsistent offset": [
+        [send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), poll(2, 0, "b:0")],
+        [poll(1, 0, "x"), poll(3, 0, "y")],
+    ],
     "2 duplicate": [[send("a", 0, 1, 0, 1), final("a:0", "a:0")]],
-    "3 lost write": [[send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), Poll(process="r", position=0, records=records(1, "b:0"), **at(2))]],
+    "3 lost write": [
+        [
+            send("a", 0, 1, 0, 1),
+            lost_answer("b", 0, 1, 1),
+            Poll(process="r", position=0, records=records(1, "b:0"), **at(2)),
+        ]
+    ],
     "3b vanished": [[lost_answer("a", 0, 1, 1), poll(2, 0, "a:0"), final()]],
-    "4 unseen write": [[send("a", 0, 2, 0, 1), final("a:0")], [send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), final("b:0", "a:0")]],
+    "4 unseen write": [
+        [send("a", 0, 2, 0, 1), final("a:0")],
+        [send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), final("b:0", "a:0")],
+    ],
     "4b hole": [[FinalRead(process="f", end=2, **at(1))]],
     "6 phantom": [[final("z:9")], [poll(1, 0, "z:9")]],
-    "6b torn batch": [[lost_answer("a", 0, 2, 1), final("a:0")], [lost_answer("a", 0, 2, 1), lost_answer("b", 0, 1, 1), final("a:0", "b:0", "a:1")]],
+    "6b torn batch": [
+        [lost_answer("a", 0, 2, 1), final("a:0")],
+        [lost_answer("a", 0, 2, 1), lost_answer("b", 0, 1, 1), final("a:0", "b:0", "a:1")],
+    ],
     "11 poll inside": [
         [Poll(process="r", position=0, records=[(1, "b", 1), (0, "a", 1)], **at(1))],
         [Poll(process="r", position=0, records=[(0, "a", 1), (2, "c", 1)], **at(1)), poll(2, 1, "b")],
     ],
-    "12 poll sequence": [[poll(1, 0, "a", "b"), poll(3, 1, "b")], [poll(1, 0, "a"), poll(3, 2, "c"), poll(3, 1, "b", who="other")]],
+    "12 poll sequence": [
+        [poll(1, 0, "a", "b"), poll(3, 1, "b")],
+        [poll(1, 0, "a"), poll(3, 2, "c"), poll(3, 1, "b", who="other")],
+    ],
     "13 send sequence": [
         [send("a", 0, 1, 1, 1), send("a", 1, 1, 0, 1.5)],
         [send("a", 0, 1, 1, 1), lost_answer("a", 1, 1, 2), final("a:1", "a:0")],
@@ -125,27 +181,47 @@ PLANTED: dict[str, list[list[Operation]]] = {
         [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=1, high_watermark=4)],
         [poll(1, 0, epoch=1, log_start=5), ListOffset(process="q", kind="earliest", offset=4, epoch=1, **at(3))],
     ],
-    "16b log start too far": [[DeleteRecords(process="d", before=1, **at(1)), lost_answer("a", 0, 1, 1), final("a:0", start=2)]],
+    "16b log start too far": [
+        [DeleteRecords(process="d", before=1, **at(1)), lost_answer("a", 0, 1, 1), final("a:0", start=2)]
+    ],
     "17 committed offset": [
         [
-            Commit(process="c", group="g", offset=1, **at(1)), Commit(process="c", group="g", offset=2, **at(3)),
+            Commit(process="c", group="g", offset=1, **at(1)),
+            Commit(process="c", group="g", offset=2, **at(3)),
             Committed(process="c", group="g", offset=1, **at(5)),
         ],
         [Commit(process="c", group="g", offset=1, **at(1)), Committed(process="c", group="g", **at(3))],
         [Committed(process="c", group="g", offset=7, **at(3))],
         [
-            Commit(process="c", group="g", offset=1, **at(1)), Commit(process="c", group="g", offset=2, **{**at(3), "outcome": "info"}),
-            Committed(process="c", group="g", offset=2, **at(5)), Committed(process="c", group="g", offset=1, **at(7)),
+            Commit(process="c", group="g", offset=1, **at(1)),
+            Commit(process="c", group="g", offset=2, **{**at(3), "outcome": "info"}),
+            Committed(process="c", group="g", offset=2, **at(5)),
+            Committed(process="c", group="g", offset=1, **at(7)),
         ],
     ],
-    "17b one decision": [[Assigned(process=who, group="g", generation=1, leader="l", decision=f"l/{who}", began=1, ended=2, outcome=OK) for who in "ab"]],
+    "17b one decision": [
+        [
+            Assigned(
+                process=who, group="g", generation=1, leader="l", decision=f"l/{who}", began=1, ended=2, outcome=OK
+            )
+            for who in "ab"
+        ]
+    ],
     "20 zombie member": [
-        [Assigned(process="b", group="g", generation=2, began=1, ended=2, outcome=OK), Commit(process="a", group="g", offset=1, generation=1, **at(3))]
+        [
+            Assigned(process="b", group="g", generation=2, began=1, ended=2, outcome=OK),
+            Commit(process="a", group="g", offset=1, generation=1, **at(3)),
+        ]
     ],
     "20b zombie producer": [
-        [send("a", 0, 1, 0, 1, producer_id=7, producer_epoch=1), send("b", 0, 1, 1, 3, producer_id=7, producer_epoch=0)],
+        [
+            send("a", 0, 1, 0, 1, producer_id=7, producer_epoch=1),
+            send("b", 0, 1, 1, 3, producer_id=7, producer_epoch=0),
+        ],
     ],
-    "21 definite error that was not": [[send("a", 0, 1, -1, 1, outcome=FAIL, error="NOT_ENOUGH_REPLICAS"), final("a:0")]],
+    "21 definite error that was not": [
+        [send("a", 0, 1, -1, 1, outcome=FAIL, error="NOT_ENOUGH_REPLICAS"), final("a:0")]
+    ],
     "21b offset given twice": [[send("a", 0, 1, 0, 1), send("b", 0, 1, 0, 3)]],
     "22 stuck": [
         [Stuck(process="harness", what="nothing moves", began=1)],
@@ -155,19 +231,27 @@ PLANTED: dict[str, list[list[Operation]]] = {
     ],
     "23 unexpected": [[Unexpected(process="c", what="Produce: UNKNOWN_SERVER_ERROR", began=1)]],
     "24 topic": [
-        [changed(2), seen(1)] for changed, seen in [(
-            lambda count: TopicChange(process="m", topic="x", partitions=count, began=1, ended=2, outcome=OK),
-            lambda count: TopicSeen(process="f", topic="x", partitions=count, began=1, outcome=OK),
-        )]
-    ] + [
-        [TopicChange(process="m", topic="x", began=1, ended=2, outcome=OK), TopicSeen(process="f", topic="x", partitions=1, began=1, outcome=OK)],
+        [changed(2), seen(1)]
+        for changed, seen in [
+            (
+                lambda count: TopicChange(process="m", topic="x", partitions=count, began=1, ended=2, outcome=OK),
+                lambda count: TopicSeen(process="f", topic="x", partitions=count, began=1, outcome=OK),
+            )
+        ]
+    ]
+    + [
+        [
+            TopicChange(process="m", topic="x", began=1, ended=2, outcome=OK),
+            TopicSeen(process="f", topic="x", partitions=1, began=1, outcome=OK),
+        ],
         [
             TopicChange(process="m", topic="x", partitions=1, began=1, ended=1.01, outcome=OK),
             TopicChange(process="m", topic="x", began=2, ended=3, outcome=OK),
             TopicSeen(process="f", topic="x", partitions=1, began=9, outcome=OK),
         ],
         [
-            TopicChange(process="m", topic="x", config={"k": "0"}, began=0), TopicChange(process="m", topic="x", config={"k": "1"}, began=1, outcome=FAIL),
+            TopicChange(process="m", topic="x", config={"k": "0"}, began=0),
+            TopicChange(process="m", topic="x", config={"k": "1"}, began=1, outcome=FAIL),
             TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=4, outcome=OK),
             TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
         ],
@@ -178,32 +262,48 @@ PLANTED: dict[str, list[list[Operation]]] = {
         ],
     ],
     "25 compaction": [
-        [send("a", 0, 1, 0, 1, keys=["k"]), send("a", 1, 1, 1, 3, keys=["k"]), keyed(("k", "a:0"))], [send("a", 0, 1, 0, 1, keys=["k"]), keyed()],
+        [send("a", 0, 1, 0, 1, keys=["k"]), send("a", 1, 1, 1, 3, keys=["k"]), keyed(("k", "a:0"))],
+        [send("a", 0, 1, 0, 1, keys=["k"]), keyed()],
     ],
     "W1 one leader": [
         [replica("1", leads=True), replica("2", leads=True)],
         [QuorumState(process=node, epoch=4, leader=1, is_leader=True, began=1) for node in "12"],
     ],
     "W2 nothing falls": [
-        [replica("1"), replica("1", high_watermark=1)], [replica("1"), replica("1", leader_epoch=0)], [replica("1", log_start=1), replica("1")],
+        [replica("1"), replica("1", high_watermark=1)],
+        [replica("1"), replica("1", leader_epoch=0)],
+        [replica("1", log_start=1), replica("1")],
         [QuorumState(process="1", epoch=4, began=1), QuorumState(process="1", epoch=3, began=2)],
         [QuorumState(process="1", epoch=4, high_watermark=4, began=1), QuorumState(process="1", epoch=4, began=2)],
     ],
     "W3 high watermark": [
-        [replica("1", leads=True), replica("2", log_end=1, high_watermark=1)], [replica("1", log_end=1)],
-        [replica("1", leads=True), replica("2", log_end=1, high_watermark=1), replica("3", partition_epoch=2, isr=[1, 2, 3])],
+        [replica("1", leads=True), replica("2", log_end=1, high_watermark=1)],
+        [replica("1", log_end=1)],
+        [
+            replica("1", leads=True),
+            replica("2", log_end=1, high_watermark=1),
+            replica("3", partition_epoch=2, isr=[1, 2, 3]),
+        ],
         [replica("1", leads=True), replica("2", isr=[1], log_end=1, high_watermark=1)],
     ],
     "W4 ISR": [[replica("1", leads=True, isr_recorded=[1, 2, 3])], [replica("1", isr_fenced=[2])]],
-    "W5 images": [[ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="y", began=2)]],
-    "W6 replicas": [[content("1"), content("2", **{name: "z"})] for name in ("batches", "epochs", "producers")] + [[content("1"), content("2", end=4)]],
+    "W5 images": [
+        [ImageState(process="1", offset=9, digest="x", began=1), ImageState(process="2", offset=9, digest="y", began=2)]
+    ],
+    "W6 replicas": [[content("1"), content("2", **{name: "z"})] for name in ("batches", "epochs", "producers")]
+    + [[content("1"), content("2", end=4)]],
     "W7 rebuilt": [[Rebuilt(process="1", what="producers", live="p", rebuilt="q", began=99)]],
     "W8 votes": [
-        [QuorumState(process="1", epoch=4, voted=1, saved=True, began=1), QuorumState(process="1", life=1, began=1.25, **later)]
+        [
+            QuorumState(process="1", epoch=4, voted=1, saved=True, began=1),
+            QuorumState(process="1", life=1, began=1.25, **later),
+        ]
         for later in ({"epoch": 4, "voted": 2}, {"epoch": 4}, {"epoch": 3})
     ],
-    "W9 committed": [[QuorumState(process="1", epoch=4, is_leader=True, high_watermark=9, voters=4, holders=2, began=1)]],
-}  # fmt: skip
+    "W9 committed": [
+        [QuorumState(process="1", epoch=4, is_leader=True, high_watermark=9, voters=4, holders=2, began=1)]
+    ],
+}
 
 
 def test_a_good_history_breaks_no_rule() -> None:
@@ -214,7 +314,9 @@ def test_every_rule_has_a_planted_history() -> None:
     assert list(PLANTED) == list(RULES)
 
 
-@pytest.mark.parametrize(("rule", "operations"), [(rule, operations) for rule, histories in PLANTED.items() for operations in histories])
+@pytest.mark.parametrize(
+    ("rule", "operations"), [(rule, operations) for rule, histories in PLANTED.items() for operations in histories]
+)
 def test_a_planted_anomaly_is_named(rule: str, operations: list[Operation]) -> None:
     assert rule in [finding.rule for finding in check(History(operations))]
 
@@ -226,18 +328,39 @@ def test_a_history_survives_its_way_through_json_lines(operations: list[Operatio
     assert check(again) == check(History(operations))
 
 
-@pytest.mark.parametrize("line", ["{}", '{"op":"nothing"}', '{"op":"send","process":"a"}', '{"op":"phase","process":"a","began":1,"name":"x","more":1}'])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{}",
+        '{"op":"nothing"}',
+        '{"op":"send","process":"a"}',
+        '{"op":"phase","process":"a","began":1,"name":"x","more":1}',
+    ],
+)
 def test_what_is_no_operation_is_refused(line: str) -> None:
     with pytest.raises(ValueError, match=r"no kind of operation|argument"):
         read_lines([line])
 
 
 EXEMPT: dict[str, Callable[[], list[Operation]]] = {
-    "an end told by a deposed leader": lambda: [send("a", 0, 2, 0, 1), final("a:0", "a:1"), ListOffset(process="r", offset=1, epoch=0, **at(3))],
-    "a lower high watermark under the next leader": lambda: [poll(1, 0, epoch=1, high_watermark=5), poll(3, 0, who="q", epoch=2, high_watermark=4)],
-    "a reader that begins anew": lambda: [lost_answer("a", 0, 2, 0), poll(1, 0, "a:0", "a:1"), poll(3, 0, "a:0", repositioned=True)],
+    "an end told by a deposed leader": lambda: [
+        send("a", 0, 2, 0, 1),
+        final("a:0", "a:1"),
+        ListOffset(process="r", offset=1, epoch=0, **at(3)),
+    ],
+    "a lower high watermark under the next leader": lambda: [
+        poll(1, 0, epoch=1, high_watermark=5),
+        poll(3, 0, who="q", epoch=2, high_watermark=4),
+    ],
+    "a reader that begins anew": lambda: [
+        lost_answer("a", 0, 2, 0),
+        poll(1, 0, "a:0", "a:1"),
+        poll(3, 0, "a:0", repositioned=True),
+    ],
     "a batch without sequence numbers that was given up on, and came last": lambda: [
-        lost_answer("a", 0, 1, 0), send("a", 1, 1, 0, 2), final("a:1", "a:0"),
+        lost_answer("a", 0, 1, 0),
+        send("a", 1, 1, 0, 2),
+        final("a:1", "a:0"),
     ],
     "a configuration that was given up on, and came last": lambda: [
         TopicChange(process="m", topic="x", partitions=1, began=0, ended=1, outcome=OK),
@@ -261,13 +384,21 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         TopicChange(process="m", topic="x", began=3, ended=4, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "0"}, began=9, outcome=OK),
     ],
-    "what was deleted": lambda: [send("a", 0, 2, 0, 1), DeleteRecords(process="d", before=1, **at(3)), final("a:1", start=1)],
+    "what was deleted": lambda: [
+        send("a", 0, 2, 0, 1),
+        DeleteRecords(process="d", before=1, **at(3)),
+        final("a:1", start=1),
+    ],
     "a deleted topic that acknowledges nothing after healing": lambda: [
-        Phase(process="harness", name="healed", began=10), lost_answer("a", 0, 1, 9), TopicChange(process="m", topic="t", began=11, ended=12, outcome=OK),
+        Phase(process="harness", name="healed", began=10),
+        lost_answer("a", 0, 1, 9),
+        TopicChange(process="m", topic="t", began=11, ended=12, outcome=OK),
     ],
     "what was sent by name, and may have landed in a topic made anew": lambda: [
-        lost_answer("a", 0, 1, 1), Send(process="a astray", values=["a:0"], topic="u", partition=0, began=1),
-        poll(5, 0, "a:0", topic="u"), final("a:0", topic="u"),
+        lost_answer("a", 0, 1, 1),
+        Send(process="a astray", values=["a:0"], topic="u", partition=0, began=1),
+        poll(5, 0, "a:0", topic="u"),
+        final("a:0", topic="u"),
     ],
     "an old offset from a deposed coordinator": lambda: [
         Commit(process="c", group="g", offset=1, **at(1)),
@@ -304,5 +435,11 @@ def test_what_may_happen_is_no_finding(case: str) -> None:
 
 def test_codes_that_come_after_an_append_are_not_definite() -> None:
     assert is_definite("NOT_ENOUGH_REPLICAS")
-    for code in ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT", "KAFKA_STORAGE_ERROR", "UNKNOWN_SERVER_ERROR"):
+    for code in (
+        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+        "NOT_LEADER_OR_FOLLOWER",
+        "REQUEST_TIMED_OUT",
+        "KAFKA_STORAGE_ERROR",
+        "UNKNOWN_SERVER_ERROR",
+    ):
         assert not is_definite(code)

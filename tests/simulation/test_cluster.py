@@ -1,4 +1,5 @@
-"""Whole clusters under drawn faults keep what they promised: the standard seeds, two processes side by side, one in ten replayed elsewhere."""
+"""Whole clusters under drawn faults keep what they promised: the standard seeds, two processes side by side, one in
+ten replayed elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ SEEDS = 200 if SOAK else 20
 
 def test_clusters_keep_their_promises() -> None:
     summary = Summary("cluster")
-    told = [line for outcome, replayed in outcomes(standard_seeds(SEEDS), "cluster", 2) for line in summary.add(outcome, replayed)]
+    told = [
+        line
+        for outcome, replayed in outcomes(standard_seeds(SEEDS), "cluster", 2)
+        for line in summary.add(outcome, replayed)
+    ]
     print(summary.line())
     assert summary.is_green, "\n".join([*told, *summary.missed_cells(), summary.line()])
     assert summary.replays >= SEEDS // 10

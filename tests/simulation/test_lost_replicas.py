@@ -1,4 +1,5 @@
-"""Whole nodes whose replicas are lost, by simulated kills and pauses: who leads then, what everybody is told of it, and what deletions wait for."""
+"""Whole nodes whose replicas are lost, by simulated kills and pauses: who leads then, what everybody is told of it,
+and what deletions wait for."""
 
 from __future__ import annotations
 
@@ -13,9 +14,22 @@ from kraft.client.connection import connect
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.loss_reports import reports_of
 from kraft.metadata.image.partition_registration import PartitionRegistration
-from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.server.node import Node, run_node
 from kraft.world.simulated import SimulatedWorld, Universe
@@ -63,7 +77,9 @@ class Cluster:
     async def create(self, **configs: str) -> None:
         assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[2, 3, 4])
         given = [CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()]
-        topic = CreatableTopic(name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=[assignment], configs=given)
+        topic = CreatableTopic(
+            name=TOPIC, num_partitions=-1, replication_factor=-1, assignments=[assignment], configs=given
+        )
         response = await self.call("2", CreateTopicsRequest(topics=[topic], timeout_ms=5000))
         assert response.topics[0].error_code == 0, response
         await self.until(lambda now: now.leader == 2)
@@ -79,7 +95,9 @@ class Cluster:
         assert response.responses[0].partition_responses[0].error_code == 0, response
 
     async def configure(self, name: str, key: str, value: str) -> None:
-        resource = AlterConfigsResource(resource_type=2, resource_name=TOPIC, configs=[AlterableConfig(name=key, config_operation=0, value=value)])
+        resource = AlterConfigsResource(
+            resource_type=2, resource_name=TOPIC, configs=[AlterableConfig(name=key, config_operation=0, value=value)]
+        )
         response = await self.call(name, IncrementalAlterConfigsRequest(resources=[resource]))
         assert response.responses[0].error_code == 0, response
 
@@ -133,15 +151,28 @@ async def _the_longest_log_leads(cluster: Cluster, strategy: str) -> None:
     await cluster.start("4")
     await cluster.start("3")
     await cluster.until(lambda now: now.leader >= 0)
-    assert cluster.universe.time.now - gone >= SESSION_SECONDS - 1.5, "not before the session of 2, whose death was proven at once, would have ended"
+    assert cluster.universe.time.now - gone >= SESSION_SECONDS - 1.5, (
+        "not before the session of 2, whose death was proven at once, would have ended"
+    )
     assert cluster.partition.leader == 3
     (report,) = cluster.told(CONTROLLER, "election.recovery")
-    assert (report["strategy"], report["leader"], report["leader_epoch"], report["former_epoch"], report["end_offset"]) == (strategy, 3, epoch + 1, epoch, 15)
+    assert (
+        report["strategy"],
+        report["leader"],
+        report["leader_epoch"],
+        report["former_epoch"],
+        report["end_offset"],
+    ) == (strategy, 3, epoch + 1, epoch, 15)
     assert {end["replica"]: end["end_offset"] for end in report["ends"]} == {3: 15, 4: 10}
     assert (report["silent"], report["last_known"]) == ([2], [2])
     for name in (CONTROLLER, "3", "4"):
         (election,) = cluster.told(name, "election.unclean")
-        assert (election["leader"], election["leader_epoch"], election["former_isr"], election["former_elr"]) == (3, epoch + 1, [], [2])
+        assert (election["leader"], election["leader_epoch"], election["former_isr"], election["former_elr"]) == (
+            3,
+            epoch + 1,
+            [],
+            [2],
+        )
     await cluster.start("2")
     await cluster.until(lambda now: set(now.isr) == {2, 3, 4})
     (lost,) = cluster.told("2", "replica.truncated")
@@ -192,7 +223,8 @@ def test_who_dies_between_cutting_and_telling_tells_when_it_is_back() -> None:
 
 
 async def _returns(cluster: Cluster, calls: int, power_lost: bool, told: list[int]) -> None:
-    """2 returns with more than was elected, and dies at its port call number `calls`; `told` gets the number at which its log was cut, if it lived to that."""
+    """2 returns with more than was elected, and dies at its port call number `calls`; `told` gets the number at
+    which its log was cut, if it lived to that."""
     await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy="aggressive", flush_messages="1")
     await cluster.run_down(cluster.universe.kill)
     await cluster.start("4")
@@ -229,7 +261,9 @@ def test_whenever_the_returning_replica_dies_the_report_is_exact() -> None:
 
 
 async def _paused_is_not_dead(cluster: Cluster) -> None:
-    await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy="balanced", unclean_leader_election_enable="true")
+    await cluster.create(
+        min_insync_replicas="1", kraft_unclean_recovery_strategy="balanced", unclean_leader_election_enable="true"
+    )
     await cluster.run_down(cluster.universe.pause)
     await cluster.start("4")
     await cluster.start("3")
@@ -272,7 +306,9 @@ async def _records_deleted(cluster: Cluster) -> None:
     await cluster.produce(10)
     assert await _delete_before(cluster, 4) == (0, 4)
     cluster.universe.pause("3")
-    assert await _delete_before(cluster, 5, timeout_ms=1_000) == (7, 4), "it is alive, as far as anybody knows, and has not followed"
+    assert await _delete_before(cluster, 5, timeout_ms=1_000) == (7, 4), (
+        "it is alive, as far as anybody knows, and has not followed"
+    )
     await cluster.universe.sleep(2 * SESSION_SECONDS)
     assert await _delete_before(cluster, 6) == (0, 6), "a fenced broker is not waited for"
     cluster.universe.resume("3")

@@ -11,7 +11,9 @@ from kraft.testing.simulation.quorum_durability import QuorumDurability
 def raft(end: int, durable: int, high_watermark: int = 0, voters: tuple[int, ...] = (1, 2, 3)) -> Any:
     """As much of a driver as is looked at."""
     keys = [SimpleNamespace(key=SimpleNamespace(id=voter)) for voter in voters]
-    return SimpleNamespace(log_end_offset=end, log_durable_end=durable, high_watermark=high_watermark, voters=SimpleNamespace(voters=keys))
+    return SimpleNamespace(
+        log_end_offset=end, log_durable_end=durable, high_watermark=high_watermark, voters=SimpleNamespace(voters=keys)
+    )
 
 
 def test_a_leader_that_counts_what_it_has_not_synced_is_seen() -> None:

@@ -1,4 +1,5 @@
-"""A share of `make simulate` for one node: production nodes under drawn faults keep what they promised, and a seed replays identically elsewhere."""
+"""A share of `make simulate` for one node: production nodes under drawn faults keep what they promised, and a seed
+replays identically elsewhere."""
 
 from __future__ import annotations
 

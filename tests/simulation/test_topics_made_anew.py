@@ -1,4 +1,5 @@
-"""A topic made anew under its name is a topic of its own: what an earlier one held, had committed or left on disks is seen."""
+"""A topic made anew under its name is a topic of its own: what an earlier one held, had committed or left on disks
+is seen."""
 
 from __future__ import annotations
 
@@ -23,17 +24,41 @@ FIRST, SECOND = b"1" * 16, b"2" * 16
 
 
 def about(topic_id: bytes, began: float) -> dict[str, Any]:
-    return {"process": "c", "topic": name_in_history(NAME, topic_id), "partition": 0, "began": began, "ended": began + 1, "outcome": OK}
+    return {
+        "process": "c",
+        "topic": name_in_history(NAME, topic_id),
+        "partition": 0,
+        "began": began,
+        "ended": began + 1,
+        "outcome": OK,
+    }
 
 
-@pytest.mark.parametrize(("rule", "operations"), [
-    ("6 phantom", [Send(values=["first"], offset=0, **about(FIRST, 1)), Poll(position=0, records=[(0, "first", 0)], **about(SECOND, 5))]),
-    ("17 committed offset", [Commit(group="g", offset=1, **about(FIRST, 1)), Committed(group="g", offset=1, **about(SECOND, 5))]),
-    ("24 topic", [
-        TopicChange(process="m", topic=name_in_history(NAME, FIRST), partitions=1, began=1, ended=1, outcome=OK),
-        TopicSeen(process="f", topic=name_in_history(NAME, FIRST), partitions=0, began=9, outcome=OK),
-    ]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "operations"),
+    [
+        (
+            "6 phantom",
+            [
+                Send(values=["first"], offset=0, **about(FIRST, 1)),
+                Poll(position=0, records=[(0, "first", 0)], **about(SECOND, 5)),
+            ],
+        ),
+        (
+            "17 committed offset",
+            [Commit(group="g", offset=1, **about(FIRST, 1)), Committed(group="g", offset=1, **about(SECOND, 5))],
+        ),
+        (
+            "24 topic",
+            [
+                TopicChange(
+                    process="m", topic=name_in_history(NAME, FIRST), partitions=1, began=1, ended=1, outcome=OK
+                ),
+                TopicSeen(process="f", topic=name_in_history(NAME, FIRST), partitions=0, began=9, outcome=OK),
+            ],
+        ),
+    ],
+)
 def test_what_is_an_earlier_topics_is_a_finding_in_a_later_one(rule: str, operations: list[Operation]) -> None:
     assert [finding.rule for finding in check(History(operations))] == [rule]
 
@@ -52,8 +77,13 @@ class OneAnswer:
         return f"{request} {low} {high}"
 
 
-@pytest.mark.parametrize(("taken", "counts"), [([FIRST, FIRST], True), ([FIRST, SECOND], False), ([None, FIRST], False), ([SECOND, SECOND], False)])
-def test_a_request_by_name_counts_where_the_name_meant_this_topic_before_and_after(taken: list[bytes | None], counts: bool) -> None:
+@pytest.mark.parametrize(
+    ("taken", "counts"),
+    [([FIRST, FIRST], True), ([FIRST, SECOND], False), ([None, FIRST], False), ([SECOND, SECOND], False)],
+)
+def test_a_request_by_name_counts_where_the_name_meant_this_topic_before_and_after(
+    taken: list[bytes | None], counts: bool
+) -> None:
     answers = iter(taken)
     incarnation = Incarnation(1, FIRST, lambda host, name: next(answers))
     session: Any = OneAnswer()

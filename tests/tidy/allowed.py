@@ -1,4 +1,5 @@
-"""Where a rule does not hold, and why. A prefix ending in "/" is a folder; `subjects` are what the rule reports ("*" any)."""
+"""Where a rule does not hold, and why. A prefix ending in "/" is a folder; `subjects` are what the rule reports ("*"
+any)."""
 
 from __future__ import annotations
 
@@ -17,13 +18,34 @@ class Allowed:
 
     def covers(self, violation: Violation) -> bool:
         inside = violation.path.startswith(self.where) if self.where.endswith("/") else violation.path == self.where
-        return inside and violation.rule == self.rule and any(fnmatch(violation.subject, subject) for subject in self.subjects)
+        return (
+            inside
+            and violation.rule == self.rule
+            and any(fnmatch(violation.subject, subject) for subject in self.subjects)
+        )
 
 
 ANY = ("*",)
 PORTS = "The ports' implementations are where ambient things end."
-PROCESS = "The composition root owns the process, its terminal, signals and trio.run; the admin command is a client with a loop of its own."
-PROCESS_MODULES = ("os", "signal", "time", "gc", "threading", "ssl", "tempfile", "shutil", "resource", "socket", "subprocess", "selectors", "http.client")
+PROCESS = (
+    "The composition root owns the process, its terminal, signals and trio.run; the admin command is a client "
+    "with a loop of its own."
+)
+PROCESS_MODULES = (
+    "os",
+    "signal",
+    "time",
+    "gc",
+    "threading",
+    "ssl",
+    "tempfile",
+    "shutil",
+    "resource",
+    "socket",
+    "subprocess",
+    "selectors",
+    "http.client",
+)
 USERS_TESTS = "Starts and breaks real processes for users' tests, and simulated nodes for ours."
 SPARK = "Runs in Spark's processes, never in a node."
 GENERATOR = "Runs on a developer's machine, never in a node."
@@ -44,7 +66,12 @@ ROOTS = (
     Allowed("kraft/testing/", "ambient name", ANY, USERS_TESTS),
     Allowed("kraft/testing/", "trio deadline", ANY, USERS_TESTS),
     Allowed("kraft/testing/", "real world", ANY, USERS_TESTS),
-    Allowed("api/", "async generator", ANY, "FastAPI streams with them, on asyncio in a thread of its own, outside every node."),
+    Allowed(
+        "api/",
+        "async generator",
+        ANY,
+        "FastAPI streams with them, on asyncio in a thread of its own, outside every node.",
+    ),
     Allowed("kraft/spark/", "ambient module", ANY, SPARK),
     Allowed("kraft/spark/", "chance", ANY, SPARK),
     Allowed("kraft/spark/", "ambient name", ANY, SPARK),
@@ -59,17 +86,38 @@ ROOTS = (
 # Single files, each with what exactly it needs. An entry that nothing uses any more fails the test.
 FILES: tuple[Allowed, ...] = (
     Allowed(
-        "kraft/server/asyncio_bridge.py", "ambient module", ("asyncio",), "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none."
+        "kraft/server/asyncio_bridge.py",
+        "ambient module",
+        ("asyncio",),
+        "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none.",
     ),
-    Allowed("api/routers/operations.py", "ambient module", ("asyncio",), "The HTTP edge's own loop: how long a probe waits for the node's."),
-    Allowed("api/kafka/cluster.py", "ambient module", ("asyncio",), "Likewise: how long its health page waits for the quorum."),
+    Allowed(
+        "api/routers/operations.py",
+        "ambient module",
+        ("asyncio",),
+        "The HTTP edge's own loop: how long a probe waits for the node's.",
+    ),
+    Allowed(
+        "api/kafka/cluster.py",
+        "ambient module",
+        ("asyncio",),
+        "Likewise: how long its health page waits for the quorum.",
+    ),
     Allowed("api/kafka/client.py", "ambient module", ("asyncio",), "Likewise: several brokers are asked side by side."),
-    Allowed("kraft/cli/library_logs.py", "ambient module", ("logging",), "Where what libraries log becomes events of the node."),
+    Allowed(
+        "kraft/cli/library_logs.py",
+        "ambient module",
+        ("logging",),
+        "Where what libraries log becomes events of the node.",
+    ),
     Allowed(
         "kraft/storage/file_cache.py",
         "finalizer",
         ("__del__",),
-        "A handle closes with its last reader, maybe a fetch under way when the cache drops it; simulations collect only when the seed says.",
+        (
+            "A handle closes with its last reader, maybe a fetch under way when the cache drops it; simulations "
+            "collect only when the seed says."
+        ),
     ),
 )
 

@@ -1,4 +1,5 @@
-"""What a module's names mean: imports resolved to dotted paths, so that a rule sees `trio.sleep` however it was imported."""
+"""What a module's names mean: imports resolved to dotted paths, so that a rule sees `trio.sleep` however it was
+imported."""
 
 from __future__ import annotations
 
@@ -21,8 +22,15 @@ class Import:
 
 
 def imports(tree: ast.Module) -> Iterator[Import]:
-    """Every run-time import, at any depth. What is imported for annotations only (`if TYPE_CHECKING:`) touches nothing."""
-    hidden = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for statement in node.body for inner in ast.walk(statement)}
+    """Every run-time import, at any depth. What is imported for annotations only (`if TYPE_CHECKING:`) touches
+    nothing."""
+    hidden = {
+        id(inner)
+        for node in ast.walk(tree)
+        if _is_type_checking(node)
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
     for node in ast.walk(tree):
         if id(node) in hidden:
             continue
@@ -51,7 +59,8 @@ class Use:
 
 
 def uses(module: Module) -> Iterator[Use]:
-    """Attribute chains and names that lead to something imported, in full (`trio.lowlevel.wait_readable`), longest chain only."""
+    """Attribute chains and names that lead to something imported, in full (`trio.lowlevel.wait_readable`), longest
+    chain only."""
     bound = {found.bound: found.leads for found in imports(module.tree)}
     inner = {id(node.value) for node in ast.walk(module.tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(module.tree):

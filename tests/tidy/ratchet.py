@@ -1,8 +1,8 @@
-"""How long files and functions may be, and which are longer today.
+"""How long files and functions are before somebody has to look, and which are longer today.
 
-`sizes.json` lists the exceptions with the size they had when they were last looked at; each may shrink and none may grow. `python -m tests.tidy.ratchet`
-lowers the entries to what is true now and drops those that are no longer needed; it never raises one. A new exception is written by hand, in a commit that
-says why the thing is better long.
+`sizes.json` lists the exceptions with the size they had when they were last looked at; each may shrink and none may
+grow. `python -m tests.tidy.ratchet` lowers the entries to what is true now and drops those that are no longer
+needed; it never raises one. A new exception is written by hand, in a commit that says why the thing is better long.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tests.tidy.source import ROOT, Module, is_generated, product_modules
 
-FILE_LINES = 300
-FUNCTION_LINES = 40
+FILE_LINES = 500
+FUNCTION_LINES = 60
 TABLE = ROOT / "tests/tidy/sizes.json"
 
 
 def sizes(modules: Iterable[Module]) -> Iterator[tuple[str, int, int]]:
-    """(name, lines, limit) of every file and function; a function is `path::Class.function`, its docstring not counted."""
+    """(name, lines, limit) of every file and function; a function is `path::Class.function`, its docstring not
+    counted."""
     for module in modules:
         if not is_generated(module.path):
             yield module.path, module.text.count("\n"), FILE_LINES
@@ -68,7 +69,11 @@ def complaints(modules: Iterable[Module], table: Mapping[str, int]) -> Iterator[
 
 def lower(modules: Iterable[Module], table: Mapping[str, int]) -> dict[str, int]:
     found = {name: (lines, limit) for name, lines, limit in sizes(modules)}
-    kept = {name: min(allowed, found[name][0]) for name, allowed in table.items() if name in found and found[name][0] > found[name][1]}
+    kept = {
+        name: min(allowed, found[name][0])
+        for name, allowed in table.items()
+        if name in found and found[name][0] > found[name][1]
+    }
     return dict(sorted(kept.items()))
 
 

@@ -1,4 +1,5 @@
-"""Imports run down the layers (pyproject, [tool.importlinter]), and the linter that says so would notice if they did not."""
+"""Imports run down the layers (pyproject, [tool.importlinter]), and the linter that says so would notice if they did
+not."""
 
 from __future__ import annotations
 
@@ -9,11 +10,16 @@ from pathlib import Path
 
 from tests.tidy.source import ROOT
 
-LINT = "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))"
+LINT = (
+    "import sys; sys.path.insert(0, '.'); from importlinter.cli import lint_imports; "
+    "sys.exit(lint_imports(no_cache=True))"
+)
 
 
 def lint_imports(checkout: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", LINT], cwd=checkout, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", LINT], cwd=checkout, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 def test_imports_run_down_the_layers() -> None:
@@ -31,5 +37,9 @@ def test_an_import_that_runs_up_and_one_of_the_real_world_are_caught(tmp_path: P
     (tmp_path / "kraft/storage/planted.py").write_text("import trio\n")
     outcome = lint_imports(tmp_path)
     assert outcome.returncode != 0
-    for expected in ("kraft.common.planted -> kraft.server.planted", "kraft.server.planted -> kraft.world.real", "kraft.storage.planted -> trio"):
+    for expected in (
+        "kraft.common.planted -> kraft.server.planted",
+        "kraft.server.planted -> kraft.world.real",
+        "kraft.storage.planted -> trio",
+    ):
         assert expected in outcome.stdout

@@ -114,7 +114,10 @@ PLANTED: dict[str, list[str]] = {
         "def f():\n    left = {1} | {2}\n    return ','.join(left)",
         "def f(a: dict, b: dict):\n    for key in a.keys() - b.keys(): pass",
         "class A:\n    members: set[int]\n    def f(self):\n        for m in self.members: pass",
-        "class A:\n    def __init__(self):\n        self.members: set[int] = set()\n    def f(self):\n        return {m: 1 for m in self.members}",
+        (
+            "class A:\n    def __init__(self):\n        self.members: set[int] = set()\n    def f(self):\n        "
+            "return {m: 1 for m in self.members}"
+        ),
         "class A:\n    by_id: Map[int, str]\ndef f(a):\n    for k, v in a.by_id.items(): pass",
         "class A:\n    by_id: immutables.Map[int, str]\ndef f(a):\n    return list(a.by_id.values())",
         "def f(m: Map):\n    return [*m]",
@@ -145,7 +148,10 @@ PLANTED: dict[str, list[str]] = {
         "async def f(s):\n    return use(x async for x in s)",
     ],
     "finalizers": ["class A:\n    def __del__(self): pass"],
-    "real world": ["from kraft.world.real import RealWorld\nw = RealWorld()", "import kraft.world.real\nw = kraft.world.real.RealWorld()"],
+    "real world": [
+        "from kraft.world.real import RealWorld\nw = RealWorld()",
+        "import kraft.world.real\nw = kraft.world.real.RealWorld()",
+    ],
 }
 
 HARMLESS: dict[str, list[str]] = {
@@ -168,8 +174,14 @@ HARMLESS: dict[str, list[str]] = {
         "import random\ndef f(chance: random.Random):\n    return chance.random()",
         "from random import Random\nclass A:\n    chance: Random | None",
     ],
-    "trio deadlines": ["import trio\nwith trio.CancelScope(shield=True): pass", "class A:\n    def f(self):\n        self.deadline = 1"],
-    "hidden clocks": ["import gzip\ngzip.compress(b'', mtime=0)", "from datetime import datetime\ndatetime.fromtimestamp(3, tz=None)"],
+    "trio deadlines": [
+        "import trio\nwith trio.CancelScope(shield=True): pass",
+        "class A:\n    def f(self):\n        self.deadline = 1",
+    ],
+    "hidden clocks": [
+        "import gzip\ngzip.compress(b'', mtime=0)",
+        "from datetime import datetime\ndatetime.fromtimestamp(3, tz=None)",
+    ],
     "unordered iteration": [
         "for x in sorted({1, 2}): pass",
         "def f(s: set[int]):\n    return any(x > 1 for x in s), sum(s), len(s), 3 in s",
@@ -179,7 +191,10 @@ HARMLESS: dict[str, list[str]] = {
         "def f(m: Map):\n    return sorted(m.items())",
         "def f(s: set[int]):\n    for x in s:  # unordered: each element is only counted\n        pass",
         "def f(d: dict[int, set[int]]):\n    for k, v in d.items(): pass",
-        "class A:\n    members: set[int]\nclass B:\n    members: list[int]\n    def f(self):\n        for m in self.members: pass",
+        (
+            "class A:\n    members: set[int]\nclass B:\n    members: list[int]\n    def f(self):\n        for m "
+            "in self.members: pass"
+        ),
         "def f(s: set[int], t: set[int]):\n    return s | t, {*s}, set(s)",
         "def f(stack: list[int]):\n    return stack.pop()",
     ],

@@ -1,4 +1,5 @@
-"""`python -m tests.vectors record|compare [--module NAME] [BROKER CONTROLLER]`. Without addresses an empty Apache Kafka, or a node of ours, is started."""
+"""`python -m tests.vectors record|compare [--module NAME] [BROKER CONTROLLER]`. Without addresses an empty Apache
+Kafka, or a node of ours, is started."""
 
 import argparse
 import sys
@@ -13,7 +14,9 @@ from tests.vectors.targets import apache_kafka, our_node
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.vectors", description="Record what Apache Kafka answers, or compare a target with it.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.vectors", description="Record what Apache Kafka answers, or compare a target with it."
+    )
     parser.add_argument("action", choices=("record", "compare"))
     parser.add_argument("addresses", nargs="*", help="BROKER CONTROLLER, both HOST:PORT, of an empty target")
     parser.add_argument("--module", default="", help="only this module, or those whose name contains this")

@@ -1,7 +1,8 @@
 """A case: a name, the API it is about, and steps. Cases are values; `runner.py` runs them.
 
-Text that begins with `$` stands for something that differs between runs, and appears under the same name in what is recorded:
-`$topic`, `$topic2`, `$group` ... names of this case's own; `$topic.id` the topic's id; `$anything` saved from an earlier answer.
+Text that begins with `$` stands for something that differs between runs, and appears under the same name in what is
+recorded: `$topic`, `$topic2`, `$group` ... names of this case's own; `$topic.id` the topic's id; `$anything` saved
+from an earlier answer.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ CONTROLLER = "controller"
 class Ask:
     """Send one request and record the answer.
 
-    `api` and `version` default to the case's. `save` names values of the answer: name -> path such as `topics.0.error_code`. `mask` names fields
-    whose values differ between runs for this step. `on` is the connection ("a" unless several are needed); with `later`, the answer is taken by
-    `Receive`. `silent` says that no answer is due. `hidden` is setup: run, not recorded.
+    `api` and `version` default to the case's. `save` names values of the answer: name -> path such as
+    `topics.0.error_code`. `mask` names fields whose values differ between runs for this step. `on` is the connection
+    ("a" unless several are needed); with `later`, the answer is taken by `Receive`. `silent` says that no answer is
+    due. `hidden` is setup: run, not recorded.
     """
 
     body: Mapping[str, Any] | bytes
@@ -30,7 +32,8 @@ class Ask:
     mask: tuple[str, ...] = ()
     listener: str = BROKER
     on: str = "a"
-    pause_s: float = 0.0  # before sending, where a broker learns of a change after it was answered and nothing tells when
+    # before sending, where a broker learns of a change after it was answered and nothing tells when
+    pause_s: float = 0.0
     later: bool = False
     silent: bool = False
     hidden: bool = False
@@ -75,19 +78,30 @@ def case(name: str, api: str, *steps: Step | Iterable[Step], versions: tuple[int
     return Case(name, api, tuple(flat), versions)
 
 
-# -- setup that many cases share ---------------------------------------------------------------------------------------------------------
+# -- setup that many cases share
+# ---------------------------------------------------------------------------------------------------------
 
 
 def create(topic: str = "$topic", partitions: int = 1, **configs: str) -> tuple[Step, ...]:
     """A topic, led and known to the broker."""
     settings = [{"name": name.replace("_", "."), "value": value} for name, value in configs.items()]
-    body = {"topics": [{"name": topic, "num_partitions": partitions, "replication_factor": 1, "configs": settings}], "timeout_ms": 30000}
+    body = {
+        "topics": [{"name": topic, "num_partitions": partitions, "replication_factor": 1, "configs": settings}],
+        "timeout_ms": 30000,
+    }
     return (Ask(body, api="CreateTopics", version=7, hidden=True), Settle(topic))
 
 
-def produce_body(records: Any, topic: str = "$topic", partition: int = 0, acks: int = -1, **extra: Any) -> dict[str, Any]:
+def produce_body(
+    records: Any, topic: str = "$topic", partition: int = 0, acks: int = -1, **extra: Any
+) -> dict[str, Any]:
     data = [{"index": partition, "records": records}]
-    return {"acks": acks, "timeout_ms": 10000, "topic_data": [{"name": topic, "topic_id": f"{topic}.id", "partition_data": data}], **extra}
+    return {
+        "acks": acks,
+        "timeout_ms": 10000,
+        "topic_data": [{"name": topic, "topic_id": f"{topic}.id", "partition_data": data}],
+        **extra,
+    }
 
 
 def produced(records: Any, topic: str = "$topic", partition: int = 0) -> Ask:

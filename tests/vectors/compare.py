@@ -43,7 +43,10 @@ class Report:
     def summary(self) -> str:
         wrong = len({"/".join(mismatch.place.split("/")[:3]) for mismatch in self.unexplained})
         listed = ", ".join(f"{name}: {count}" for name, count in sorted(self.deliberate.items())) or "none"
-        return f"vectors: {self.cases} cases, {self.runs} runs, {wrong} runs differ in {len(self.unexplained)} fields; deliberate: {listed}"
+        return (
+            f"vectors: {self.cases} cases, {self.runs} runs, {wrong} runs differ in {len(self.unexplained)} "
+            f"fields; deliberate: {listed}"
+        )
 
 
 def record(target: Target, only: str = "") -> int:
@@ -57,18 +60,29 @@ def record(target: Target, only: str = "") -> int:
 
 
 def ask_all(target: Target, only: str = "") -> Iterator[tuple[str, dict[str, dict[int, Answers]]]]:
-    """Each module and what `target` answers to its cases, by name and version. Raises RuntimeError where a script could not be run to its end."""
+    """Each module and what `target` answers to its cases, by name and version. Raises RuntimeError where a script
+    could not be run to its end."""
     advertised = target.advertised()
     for module, cases in selected(only):
-        answered = {case.name: {version: attempt(target, case, version) for version in versions_of(case, advertised)} for case in cases}
-        failed = [f"{name} v{version}: {run[0]}" for name, runs in answered.items() for version, run in runs.items() if str(run[:1]).startswith("['failed:")]
+        answered = {
+            case.name: {version: attempt(target, case, version) for version in versions_of(case, advertised)}
+            for case in cases
+        }
+        failed = [
+            f"{name} v{version}: {run[0]}"
+            for name, runs in answered.items()
+            for version, run in runs.items()
+            if str(run[:1]).startswith("['failed:")
+        ]
         if failed:
             raise RuntimeError("\n".join(failed))
         yield module, answered
         prepare(target, module)
 
 
-def changed(module: str, before: Mapping[str, Mapping[int, Answers]], after: Mapping[str, Mapping[int, Answers]]) -> Iterator[Mismatch]:
+def changed(
+    module: str, before: Mapping[str, Mapping[int, Answers]], after: Mapping[str, Mapping[int, Answers]]
+) -> Iterator[Mismatch]:
     """What differs between two recordings of a module."""
     for name in sorted(before.keys() | after.keys()):
         earlier, later = before.get(name, {}), after.get(name, {})
@@ -99,7 +113,11 @@ def compare(target: Target, only: str = "") -> Report:
 
 
 def selected(only: str) -> list[tuple[str, tuple[Case, ...]]]:
-    return [(module, cases) for module, cases in MODULES.items() if only == module or (only not in MODULES and only in module)]
+    return [
+        (module, cases)
+        for module, cases in MODULES.items()
+        if only == module or (only not in MODULES and only in module)
+    ]
 
 
 def unreachable(target: Target, module: str) -> str | None:
@@ -113,7 +131,8 @@ def unreachable(target: Target, module: str) -> str | None:
 
 
 def prepare(target: Target, module: str) -> None:
-    """Between the modules that look at coordinators and those before, which want a cluster without the offsets topic."""
+    """Between the modules that look at coordinators and those before, which want a cluster without the offsets
+    topic."""
     if module == "cluster":
         target.wait_for_coordinators()
 
@@ -154,10 +173,15 @@ def to_text(module: Mapping[str, Mapping[int, Answers]]) -> str:
         groups: dict[str, list[int]] = {}
         for version, answers in by_version.items():
             groups.setdefault(json.dumps(answers), []).append(version)
-        lines = ",\n".join(f'    {{"versions": {versions}, "answers": {answers}}}' for answers, versions in groups.items())
+        lines = ",\n".join(
+            f'    {{"versions": {versions}, "answers": {answers}}}' for answers, versions in groups.items()
+        )
         blocks.append(f"  {json.dumps(name)}: [\n{lines}\n  ]")
     return "{\n" + ",\n".join(blocks) + "\n}\n"
 
 
 def from_text(text: str) -> dict[str, dict[int, Answers]]:
-    return {name: {version: group["answers"] for group in groups for version in group["versions"]} for name, groups in json.loads(text).items()}
+    return {
+        name: {version: group["answers"] for group in groups for version in group["versions"]}
+        for name, groups in json.loads(text).items()
+    }

@@ -1,4 +1,5 @@
-"""Where kraft behaves otherwise than Apache Kafka on purpose: `DIFFERENCES` show in vectors, `BEYOND_VECTORS` take more than one client or some time to see.
+"""Where kraft behaves otherwise than Apache Kafka on purpose: `DIFFERENCES` show in vectors, `BEYOND_VECTORS` take
+more than one client or some time to see.
 
 Each has a name and the reason, in a sentence for users; docs/api-support.md lists them all.
 """
@@ -31,9 +32,15 @@ class Documented:
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference("fewer APIs", r"cluster/api-versions.*/api_keys\..*", "Only what is served is advertised."),
-    Difference("fewer features", r"cluster/api-versions.*/(supported|finalized)_features\..*", "Features are finalized when what they stand for is served."),
     Difference(
-        "bytes left over", r"cluster/trailing-bytes/[0-3]/.*", "A body longer than its message is malformed: the connection closes. Kafka looks the other way."
+        "fewer features",
+        r"cluster/api-versions.*/(supported|finalized)_features\..*",
+        "Features are finalized when what they stand for is served.",
+    ),
+    Difference(
+        "bytes left over",
+        r"cluster/trailing-bytes/[0-3]/.*",
+        "A body longer than its message is malformed: the connection closes. Kafka looks the other way.",
     ),
     Difference(
         "null records are answered",
@@ -43,25 +50,39 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         "a resource replaced twice is answered",
         r"configs/replace-same-resource-twice/.*",
-        "AlterConfigs of one resource twice in a request is refused as INVALID_REQUEST. Kafka forgets to answer and the client waits.",
+        (
+            "AlterConfigs of one resource twice in a request is refused as INVALID_REQUEST. Kafka forgets to "
+            "answer and the client waits."
+        ),
     ),
     Difference(
         "unknown operations are the client's fault",
         r"configs/unknown-operation/.*/responses\.0\.error_(code|message)",
-        "IncrementalAlterConfigs with an operation that does not exist is INVALID_REQUEST with a reason. Kafka says UNKNOWN_SERVER_ERROR, as if it had failed.",
+        (
+            "IncrementalAlterConfigs with an operation that does not exist is INVALID_REQUEST with a reason. "
+            "Kafka says UNKNOWN_SERVER_ERROR, as if it had failed."
+        ),
     ),
     Difference(
         "no unknown broker settings",
         r"configs/set-unknown-on-broker/.*/responses\.0\.error_(code|message)",
-        "A key that no broker knows is refused as INVALID_CONFIG, since it is most often misspelt. Kafka stores it and ignores it.",
+        (
+            "A key that no broker knows is refused as INVALID_CONFIG, since it is most often misspelt. Kafka "
+            "stores it and ignores it."
+        ),
     ),
     Difference(
         "transactions are refused for good",
         r"producers/init-transactional/.*/error_code",
-        "InitProducerId with a transactional id is answered with a fatal error. Kafka's NOT_COORDINATOR would have clients look for a coordinator for ever.",
+        (
+            "InitProducerId with a transactional id is answered with a fatal error. Kafka's NOT_COORDINATOR would "
+            "have clients look for a coordinator for ever."
+        ),
     ),
     Difference(
-        "created at once", r"cluster/metadata-creates/.*", "The answer that creates a topic already describes it. Kafka says UNKNOWN_TOPIC_OR_PARTITION first."
+        "created at once",
+        r"cluster/metadata-creates/.*",
+        "The answer that creates a topic already describes it. Kafka says UNKNOWN_TOPIC_OR_PARTITION first.",
     ),
     Difference(
         "listeners with unknown protocols",
@@ -73,54 +94,90 @@ DIFFERENCES: tuple[Difference, ...] = (
         r"quorum/snapshot-(stale-epoch|unknown|other-topic)/.*",
         "FetchSnapshot that is refused tells the reason. Kafka answers UNKNOWN_SERVER_ERROR for all of them.",
     ),
-    Difference("features epoch", r"cluster/api-versions.*/finalized_features_epoch", "It counts offsets of the metadata log, whose records differ."),
+    Difference(
+        "features epoch",
+        r"cluster/api-versions.*/finalized_features_epoch",
+        "It counts offsets of the metadata log, whose records differ.",
+    ),
 )
 
 BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
         "two leaders in one epoch",
-        "BeginQuorumEpoch or EndQuorumEpoch by another leader of the leader's own epoch is refused as INVALID_REQUEST. Kafka's process ends.",
+        (
+            "BeginQuorumEpoch or EndQuorumEpoch by another leader of the leader's own epoch is refused as "
+            "INVALID_REQUEST. Kafka's process ends."
+        ),
     ),
     Documented(
         "abandoned joins are answered",
-        "A JoinGroup or SyncGroup that its member has given up on, by asking again or leaving, is answered with an error. Kafka leaves it without an answer.",
+        (
+            "A JoinGroup or SyncGroup that its member has given up on, by asking again or leaving, is answered "
+            "with an error. Kafka leaves it without an answer."
+        ),
     ),
     Documented(
         "static members' subscriptions",
-        "A static member that returns with another subscription is known by it at once. Kafka's group goes on with the old one until the next rebalance.",
+        (
+            "A static member that returns with another subscription is known by it at once. Kafka's group goes on "
+            "with the old one until the next rebalance."
+        ),
     ),
     Documented(
         "no group of refused commits",
-        "A first commit whose metadata are all too large leaves no group behind. Kafka lists an empty one from then on.",
+        (
+            "A first commit whose metadata are all too large leaves no group behind. Kafka lists an empty one "
+            "from then on."
+        ),
     ),
     Documented(
         "ties between protocols",
-        "When assignment protocols get equally many votes, the one that the longest-standing member prefers is chosen. Kafka's choice follows hash order.",
+        (
+            "When assignment protocols get equally many votes, the one that the longest-standing member prefers "
+            "is chosen. Kafka's choice follows hash order."
+        ),
     ),
     Documented(
         "unregistered brokers are no eligible leaders",
-        "UnregisterBroker takes the broker out of eligible leader replicas as well: it will not come back with its records. Kafka leaves it there.",
+        (
+            "UnregisterBroker takes the broker out of eligible leader replicas as well: it will not come back "
+            "with its records. Kafka leaves it there."
+        ),
     ),
     Documented(
         "one metadata version",
-        "metadata.version 30 (4.3-IV0) alone is supported, up or down: there are no older clusters of this kind to be upgraded.",
+        (
+            "metadata.version 30 (4.3-IV0) alone is supported, up or down: there are no older clusters of this "
+            "kind to be upgraded."
+        ),
     ),
     Documented(
         "no unclean election just after a change of controllers",
-        "A new active controller gives every fenced broker one session to return before it elects a leader outside the in-sync set. Kafka elects at once.",
+        (
+            "A new active controller gives every fenced broker one session to return before it elects a leader "
+            "outside the in-sync set. Kafka elects at once."
+        ),
     ),
     Documented(
         "unclean elections as soon as they are allowed",
-        "Setting unclean.leader.election.enable elects for leaderless partitions at once. Kafka looks every unclean.leader.election.interval.ms.",
+        (
+            "Setting unclean.leader.election.enable elects for leaderless partitions at once. Kafka looks every "
+            "unclean.leader.election.interval.ms."
+        ),
     ),
     Documented(
         "followers tell where epochs end",
-        "OffsetForLeaderEpoch with replica id -2 is answered by any replica, as ListOffsets is. Kafka's followers answer NOT_LEADER_OR_FOLLOWER.",
+        (
+            "OffsetForLeaderEpoch with replica id -2 is answered by any replica, as ListOffsets is. Kafka's "
+            "followers answer NOT_LEADER_OR_FOLLOWER."
+        ),
     ),
     Documented(
         "crowded batches are split",
-        "A compressed batch that must be decoded (a compacted topic, another codec demanded, timestamps out of bounds) and holds more than 250,000 records or "
-        "128 MiB is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what max.message.bytes would let through uncompressed always passes. "
+        "A compressed batch that must be decoded (a compacted topic, another codec demanded, timestamps out "
+        "of bounds) and holds more than 250,000 records or "
+        "128 MiB is refused as MESSAGE_TOO_LARGE, upon which Kafka's producer splits it; what "
+        "max.message.bytes would let through uncompressed always passes. "
         "Kafka decodes without a bound.",
     ),
 )

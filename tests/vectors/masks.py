@@ -1,4 +1,5 @@
-"""What differs between two runs of the same script, taken out of answers: ids, times, addresses and sentences for people."""
+"""What differs between two runs of the same script, taken out of answers: ids, times, addresses and sentences for
+people."""
 
 from __future__ import annotations
 

@@ -18,11 +18,13 @@ def message_class(name: str) -> type[Message]:
     return found
 
 
-IDENTIFYING = frozenset({"partition_index", "partition", "index", "batch_index", "topic", "group_id", "broker_id"})  # Keys in fact, if not by declaration.
+# Keys in fact, if not by declaration.
+IDENTIFYING = frozenset({"partition_index", "partition", "index", "batch_index", "topic", "group_id", "broker_id"})
 
 
 class Batch:
-    """Records for a Produce: values (or whole (key, value, headers) triples) with fixed times; `tweak` damages or changes the bytes."""
+    """Records for a Produce: values (or whole (key, value, headers) triples) with fixed times; `tweak` damages or
+    changes the bytes."""
 
     def __init__(self, *values: Any, timestamp: int = 1_700_000_000_000, tweak: Any = None, **options: Any) -> None:
         self.values = values
@@ -38,11 +40,16 @@ class Batch:
 
 
 def to_message(cls: type[Struct], values: dict[str, Any], version: int) -> Any:
-    """A message from plain values. Fields that `version` lacks are left out, so that one body serves all versions; a name that no version has is an error."""
+    """A message from plain values. Fields that `version` lacks are left out, so that one body serves all versions; a
+    name that no version has is an error."""
     fields = {field.name: field for field in fields_of(cls)}
     for name in values:
         assert name in fields, f"{cls.__name__} has no field {name}, only {', '.join(fields)}"
-    given = {name: to_field(cls, fields[name], value, version) for name, value in values.items() if fields[name].present(version)}
+    given = {
+        name: to_field(cls, fields[name], value, version)
+        for name, value in values.items()
+        if fields[name].present(version)
+    }
     return cls(**given)
 
 
@@ -51,16 +58,28 @@ def to_field(cls: type[Struct], field: Field, value: Any, version: int) -> Any:
         return None
     if field.is_struct:
         inner = struct_class(cls, field.element_type)
-        return [to_message(inner, each, version) for each in value] if field.is_array else to_message(inner, value, version)
+        return (
+            [to_message(inner, each, version) for each in value]
+            if field.is_array
+            else to_message(inner, value, version)
+        )
     if field.type == "records":
-        return b"".join(each.build() if isinstance(each, Batch) else each for each in (value if isinstance(value, list) else [value]))
+        return b"".join(
+            each.build() if isinstance(each, Batch) else each
+            for each in (value if isinstance(value, list) else [value])
+        )
     return value
 
 
 def from_message(message: Struct, version: int) -> dict[str, Any]:
-    """Plain values of the fields that `version` carries. Lists of structs are sorted by their key fields: Kafka's order there means nothing."""
+    """Plain values of the fields that `version` carries. Lists of structs are sorted by their key fields: Kafka's
+    order there means nothing."""
     cls = type(message)
-    return {field.name: from_field(cls, field, getattr(message, field.name), version) for field in fields_of(cls) if field.present(version)}
+    return {
+        field.name: from_field(cls, field, getattr(message, field.name), version)
+        for field in fields_of(cls)
+        if field.present(version)
+    }
 
 
 def from_field(cls: type[Struct], field: Field, value: Any, version: int) -> Any:
@@ -70,9 +89,18 @@ def from_field(cls: type[Struct], field: Field, value: Any, version: int) -> Any
         return from_message(value, version)
     if field.is_struct:
         inner = fields_of(struct_class(cls, field.element_type))
-        keys = [each.name for each in inner if each.key or each.name in IDENTIFYING or (field.name, each.name) == ("configs", "name")]
+        keys = [
+            each.name
+            for each in inner
+            if each.key or each.name in IDENTIFYING or (field.name, each.name) == ("configs", "name")
+        ]
         rows = [from_message(each, version) for each in value]
-        return sorted(rows, key=lambda row: [repr(row.get(key)) if isinstance(row.get(key), bytes) else sort_key(row.get(key)) for key in keys])
+        return sorted(
+            rows,
+            key=lambda row: [
+                repr(row.get(key)) if isinstance(row.get(key), bytes) else sort_key(row.get(key)) for key in keys
+            ],
+        )
     if field.type == "records":
         return [batch_values(each) for each in batches(bytes(value), partial_tail=True)]
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -95,7 +123,13 @@ def batch_values(batch: Any) -> dict[str, Any]:
         "max_timestamp": batch.max_timestamp,
         "base_sequence": batch.base_sequence,
         "records": [
-            {"offset": each.offset, "timestamp": each.timestamp, "key": each.key, "value": each.value, "headers": [list(pair) for pair in each.headers]}
+            {
+                "offset": each.offset,
+                "timestamp": each.timestamp,
+                "key": each.key,
+                "value": each.value,
+                "headers": [list(pair) for pair in each.headers],
+            }
             for each in batch.records()
         ],
     }

@@ -68,7 +68,12 @@ class Target:
             found = connection.receive("FindCoordinator", 3)
             connection.send("OffsetFetch", 7, {"group_id": "vectors-prelude", "topics": None})
             fetched = connection.receive("OffsetFetch", 7)
-            if isinstance(found, dict) and found["error_code"] == 0 and isinstance(fetched, dict) and fetched["error_code"] == 0:
+            if (
+                isinstance(found, dict)
+                and found["error_code"] == 0
+                and isinstance(fetched, dict)
+                and fetched["error_code"] == 0
+            ):
                 connection.close()
                 return
             time.sleep(0.1)
@@ -119,22 +124,35 @@ class CaseRun:
         deadline = time.monotonic() + PATIENCE_S
         while True:
             self.send(connection, step, api, version)
-            answer = connection.receive(api, version if step.answered is None else step.answered, 0.3 if step.silent else 15)
-            if api not in GROUP_APIS or not any(code in LOADING for code in error_codes(answer)) or time.monotonic() > deadline:
+            answer = connection.receive(
+                api, version if step.answered is None else step.answered, 0.3 if step.silent else 15
+            )
+            if (
+                api not in GROUP_APIS
+                or not any(code in LOADING for code in error_codes(answer))
+                or time.monotonic() > deadline
+            ):
                 return answer
             time.sleep(0.05)
 
     def send(self, connection: Connection, step: Ask, api: str, version: int) -> None:
         if isinstance(step.body, bytes):
             request = message_class(f"{api}Request")
-            connection.send_raw(request.API_KEY, version, step.body, flexible=flexible_in(request, version) if step.flexible is None else step.flexible)
+            connection.send_raw(
+                request.API_KEY,
+                version,
+                step.body,
+                flexible=flexible_in(request, version) if step.flexible is None else step.flexible,
+            )
         else:
             connection.send(api, version, self.resolve(step.body))
 
     def connection(self, step: Ask) -> Connection:
         key = (step.listener, step.on)
         if key not in self.connections:
-            self.connections[key] = Connection(self.target.broker if step.listener == BROKER else self.target.controller)
+            self.connections[key] = Connection(
+                self.target.broker if step.listener == BROKER else self.target.controller
+            )
         return self.connections[key]
 
     def taken(self, answer: dict[str, Any] | str, step: Ask | Receive) -> Any:
@@ -158,7 +176,9 @@ class CaseRun:
             answer = connection.receive("Metadata", 12)
             assert isinstance(answer, dict), answer
             topic = answer["topics"][0]
-            led = topic["error_code"] == 0 and all(each["error_code"] == 0 and each["leader_id"] >= 0 for each in topic["partitions"])
+            led = topic["error_code"] == 0 and all(
+                each["error_code"] == 0 and each["leader_id"] >= 0 for each in topic["partitions"]
+            )
             if step.gone and topic["error_code"] == 3:
                 return
             if not step.gone and led and self.log_made(connection, name, len(topic["partitions"])):
@@ -210,7 +230,14 @@ def error_codes(answer: Any) -> Iterator[int]:
 def versions_of(case: Case, advertised: Mapping[str, Mapping[int, tuple[int, int]]]) -> range:
     """The versions to run: what the schema has, the listener advertises, and the case allows."""
     request = message_class(f"{case.api}Request")
-    listener = next((step.listener for step in case.steps if isinstance(step, Ask) and step.api in (None, case.api) and not step.hidden), BROKER)
+    listener = next(
+        (
+            step.listener
+            for step in case.steps
+            if isinstance(step, Ask) and step.api in (None, case.api) and not step.hidden
+        ),
+        BROKER,
+    )
     low, high = request.VALID_VERSIONS
     offered = advertised[listener].get(request.API_KEY, (0, -1))
     narrowed = case.versions or (0, high)

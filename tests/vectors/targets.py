@@ -1,4 +1,5 @@
-"""Targets that the scripts start themselves: an Apache Kafka whose features are those that we serve, and a node of ours; both empty, on free ports."""
+"""Targets that the scripts start themselves: an Apache Kafka whose features are those that we serve, and a node of
+ours; both empty, on free ports."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tests.bench.systems import KraftSystem
 from tests.java.kafka import ApacheKafka
 from tests.vectors.runner import Target
 
-# What is not served by us yet is off in the Kafka that is recorded, as far as Kafka lets it be: the answers then differ only where we do.
+# What is not served by us yet is off in the Kafka that is recorded, as far as Kafka lets it be: the answers then differ
+# only where we do.
 FEATURES = {"group.version": 0, "transaction.version": 0, "share.version": 0, "streams.version": 0}
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",

@@ -1,4 +1,5 @@
-"""Kafka's framing over a plain socket, with nothing of a client in it: what is asked goes out as it is, what comes back is told."""
+"""Kafka's framing over a plain socket, with nothing of a client in it: what is asked goes out as it is, what comes
+back is told."""
 
 from __future__ import annotations
 
@@ -36,7 +37,9 @@ class Connection:
 
     def send_raw(self, key: int, version: int, payload: bytes, *, flexible: bool) -> None:
         self.sent += 1
-        header = RequestHeader(request_api_key=key, request_api_version=version, correlation_id=self.sent, client_id="vectors")
+        header = RequestHeader(
+            request_api_key=key, request_api_version=version, correlation_id=self.sent, client_id="vectors"
+        )
         frame = header.encode(2 if flexible else 1) + payload
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self.socket.sendall(struct.pack(">i", len(frame)) + frame)

@@ -11,7 +11,14 @@ from api.kafka.cluster import describe_brokers
 from api.kafka.configs import describe_configs
 from api.models.configs import AlterConfigsBody, BrokerConfigData, BrokerConfigDataList, UpdateConfigBody
 from api.routers.clusters import find_broker
-from api.routers.configs.shapes import alter_config, broker_config_data, broker_target, one_config, reset_config, set_config
+from api.routers.configs.shapes import (
+    alter_config,
+    broker_config_data,
+    broker_target,
+    one_config,
+    reset_config,
+    set_config,
+)
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 
@@ -20,14 +27,21 @@ router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 async def list_all_broker_configs(cluster: Cluster) -> BrokerConfigDataList:
     live = [broker.broker_id for broker in await describe_brokers(cluster.kafka) if not broker.is_fenced]
     told = await of_each(lambda broker_id: describe_configs(cluster.kafka, broker_target(broker_id)), live)
-    data = [broker_config_data(cluster, broker_id, config) for broker_id, configs in zip(live, told, strict=True) for config in configs]
+    data = [
+        broker_config_data(cluster, broker_id, config)
+        for broker_id, configs in zip(live, told, strict=True)
+        for config in configs
+    ]
     return BrokerConfigDataList(kind="KafkaBrokerConfigList", metadata=whole(cluster.url), data=data)
 
 
 @router.get("/brokers/{broker_id}/configs", summary="List a broker's configuration", responses=documented(404))
 async def list_broker_configs(cluster: Cluster, broker_id: BrokerIdPath) -> BrokerConfigDataList:
     await find_broker(cluster.kafka, broker_id)
-    data = [broker_config_data(cluster, broker_id, config) for config in await describe_configs(cluster.kafka, broker_target(broker_id))]
+    data = [
+        broker_config_data(cluster, broker_id, config)
+        for config in await describe_configs(cluster.kafka, broker_target(broker_id))
+    ]
     return BrokerConfigDataList(kind="KafkaBrokerConfigList", metadata=whole(cluster.url), data=data)
 
 
@@ -56,7 +70,9 @@ async def get_broker_config(cluster: Cluster, broker_id: BrokerIdPath, name: Con
     dependencies=[Writable],
     responses=documented(403, 404),
 )
-async def put_broker_config(cluster: Cluster, broker_id: BrokerIdPath, name: ConfigNamePath, body: UpdateConfigBody) -> Response:
+async def put_broker_config(
+    cluster: Cluster, broker_id: BrokerIdPath, name: ConfigNamePath, body: UpdateConfigBody
+) -> Response:
     await find_broker(cluster.kafka, broker_id)
     return await set_config(cluster, broker_target(broker_id), name, body.value)
 

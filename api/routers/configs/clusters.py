@@ -8,7 +8,14 @@ from api.deps import Cluster, ConfigNamePath, Writable, whole
 from api.errors import documented
 from api.kafka.configs import describe_configs
 from api.models.configs import AlterConfigsBody, ClusterConfigData, ClusterConfigDataList, UpdateConfigBody
-from api.routers.configs.shapes import CLUSTER_DEFAULT, alter_config, cluster_config_data, one_config, reset_config, set_config
+from api.routers.configs.shapes import (
+    CLUSTER_DEFAULT,
+    alter_config,
+    cluster_config_data,
+    one_config,
+    reset_config,
+    set_config,
+)
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 

@@ -13,9 +13,14 @@ from api.routers.configs.shapes import alter_config, group_config_data, group_ta
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 
 
-@router.get("/consumer-groups/{consumer_group_id}/configs", summary="List a group's configuration", responses=documented(404))
+@router.get(
+    "/consumer-groups/{consumer_group_id}/configs", summary="List a group's configuration", responses=documented(404)
+)
 async def list_group_configs(cluster: Cluster, group_id: GroupIdPath) -> GroupConfigDataList:
-    data = [group_config_data(cluster, group_id, config) for config in await describe_configs(cluster.kafka, group_target(group_id))]
+    data = [
+        group_config_data(cluster, group_id, config)
+        for config in await describe_configs(cluster.kafka, group_target(group_id))
+    ]
     return GroupConfigDataList(kind="KafkaGroupConfigList", metadata=whole(cluster.url), data=data)
 
 

@@ -10,7 +10,15 @@ from api.deps import ClusterContext
 from api.errors import ApiProblem
 from api.kafka.configs import Change, ConfigTarget, UnknownConfig, alter_configs, describe_config
 from api.models.common import ResourceMetadata
-from api.models.configs import AlterConfigsBody, AlterOperation, BrokerConfigData, ClusterConfigData, ConfigSynonymData, GroupConfigData, TopicConfigData
+from api.models.configs import (
+    AlterConfigsBody,
+    AlterOperation,
+    BrokerConfigData,
+    ClusterConfigData,
+    ConfigSynonymData,
+    GroupConfigData,
+    TopicConfigData,
+)
 from kraft.common.config.alterations import Operation
 from kraft.common.config.describe import SOURCE_NAMES, ConfigSource
 from kraft.common.config.resource_type import ResourceType
@@ -73,13 +81,21 @@ async def one_config(cluster: ClusterContext, target: ConfigTarget, name: str) -
         raise ApiProblem(404, problem.sentence, hint="docs/configuration.md lists every key.") from problem
 
 
-def topic_config_data(cluster: ClusterContext, topic_name: str, config: DescribeConfigsResourceResult) -> TopicConfigData:
-    metadata = _metadata(cluster, ("topics", topic_name, "configs", config.name), f"topic={topic_name}", f"config={config.name}")
+def topic_config_data(
+    cluster: ClusterContext, topic_name: str, config: DescribeConfigsResourceResult
+) -> TopicConfigData:
+    metadata = _metadata(
+        cluster, ("topics", topic_name, "configs", config.name), f"topic={topic_name}", f"config={config.name}"
+    )
     return TopicConfigData(kind="KafkaTopicConfig", topic_name=topic_name, **_entry(cluster, metadata, config))
 
 
-def broker_config_data(cluster: ClusterContext, broker_id: int, config: DescribeConfigsResourceResult) -> BrokerConfigData:
-    metadata = _metadata(cluster, ("brokers", broker_id, "configs", config.name), f"broker={broker_id}", f"config={config.name}")
+def broker_config_data(
+    cluster: ClusterContext, broker_id: int, config: DescribeConfigsResourceResult
+) -> BrokerConfigData:
+    metadata = _metadata(
+        cluster, ("brokers", broker_id, "configs", config.name), f"broker={broker_id}", f"config={config.name}"
+    )
     return BrokerConfigData(kind="KafkaBrokerConfig", broker_id=broker_id, **_entry(cluster, metadata, config))
 
 
@@ -89,7 +105,12 @@ def cluster_config_data(cluster: ClusterContext, config: DescribeConfigsResource
 
 
 def group_config_data(cluster: ClusterContext, group_id: str, config: DescribeConfigsResourceResult) -> GroupConfigData:
-    metadata = _metadata(cluster, ("consumer-groups", group_id, "configs", config.name), f"consumer-group={group_id}", f"config={config.name}")
+    metadata = _metadata(
+        cluster,
+        ("consumer-groups", group_id, "configs", config.name),
+        f"consumer-group={group_id}",
+        f"config={config.name}",
+    )
     return GroupConfigData(kind="KafkaGroupConfig", consumer_group_id=group_id, **_entry(cluster, metadata, config))
 
 
@@ -97,7 +118,9 @@ def _metadata(cluster: ClusterContext, path: tuple[object, ...], *names: str) ->
     return ResourceMetadata(self=cluster.links.to(*path), resource_name=cluster.links.name(*names))
 
 
-def _entry(cluster: ClusterContext, metadata: ResourceMetadata, config: DescribeConfigsResourceResult) -> dict[str, Any]:
+def _entry(
+    cluster: ClusterContext, metadata: ResourceMetadata, config: DescribeConfigsResourceResult
+) -> dict[str, Any]:
     return {
         "metadata": metadata,
         "cluster_id": cluster.cluster_id,
@@ -107,7 +130,10 @@ def _entry(cluster: ClusterContext, metadata: ResourceMetadata, config: Describe
         "is_read_only": config.read_only,
         "is_sensitive": config.is_sensitive,
         "source": _source_name(config.config_source),
-        "synonyms": [ConfigSynonymData(name=synonym.name, value=synonym.value, source=_source_name(synonym.source)) for synonym in config.synonyms],
+        "synonyms": [
+            ConfigSynonymData(name=synonym.name, value=synonym.value, source=_source_name(synonym.source))
+            for synonym in config.synonyms
+        ],
         "type": TYPE_NAMES.get(config.config_type),
         "documentation": config.documentation or None,
     }

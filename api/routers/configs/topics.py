@@ -9,7 +9,14 @@ from api.errors import documented
 from api.kafka.configs import describe_configs, describe_many
 from api.kafka.topics import describe_topics
 from api.models.configs import AlterConfigsBody, TopicConfigData, TopicConfigDataList, UpdateConfigBody
-from api.routers.configs.shapes import alter_config, one_config, reset_config, set_config, topic_config_data, topic_target
+from api.routers.configs.shapes import (
+    alter_config,
+    one_config,
+    reset_config,
+    set_config,
+    topic_config_data,
+    topic_target,
+)
 
 router = APIRouter(prefix="/v3/clusters/{cluster_id}", tags=["Configs"])
 
@@ -24,7 +31,10 @@ async def list_all_topic_configs(cluster: Cluster) -> TopicConfigDataList:
 
 @router.get("/topics/{topic_name}/configs", summary="List a topic's configuration", responses=documented(404))
 async def list_topic_configs(cluster: Cluster, topic_name: TopicNamePath) -> TopicConfigDataList:
-    data = [topic_config_data(cluster, topic_name, config) for config in await describe_configs(cluster.kafka, topic_target(topic_name))]
+    data = [
+        topic_config_data(cluster, topic_name, config)
+        for config in await describe_configs(cluster.kafka, topic_target(topic_name))
+    ]
     return TopicConfigDataList(kind="KafkaTopicConfigList", metadata=whole(cluster.url), data=data)
 
 
@@ -51,7 +61,9 @@ async def get_topic_config(cluster: Cluster, topic_name: TopicNamePath, name: Co
     dependencies=[Writable],
     responses=documented(403, 404),
 )
-async def put_topic_config(cluster: Cluster, topic_name: TopicNamePath, name: ConfigNamePath, body: UpdateConfigBody) -> Response:
+async def put_topic_config(
+    cluster: Cluster, topic_name: TopicNamePath, name: ConfigNamePath, body: UpdateConfigBody
+) -> Response:
     return await set_config(cluster, topic_target(topic_name), name, body.value)
 
 

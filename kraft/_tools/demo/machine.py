@@ -20,13 +20,17 @@ def check() -> str:
     """What was found. Raises DemoError naming what is missing."""
     absent = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if absent:
-        raise DemoError(f"Python packages are missing: {', '.join(absent)}; 'make demo' sets up an environment that has them")
+        raise DemoError(
+            f"Python packages are missing: {', '.join(absent)}; 'make demo' sets up an environment that has them"
+        )
     java = java_version()
     if java < JAVA_MIN:
         raise DemoError(f"Java {JAVA_MIN} or newer is needed for Spark, found {java or 'none'}")
     free = shutil.disk_usage(tempfile.gettempdir()).free
     if free < DISK_MIN:
-        raise DemoError(f"{DISK_MIN / 1e9:.0f} GB of free disk are needed in {tempfile.gettempdir()}, there are {free / 1e9:.1f}")
+        raise DemoError(
+            f"{DISK_MIN / 1e9:.0f} GB of free disk are needed in {tempfile.gettempdir()}, there are {free / 1e9:.1f}"
+        )
     return f"Python {sys.version.split()[0]}, Java {java}, {free / 1e9:.0f} GB of disk"
 
 

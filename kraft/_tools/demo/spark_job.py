@@ -24,16 +24,24 @@ def stderr_to(path: Path) -> Iterator[None]:
 
 
 def session(log: Path) -> Any:
-    """A local Spark session with `format("kraft")`; the JVM's own words go to `log`. Its workers run this very Python and find this very kraft."""
+    """A local Spark session with `format("kraft")`; the JVM's own words go to `log`. Its workers run this very
+    Python and find this very kraft."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")])
+    )
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
     import kraft.spark
 
     builder: Any = SparkSession.builder
-    builder = builder.master("local[2]").appName("kraft demo").config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
+    builder = (
+        builder.master("local[2]")
+        .appName("kraft demo")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+    )
     with stderr_to(log):
         spark = builder.config("spark.sql.shuffle.partitions", "2").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
@@ -46,8 +54,12 @@ def mean_delays(spark: Any, bootstrap: str, topic: str) -> dict[str, tuple[int, 
     from pyspark.sql import functions as f
 
     rows = spark.read.format("kraft").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic).load()
-    flight = rows.select(f.from_json(f.col("value").cast("string"), "carrier string, arr_delay double").alias("flight")).select("flight.*")
-    found = flight.groupBy("carrier").agg(f.count("arr_delay").alias("count"), f.avg("arr_delay").alias("mean")).collect()
+    flight = rows.select(
+        f.from_json(f.col("value").cast("string"), "carrier string, arr_delay double").alias("flight")
+    ).select("flight.*")
+    found = (
+        flight.groupBy("carrier").agg(f.count("arr_delay").alias("count"), f.avg("arr_delay").alias("mean")).collect()
+    )
     return {row["carrier"]: (row["count"], row["mean"]) for row in found}
 
 

@@ -1,4 +1,5 @@
-"""Ordinary Kafka clients (confluent-kafka): produce with progress, read everything, and a consumer group that stays behind on purpose."""
+"""Ordinary Kafka clients (confluent-kafka): produce with progress, read everything, and a consumer group that stays
+behind on purpose."""
 
 from __future__ import annotations
 
@@ -15,8 +16,11 @@ Progress = Callable[[int], None]
 
 
 def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], progress: Progress) -> Digest:
-    """Write every record, idempotently, and wait for all acknowledgements; `progress` is told what was handed over. Answers what was written."""
-    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "compression.type": "lz4"})
+    """Write every record, idempotently, and wait for all acknowledgements; `progress` is told what was handed over.
+    Answers what was written."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 20, "compression.type": "lz4"}
+    )
     digest, refused = Digest(), []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
@@ -43,7 +47,14 @@ def produce(bootstrap: str, topic: str, records: Iterable[tuple[bytes, bytes]], 
 
 def read_all(bootstrap: str, topic: str, partitions: int) -> Digest:
     """Every record of the topic, from its beginning to the end of each partition."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "demo-reader", "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "demo-reader",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+    )
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     digest, ended, deadline = Digest(), 0, time.monotonic() + 60
     try:
@@ -65,7 +76,14 @@ def read_all(bootstrap: str, topic: str, partitions: int) -> Digest:
 
 def consume_some(bootstrap: str, topic: str, group: str, count: int) -> int:
     """Read about `count` records as a member of `group`, commit, leave. Answers how many."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
     consumer.subscribe([topic])
     seen, deadline = 0, time.monotonic() + 60
     try:

@@ -1,6 +1,7 @@
 """The entry point of `kraft`: which nouns there are, and importing only the one that is asked for.
 
-`kraft --help` must not cost the import of every noun (records, codecs, the formatter), so the root shows a table of its own and loads a noun when it is used.
+`kraft --help` must not cost the import of every noun (records, codecs, the formatter), so the root shows a table of
+its own and loads a noun when it is used.
 """
 
 from __future__ import annotations
@@ -97,7 +98,9 @@ app = typer.Typer(
 
 @app.callback()
 def root(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version and leave."
+    ),
 ) -> None:
     """Administer a Kafka-compatible cluster: topics, groups, configuration, records, disks."""
 
@@ -107,7 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         app(args=list(sys.argv[1:] if arguments is None else arguments), prog_name="kraft")
     except SystemExit as leaving:
-        if isinstance(leaving.__context__, BrokenPipeError):  # Help that somebody stopped to read (`--help | head -1`) is no failure.
+        # Help that somebody stopped to read (`--help | head -1`) is no failure.
+        if isinstance(leaving.__context__, BrokenPipeError):
             abandon(sys.stdout)
             return OK
         return leaving.code if isinstance(leaving.code, int) else OK if leaving.code is None else FAILED

@@ -16,23 +16,42 @@ from kraft.client.cluster import Cluster
 from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
 from kraft.protocol import api_keys
 
-app = typer.Typer(help="Brokers: describe, put in maintenance, fence, decommission; log directories.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Brokers: describe, put in maintenance, fence, decommission; log directories.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 Id = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
 LOOK_AGAIN_SECONDS = 1.0
 
 
 @app.command("list")
-def list_all(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def list_all(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show every registered broker."""
     found = ask(bootstrap, timeout, admin.describe_cluster)
-    document = {"cluster_id": found.cluster_id, "controller_id": found.controller_id, "brokers": [broker_document(broker) for broker in found.brokers]}
-    rows = [(broker.node_id, f"{broker.host}:{broker.port}", broker.rack, "fenced" if broker.is_fenced else "live") for broker in found.brokers]
+    document = {
+        "cluster_id": found.cluster_id,
+        "controller_id": found.controller_id,
+        "brokers": [broker_document(broker) for broker in found.brokers],
+    }
+    rows = [
+        (broker.node_id, f"{broker.host}:{broker.port}", broker.rack, "fenced" if broker.is_fenced else "live")
+        for broker in found.brokers
+    ]
     show(document, [Table(("BROKER", "ADDRESS", "RACK", "STATE"), rows)], output)
 
 
 def broker_document(broker: BrokerState) -> dict[str, Any]:
-    return {"node_id": broker.node_id, "host": broker.host, "port": broker.port, "rack": broker.rack, "fenced": broker.is_fenced}
+    return {
+        "node_id": broker.node_id,
+        "host": broker.host,
+        "port": broker.port,
+        "rack": broker.rack,
+        "fenced": broker.is_fenced,
+    }
 
 
 def find_broker(brokers: tuple[BrokerState, ...], node_id: int) -> BrokerState:
@@ -72,29 +91,61 @@ def describe(
     found = ask(bootstrap, timeout, question)
     facts = [(name.replace("_", " "), value) for name, value in found.items() if name != "apis"]
     apis = [(each["key"], each["name"], f"{each['min_version']}-{each['max_version']}") for each in found["apis"]]
-    show({"broker": found}, [Table(("FACT", "VALUE"), facts, f"broker {node_id}"), Table(("KEY", "API", "VERSIONS"), apis, "APIs")], output)
+    show(
+        {"broker": found},
+        [Table(("FACT", "VALUE"), facts, f"broker {node_id}"), Table(("KEY", "API", "VERSIONS"), apis, "APIs")],
+        output,
+    )
 
 
 @app.command("log-dirs")
 def log_dirs(
-    node_ids: Annotated[list[int] | None, typer.Argument(metavar="[ID...]", help="Brokers; all of them without it.", show_default=False)] = None,
+    node_ids: Annotated[
+        list[int] | None, typer.Argument(metavar="[ID...]", help="Brokers; all of them without it.", show_default=False)
+    ] = None,
     replicas: Annotated[bool, typer.Option("--replicas", help="Show every replica (JSON always does).")] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Show the log directories of brokers: how much they hold, and how much room is left. Leaves with 1 if one failed."""
+    """Show the log directories of brokers: how much they hold, and how much room is left. Leaves with 1 if one
+    failed."""
 
     async def question(cluster: Cluster) -> list[LogDirectory]:
         brokers = (await admin.describe_cluster(cluster)).brokers
-        wanted = [broker.node_id for broker in brokers if not broker.is_fenced] if not node_ids else [find_broker(brokers, each).node_id for each in node_ids]
+        wanted = (
+            [broker.node_id for broker in brokers if not broker.is_fenced]
+            if not node_ids
+            else [find_broker(brokers, each).node_id for each in node_ids]
+        )
         return [directory for node_id in wanted for directory in await admin.describe_log_dirs(cluster, node_id)]
 
     found = ask(bootstrap, timeout, question)
-    rows = [(each.node_id, each.path, len(each.replicas), size(_held(each)), size(each.usable_bytes), size(each.total_bytes), each.error) for each in found]
-    tables = [Table(("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK", "ERROR"), rows, "log directories" if replicas else "")]
+    rows = [
+        (
+            each.node_id,
+            each.path,
+            len(each.replicas),
+            size(_held(each)),
+            size(each.usable_bytes),
+            size(each.total_bytes),
+            each.error,
+        )
+        for each in found
+    ]
+    tables = [
+        Table(
+            ("BROKER", "DIRECTORY", "REPLICAS", "SIZE", "FREE", "DISK", "ERROR"),
+            rows,
+            "log directories" if replicas else "",
+        )
+    ]
     if replicas:
-        entries = [(each.node_id, str(partition), bytes_held, lag) for each in found for partition, bytes_held, lag in each.replicas]
+        entries = [
+            (each.node_id, str(partition), bytes_held, lag)
+            for each in found
+            for partition, bytes_held, lag in each.replicas
+        ]
         tables.append(Table(("BROKER", "REPLICA", "BYTES", "LAG"), entries, "replicas"))
     show({"log_dirs": [_directory(each) for each in found]}, tables, output)
     if any(each.error for each in found):
@@ -134,9 +185,14 @@ def maintenance(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Move leaders off a broker and keep them off. Its replicas stay, in sync; what nobody else can lead, it goes on leading."""
+    """Move leaders off a broker and keep them off. Its replicas stay, in sync; what nobody else can lead, it goes on
+    leading."""
     ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else MAINTENANCE))
-    sentence = "may lead again: `kraft elections preferred` gives it its leaders back at once" if end else "is in maintenance: its leaders move off"
+    sentence = (
+        "may lead again: `kraft elections preferred` gives it its leaders back at once"
+        if end
+        else "is in maintenance: its leaders move off"
+    )
     say({"node_id": node_id, "maintenance": not end}, f"broker {node_id} {sentence}", output)
 
 
@@ -149,24 +205,37 @@ def fence(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Keep a broker from leading, from in-sync sets and from clients although it runs. What nobody else in sync can lead has no leader meanwhile."""
+    """Keep a broker from leading, from in-sync sets and from clients although it runs. What nobody else in sync can
+    lead has no leader meanwhile."""
     if not end:
         confirm(f"Partitions that only broker {node_id} can lead will have no leader. Go on?", yes)
     ask(bootstrap, timeout, lambda cluster: _want(cluster, node_id, None if end else FENCED))
-    say({"node_id": node_id, "fenced": not end}, f"broker {node_id} {'may serve again' if end else 'is being fenced'}", output)
+    say(
+        {"node_id": node_id, "fenced": not end},
+        f"broker {node_id} {'may serve again' if end else 'is being fenced'}",
+        output,
+    )
 
 
 @app.command(epilog="Example: kraft brokers decommission 3 --wait 600")
 def decommission(
     node_id: Id,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")] = False,
-    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Until it holds nothing, this long at most; else leaves with 1.")] = 0.0,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Keep it after all. What has moved stays where it is.")
+    ] = False,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Until it holds nothing, this long at most; else leaves with 1."
+        ),
+    ] = 0.0,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Move everything off a broker, up or down; when it holds nothing and has stopped, the cluster forgets it. Again: how far it is."""
+    """Move everything off a broker, up or down; when it holds nothing and has stopped, the cluster forgets it.
+    Again: how far it is."""
     if not cancel:
         confirm(f"Move all replicas off broker {node_id}, and unregister it then?", yes)
 
@@ -183,8 +252,16 @@ def decommission(
     found = ask(bootstrap, timeout + wait, question)
     left = f"{found['replicas_left']} replicas left, {found['moving']} of them moving"
     if not found["replicas_left"]:
-        left = "it holds nothing: it is unregistered as soon as it has stopped" if found["registered"] else "it holds nothing and is unregistered"
-    say(found, f"broker {node_id} stays: {left}" if cancel else f"broker {node_id} is being decommissioned: {left}", output)
+        left = (
+            "it holds nothing: it is unregistered as soon as it has stopped"
+            if found["registered"]
+            else "it holds nothing and is unregistered"
+        )
+    say(
+        found,
+        f"broker {node_id} stays: {left}" if cancel else f"broker {node_id} is being decommissioned: {left}",
+        output,
+    )
     if wait and found["replicas_left"] and not cancel:
         raise typer.Exit(FAILED)
 
@@ -202,8 +279,15 @@ async def _left(cluster: Cluster, node_id: int) -> dict[str, Any]:
 
 
 @app.command()
-def unregister(node_id: Id, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
-    """Have the cluster forget a broker that is down. Replicas assigned to it stay missing: `decommission` moves them first."""
+def unregister(
+    node_id: Id,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Have the cluster forget a broker that is down. Replicas assigned to it stay missing: `decommission` moves them
+    first."""
     confirm(f"Forget broker {node_id}?", yes)
     ask(bootstrap, timeout, lambda cluster: members.unregister_broker(cluster, node_id))
     say({"node_id": node_id}, f"broker {node_id} is unregistered", output)

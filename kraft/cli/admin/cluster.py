@@ -19,13 +19,17 @@ from kraft.client.connection import Disconnected
 from kraft.client.errors import DeadlinePassed, NoBroker
 from kraft.common.errors import ConfigurationError
 
-app = typer.Typer(help="Describe the cluster and its health; start one on this machine.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Describe the cluster and its health; start one on this machine.", no_args_is_help=True, add_completion=False
+)
 
 LOOK_SECONDS = 0.2
 
 
 @app.command()
-def describe(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def describe(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show the cluster's id, its brokers, how much it holds, and its features."""
 
     async def question(cluster: Cluster) -> dict[str, Any]:
@@ -55,7 +59,12 @@ def describe(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, ti
 
 @app.command()
 def health(
-    wait: Annotated[float, typer.Option("--wait", metavar="SECONDS", min=0, help="Look again until the cluster is healthy, this long at most.")] = 0.0,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", metavar="SECONDS", min=0, help="Look again until the cluster is healthy, this long at most."
+        ),
+    ] = 0.0,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -71,7 +80,8 @@ def health(
         while True:
             try:
                 found = await _health(cluster)
-            except (Disconnected, NoBroker, DeadlinePassed, TimeoutError):  # Nobody answers yet, or somebody has just gone.
+            except (Disconnected, NoBroker, DeadlinePassed, TimeoutError):
+                # Nobody answers yet, or somebody has just gone.
                 if clock.now() >= deadline:
                     raise
             else:
@@ -88,10 +98,18 @@ def health(
 
 async def _health(cluster: Cluster) -> dict[str, Any]:
     found, quorum = await admin.describe_cluster(cluster), await admin.describe_quorum(cluster)
-    partitions = [(f"{topic.name}-{partition.index}", partition) for topic in await topics.list_topics(cluster) for partition in topic.partitions]
+    partitions = [
+        (f"{topic.name}-{partition.index}", partition)
+        for topic in await topics.list_topics(cluster)
+        for partition in topic.partitions
+    ]
     fenced = [broker.node_id for broker in found.brokers if broker.is_fenced]
     leaderless = [name for name, partition in partitions if partition.leader < 0]
-    lagging = [name for name, partition in partitions if partition.leader >= 0 and len(partition.in_sync) < len(partition.replicas)]
+    lagging = [
+        name
+        for name, partition in partitions
+        if partition.leader >= 0 and len(partition.in_sync) < len(partition.replicas)
+    ]
     reasons = [] if quorum.leader_id >= 0 else ["the quorum has no leader"]
     reasons += [f"{len(fenced)} broker(s) fenced: {_some(fenced)}"] if fenced else []
     reasons += [f"{len(leaderless)} partition(s) without a leader: {_some(leaderless)}"] if leaderless else []
@@ -114,12 +132,26 @@ def _some(names: list[Any]) -> str:
 
 @app.command(epilog="Example: kraft cluster start -n 3 --dir /tmp/try")
 def start(
-    nodes: Annotated[int | None, typer.Option("--nodes", "-n", metavar="N", min=1, max=9, help="How many, each broker and controller (3).")] = None,
-    directory: Annotated[Path, typer.Option("--dir", "-d", metavar="DIR", help="Where it lives; what is there is started again.")] = Path("kraft-cluster"),
-    port: Annotated[int | None, typer.Option("--port", metavar="N", min=0, max=60_000, help="The first node's port for clients (9092); 0: any free.")] = None,
-    sets: Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="A configuration key of every node; may be given again.")] = [],  # noqa: B006
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", "-n", metavar="N", min=1, max=9, help="How many, each broker and controller (3)."),
+    ] = None,
+    directory: Annotated[
+        Path, typer.Option("--dir", "-d", metavar="DIR", help="Where it lives; what is there is started again.")
+    ] = Path("kraft-cluster"),
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port", metavar="N", min=0, max=60_000, help="The first node's port for clients (9092); 0: any free."
+        ),
+    ] = None,
+    sets: Annotated[
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="A configuration key of every node; may be given again."),
+    ] = [],  # noqa: B006
 ) -> None:
-    """Run a cluster on this machine, in the foreground, until Ctrl-C: a process a node. For development and trying things out.
+    """Run a cluster on this machine, in the foreground, until Ctrl-C: a process a node. For development and trying
+    things out.
 
     Leaves with 0 after Ctrl-C when every node stopped in order.
     """
@@ -137,7 +169,10 @@ def start(
         if not running.await_ready():
             running.stop()
             raise typer.Exit(0 if asked_to_stop else FAILED)
-        warn(f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes runs in {directory}")
+        warn(
+            f"{'a new cluster' if is_new else 'the cluster'} {layout.cluster_id} of {len(layout.nodes)} nodes "
+            f"runs in {directory}"
+        )
         for node in layout.nodes:
             warn(f"  node {node.node_id}   kafka 127.0.0.1:{node.kafka}   http://127.0.0.1:{node.admin}/")
         write(f"ready bootstrap={layout.bootstrap} cluster={layout.cluster_id}\n")

@@ -13,15 +13,27 @@ from kraft.client.admin import configs, topics
 from kraft.client.admin.configs import Resource, Setting
 from kraft.client.cluster import Cluster
 
-app = typer.Typer(help="Show and change configuration of topics, brokers, the cluster and groups.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Show and change configuration of topics, brokers, the cluster and groups.",
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 KINDS = {
-    "topic": configs.TOPIC, "topics": configs.TOPIC, "broker": configs.BROKER, "brokers": configs.BROKER, "cluster": configs.BROKER,
-    "group": configs.GROUP, "groups": configs.GROUP, "client-metrics": configs.CLIENT_METRICS,
-}  # fmt: skip
+    "topic": configs.TOPIC,
+    "topics": configs.TOPIC,
+    "broker": configs.BROKER,
+    "brokers": configs.BROKER,
+    "cluster": configs.BROKER,
+    "group": configs.GROUP,
+    "groups": configs.GROUP,
+    "client-metrics": configs.CLIENT_METRICS,
+}
 WHAT = "topic NAME, broker ID, cluster, group NAME, or client-metrics NAME"
 
-Words = Annotated[list[str], typer.Argument(metavar="KIND [NAME]", help=f"What is configured: {WHAT}.", show_default=False)]
+Words = Annotated[
+    list[str], typer.Argument(metavar="KIND [NAME]", help=f"What is configured: {WHAT}.", show_default=False)
+]
 
 
 def split_words(words: list[str]) -> tuple[Resource, list[str]]:
@@ -42,7 +54,9 @@ def split_words(words: list[str]) -> tuple[Resource, list[str]]:
 def describe(
     words: Words,
     everything: Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")] = False,
-    key: Annotated[list[str], typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given again.")] = [],  # noqa: B006 - only read.
+    key: Annotated[
+        list[str], typer.Option("--key", "-k", metavar="KEY", help="Only this key; may be given again.")
+    ] = [],  # noqa: B006 - only read.
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -57,12 +71,22 @@ def describe(
         return await configs.describe_configs(cluster, resource, key or None)
 
     settings = [setting for setting in ask(bootstrap, timeout, question) if everything or key or not setting.is_default]
-    rows = [(each.name, "(hidden)" if each.sensitive else each.value, each.source, each.type, "read-only" if each.read_only else "") for each in settings]
+    rows = [
+        (
+            each.name,
+            "(hidden)" if each.sensitive else each.value,
+            each.source,
+            each.type,
+            "read-only" if each.read_only else "",
+        )
+        for each in settings
+    ]
     show(_document(resource, settings), [Table(("KEY", "VALUE", "FROM", "TYPE", "NOTE"), rows)], output)
 
 
 async def _expect(cluster: Cluster, resource: Resource) -> None:
-    """Raises ApiError or NotFound when there is no such topic or broker, which Kafka's own answers do not always say."""
+    """Raises ApiError or NotFound when there is no such topic or broker, which Kafka's own answers do not always
+    say."""
     if resource.kind == configs.TOPIC:
         await topics.describe_topics(cluster, [resource.name])
     elif resource.node_id is not None:
@@ -96,8 +120,11 @@ def resource_document(resource: Resource) -> dict[str, Any]:
 
 
 @app.command("list")
-def list_resources(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
-    """Show what can be configured: topics, brokers, and groups and client-metrics subscriptions that have configuration."""
+def list_resources(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
+    """Show what can be configured: topics, brokers, and groups and client-metrics subscriptions that have
+    configuration."""
 
     async def question(cluster: Cluster) -> list[Resource]:
         return await configs.list_resources(cluster, sorted(configs.KINDS.values()))
@@ -108,7 +135,10 @@ def list_resources(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = No
 
 @app.command("set", epilog="Example: kraft configs set topic flights retention.ms=86400000 cleanup.policy=compact")
 def set_keys(
-    words: Annotated[list[str], typer.Argument(metavar="KIND [NAME] KEY=VALUE...", help=f"{WHAT}; then what to set.", show_default=False)],
+    words: Annotated[
+        list[str],
+        typer.Argument(metavar="KIND [NAME] KEY=VALUE...", help=f"{WHAT}; then what to set.", show_default=False),
+    ],
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -124,7 +154,9 @@ def set_keys(
 
 @app.command("delete", epilog="Example: kraft configs delete topic flights retention.ms")
 def delete_keys(
-    words: Annotated[list[str], typer.Argument(metavar="KIND [NAME] KEY...", help=f"{WHAT}; then the keys.", show_default=False)],
+    words: Annotated[
+        list[str], typer.Argument(metavar="KIND [NAME] KEY...", help=f"{WHAT}; then the keys.", show_default=False)
+    ],
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -138,14 +170,26 @@ def delete_keys(
 
 
 def _alter(
-    resource: Resource, changes: list[tuple[str, int, str | None]], dry_run: bool, bootstrap: str, output: Output, timeout: float
-) -> None:  # fmt: skip
+    resource: Resource,
+    changes: list[tuple[str, int, str | None]],
+    dry_run: bool,
+    bootstrap: str,
+    output: Output,
+    timeout: float,
+) -> None:
     async def question(cluster: Cluster) -> None:
         await _expect(cluster, resource)
         await configs.alter_configs(cluster, resource, changes, validate_only=dry_run)
 
     ask(bootstrap, timeout, question)
-    changed = [{"name": key, "operation": "set" if operation == configs.SET else "delete", "value": value} for key, operation, value in changes]
+    changed = [
+        {"name": key, "operation": "set" if operation == configs.SET else "delete", "value": value}
+        for key, operation, value in changes
+    ]
     told = ", ".join(key if value is None else f"{key}={value}" for key, _, value in changes)
     verb = "valid" if dry_run else "set" if changes[0][1] == configs.SET else "deleted"
-    say({"resource": resource_document(resource), "changes": changed, "dry_run": dry_run}, f"{verb} for {resource}: {told}", output)
+    say(
+        {"resource": resource_document(resource), "changes": changed, "dry_run": dry_run},
+        f"{verb} for {resource}: {told}",
+        output,
+    )

@@ -35,16 +35,30 @@ def consume(
     names: Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)],
     from_beginning: Annotated[bool, typer.Option("--from-beginning", help="Begin with the oldest records.")] = False,
     offset: Annotated[str | None, typer.Option("--offset", "-o", metavar="WHERE", help=START_HELP)] = None,
-    partition: Annotated[list[int], typer.Option("--partition", "-p", metavar="N", min=0, help="Only this one; may be given again.")] = [],  # noqa: B006
-    count: Annotated[int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Leave after so many records.")] = None,
+    partition: Annotated[
+        list[int], typer.Option("--partition", "-p", metavar="N", min=0, help="Only this one; may be given again.")
+    ] = [],  # noqa: B006
+    count: Annotated[
+        int | None, typer.Option("--count", "-c", metavar="N", min=1, help="Leave after so many records.")
+    ] = None,
     exit_at_end: Annotated[bool, typer.Option("--exit", "-e", help="Leave at the end of every partition.")] = False,
     form: Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help=record_format.HELP)] = VALUE_LINES,
-    group: Annotated[str | None, typer.Option("--group", "-g", metavar="GROUP", help="Read as a member of this group, and commit.")] = None,
-    committed: Annotated[bool, typer.Option("--read-committed", help="Skip records of transactions that are aborted or still open.")] = False,
+    group: Annotated[
+        str | None, typer.Option("--group", "-g", metavar="GROUP", help="Read as a member of this group, and commit.")
+    ] = None,
+    committed: Annotated[
+        bool, typer.Option("--read-committed", help="Skip records of transactions that are aborted or still open.")
+    ] = False,
     output: Annotated[OutputFormat | None, typer.Option("--output", help="json is the same as -f json.")] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Annotated[
-        float | None, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="How long to wait for leaders that are away; for ever without it.")
+        float | None,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0.1,
+            help="How long to wait for leaders that are away; for ever without it.",
+        ),
     ] = None,
 ) -> None:
     """Print records as they come, until interrupted."""
@@ -62,11 +76,20 @@ def consume(
                 async with open_group_consumer(cluster, group, names, reset=reset, isolation=isolation) as member:
                     await _read_as_member(cluster, member, printer, exit_at_end, patience)
             else:
-                chosen = [TopicPartition(topic.name, topic.partition(each).index) for topic in described for each in partition or range(len(topic.partitions))]
+                chosen = [
+                    TopicPartition(topic.name, topic.partition(each).index)
+                    for topic in described
+                    for each in partition or range(len(topic.partitions))
+                ]
                 consumer = Consumer(cluster, isolation=isolation, reset=EARLIEST)
-                await patience.keep(lambda: cluster.by_leader(chosen))  # Says at once who is away, where _begin would try for long first.
+                # Says at once who is away, where _begin would try for long first.
+                await patience.keep(lambda: cluster.by_leader(chosen))
                 consumer.assign(await patience.keep(lambda: _begin(cluster, chosen, start, isolation)))
-                ends = await patience.keep(lambda: offsets_at(cluster, chosen, LATEST, isolation=isolation)) if exit_at_end else {}
+                ends = (
+                    await patience.keep(lambda: offsets_at(cluster, chosen, LATEST, isolation=isolation))
+                    if exit_at_end
+                    else {}
+                )
                 await _read(consumer, printer, ends, patience)
             nursery.cancel_scope.cancel()
 
@@ -95,21 +118,30 @@ def parse_start(text: str) -> tuple[str, int]:
     raise typer.BadParameter(f"{text!r} is none of beginning, end, N, -N, @MS", param_hint="--offset")
 
 
-async def _begin(cluster: Cluster, partitions: list[TopicPartition], start: tuple[str, int], isolation: int) -> dict[TopicPartition, int]:
+async def _begin(
+    cluster: Cluster, partitions: list[TopicPartition], start: tuple[str, int], isolation: int
+) -> dict[TopicPartition, int]:
     kind, number = start
     if kind == "time":
         return await start_positions(cluster, partitions, number, isolation=isolation)
-    begins, ends = await offsets_at(cluster, partitions, EARLIEST), await offsets_at(cluster, partitions, LATEST, isolation=isolation)
+    begins, ends = (
+        await offsets_at(cluster, partitions, EARLIEST),
+        await offsets_at(cluster, partitions, LATEST, isolation=isolation),
+    )
     if kind == "offset":
         return {partition: _within(partition, number, begins[partition], ends[partition]) for partition in partitions}
     return {partition: max(begins[partition], ends[partition] - number) for partition in partitions}
 
 
 def _within(partition: TopicPartition, offset: int, begin: int, end: int) -> int:
-    """The offset, or the end of a log that does not have it: where Kafka's console consumer goes as well. Nobody shall take those records for these."""
+    """The offset, or the end of a log that does not have it: where Kafka's console consumer goes as well. Nobody
+    shall take those records for these."""
     if begin <= offset <= end:
         return offset
-    sys.stderr.write(f"kraft: offset {offset} is out of range for {partition}, which has {begin} to {end}: beginning at its end, {end}\n")
+    sys.stderr.write(
+        f"kraft: offset {offset} is out of range for {partition}, which has {begin} to {end}: beginning at "
+        f"its end, {end}\n"
+    )
     return end
 
 
@@ -138,20 +170,25 @@ class _Printer:
 async def _read(consumer: Consumer, printer: _Printer, ends: Mapping[TopicPartition, int], patience: Patience) -> None:
     """Until all are read to their `ends`; those without one have none."""
     while not printer.is_done:
-        for partition in [each for each, end in ends.items() if each in consumer.positions and consumer.positions[each] >= end]:
+        for partition in [
+            each for each, end in ends.items() if each in consumer.positions and consumer.positions[each] >= end
+        ]:
             consumer.unassign(partition)
         if not consumer.positions:
             return
         printer.print(await patience.keep(lambda: consumer.poll(POLL_SECONDS)))
 
 
-async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool, patience: Patience) -> None:
+async def _read_as_member(
+    cluster: Cluster, member: GroupConsumer, printer: _Printer, exit_at_end: bool, patience: Patience
+) -> None:
     """Positions are committed now and then and at the end; what was fetched and not printed (-c) is not."""
     clock = cluster.world.clock
     commit_at = clock.now() + COMMIT_SECONDS
 
     async def poll() -> list[ConsumedRecord]:
-        await cluster.coordinator(member.membership.group_id)  # Says at once that there is none, where joining would try for minutes.
+        # Says at once that there is none, where joining would try for minutes.
+        await cluster.coordinator(member.membership.group_id)
         return await member.poll(POLL_SECONDS)
 
     while not printer.is_done:
@@ -160,7 +197,11 @@ async def _read_as_member(cluster: Cluster, member: GroupConsumer, printer: _Pri
         for skipped in reversed(found[len(printed) :]):
             member.consumer.seek(skipped.partition, skipped.record.offset)
         positions, ends = member.consumer.positions, member.consumer.ends
-        if exit_at_end and positions and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items()):
+        if (
+            exit_at_end
+            and positions
+            and all(partition in ends and offset >= ends[partition] for partition, offset in positions.items())
+        ):
             return
         if clock.now() >= commit_at:
             await patience.keep(member.commit)

@@ -26,8 +26,14 @@ SSE = "text/event-stream"
 @app.command(epilog="Example: kraft events -f -k leader --admin http://127.0.0.1:8080")
 def events(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as events happen, until interrupted.")] = False,
-    after: Annotated[int | None, typer.Option("--after", metavar="ID", min=-1, help="Only later ones than this event of the same node.")] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", "-k", metavar="KIND", help="As leader or leader.changed; may be given again.")] = None,
+    after: Annotated[
+        int | None,
+        typer.Option("--after", metavar="ID", min=-1, help="Only later ones than this event of the same node."),
+    ] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", "-k", metavar="KIND", help="As leader or leader.changed; may be given again."),
+    ] = None,
     admin: Admin = DEFAULT_ADMIN,
     output: Output = None,
 ) -> None:
@@ -48,7 +54,11 @@ def events(
         raise typer.Exit(INTERRUPTED) from None
     chosen = [event for event in page["data"] if _wanted(event, kind)]
     rows = [(event["time"], event["id"], event["kind"], _fields(event)) for event in chosen]
-    show({"events": chosen, "missed": page["missed"], "last_id": page["last_id"]}, [Table(("TIME", "ID", "KIND", "WHAT"), rows)], output)
+    show(
+        {"events": chosen, "missed": page["missed"], "last_id": page["last_id"]},
+        [Table(("TIME", "ID", "KIND", "WHAT"), rows)],
+        output,
+    )
 
 
 def _wanted(event: dict[str, Any], kinds: list[str] | None) -> bool:
@@ -60,11 +70,18 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def _fields(event: dict[str, Any]) -> str:
-    return " ".join(f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}" for name, value in event["fields"].items())
+    return " ".join(
+        f"{name}={','.join(map(str, value)) if isinstance(value, list) else value}"
+        for name, value in event["fields"].items()
+    )
 
 
 def _read_page(page: Any) -> dict[str, Any]:
-    return {"data": [_read_event(event) for event in page["data"]], "missed": page["missed"], "last_id": page["last_id"]}
+    return {
+        "data": [_read_event(event) for event in page["data"]],
+        "missed": page["missed"],
+        "last_id": page["last_id"],
+    }
 
 
 def _read_event(event: Any) -> dict[str, Any]:
@@ -77,11 +94,14 @@ def _read_event(event: Any) -> dict[str, Any]:
 
 
 def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
-    """Events without end. A connection that is lost is made anew, from where it was. Raises KraftError if there never was one."""
+    """Events without end. A connection that is lost is made anew, from where it was. Raises KraftError if there
+    never was one."""
     last, connected = after, False
     while True:
         try:
-            with open_admin(admin, "/v1/events" + ("" if last is None else f"?after={last}"), {"Accept": SSE}) as stream:
+            with open_admin(
+                admin, "/v1/events" + ("" if last is None else f"?after={last}"), {"Accept": SSE}
+            ) as stream:
                 connected = True
                 for event in parse_stream(stream):
                     last = event["id"]
@@ -96,7 +116,8 @@ def _followed(admin: str, after: int | None) -> Iterator[dict[str, Any]]:
 
 
 def parse_stream(lines: Iterator[bytes] | http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """The events of a text/event-stream; `missed` becomes one of its own. Raises ValueError, KeyError, TypeError for what is none."""
+    """The events of a text/event-stream; `missed` becomes one of its own. Raises ValueError, KeyError, TypeError for
+    what is none."""
     fields: dict[str, str] = {}
     for raw in lines:
         line = raw.decode().rstrip("\r\n")

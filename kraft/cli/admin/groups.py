@@ -20,23 +20,48 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 
-app = typer.Typer(help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Consumer groups: members, offsets, lag, and resetting them.", no_args_is_help=True, add_completion=False
+)
 
 Name = Annotated[str, typer.Argument(metavar="GROUP", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="GROUP...", show_default=False)]
-Topics = Annotated[list[str], typer.Option("--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions; may be given again.")]
+Topics = Annotated[
+    list[str],
+    typer.Option(
+        "--topic", "-t", metavar="TOPIC[:0,1,..]", help="A topic, or some of its partitions; may be given again."
+    ),
+]
 
 
 @app.command("list")
-def list_all(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def list_all(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show every group."""
     found = ask(bootstrap, timeout, groups.list_groups)
-    document = {"groups": [{"group_id": each.group_id, "state": each.state, "type": each.type, "protocol_type": each.protocol_type} for each in found]}
-    show(document, [Table(("GROUP", "STATE", "TYPE", "PROTOCOL"), [(each.group_id, each.state, each.type, each.protocol_type) for each in found])], output)
+    document = {
+        "groups": [
+            {"group_id": each.group_id, "state": each.state, "type": each.type, "protocol_type": each.protocol_type}
+            for each in found
+        ]
+    }
+    show(
+        document,
+        [
+            Table(
+                ("GROUP", "STATE", "TYPE", "PROTOCOL"),
+                [(each.group_id, each.state, each.type, each.protocol_type) for each in found],
+            )
+        ],
+        output,
+    )
 
 
 @app.command()
-def describe(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def describe(
+    names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show members, what they read, what is committed, and how far behind that is."""
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
@@ -45,13 +70,35 @@ def describe(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Out
     described = ask(bootstrap, timeout, question)
     tables = []
     for group in described:
-        facts = f"state={group['state']}  assignor={group['assignor'] or '-'}  coordinator={group['coordinator']}  lag={group['total_lag']}"
+        facts = (
+            f"state={group['state']}  assignor={group['assignor'] or '-'}  coordinator={group['coordinator']}  "
+            f"lag={group['total_lag']}"
+        )
         rows = [
-            (each["topic"], each["partition"], each["committed_offset"], each["end_offset"], each["lag"], each["client_id"], each["host"], each["member_id"])
+            (
+                each["topic"],
+                each["partition"],
+                each["committed_offset"],
+                each["end_offset"],
+                each["lag"],
+                each["client_id"],
+                each["host"],
+                each["member_id"],
+            )
             for each in group["offsets"]
         ]
-        tables.append(Table(("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT", "HOST", "MEMBER"), rows, f"{group['group_id']}  {facts}"))
-        idle = [(member["client_id"], member["host"], member["member_id"]) for member in group["members"] if not member["partitions"]]
+        tables.append(
+            Table(
+                ("TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "CLIENT", "HOST", "MEMBER"),
+                rows,
+                f"{group['group_id']}  {facts}",
+            )
+        )
+        idle = [
+            (member["client_id"], member["host"], member["member_id"])
+            for member in group["members"]
+            if not member["partitions"]
+        ]
         if idle:
             tables.append(Table(("CLIENT", "HOST", "MEMBER"), idle, f"{group['group_id']}  members without partitions"))
     show({"groups": described}, tables, output)
@@ -117,8 +164,15 @@ async def _bounds(cluster: Cluster, partitions: list[TopicPartition], which: int
 
 
 @app.command()
-def delete(names: Names, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
-    """Delete groups without members, with what they committed. One that cannot be deleted keeps no other; the exit code is that of the first."""
+def delete(
+    names: Names,
+    yes: Yes = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    output: Output = None,
+    timeout: Timeout = DEFAULT_TIMEOUT,
+) -> None:
+    """Delete groups without members, with what they committed. One that cannot be deleted keeps no other; the exit
+    code is that of the first."""
     confirm(f"Delete {', '.join(names)} with all committed offsets?", yes)
 
     async def question(cluster: Cluster) -> tuple[list[str], Failures]:
@@ -127,31 +181,52 @@ def delete(names: Names, yes: Yes = False, bootstrap: Bootstrap = DEFAULT_BOOTST
     tell_deleted(*ask(bootstrap, timeout, question), output)
 
 
-@app.command("reset-offsets", epilog="Example: kraft groups reset-offsets etl -t flights:0,1 --to-datetime 2026-01-31T08:00:00Z --execute")
+@app.command(
+    "reset-offsets",
+    epilog="Example: kraft groups reset-offsets etl -t flights:0,1 --to-datetime 2026-01-31T08:00:00Z --execute",
+)
 def reset_offsets(
     name: Name,
     topic: Topics = [],  # noqa: B006 - Typer reads it and never changes it.
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the first record there is.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="To the end.")] = False,
-    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed, or the end where nothing is.")] = False,
+    to_current: Annotated[
+        bool, typer.Option("--to-current", help="To what is committed, or the end where nothing is.")
+    ] = False,
     to_offset: Annotated[int | None, typer.Option("--to-offset", metavar="N", min=0, help="To this offset.")] = None,
-    shift_by: Annotated[int | None, typer.Option("--shift-by", metavar="N", help="Forward by N records, or back with -N.")] = None,
-    to_datetime: Annotated[str | None, typer.Option("--to-datetime", metavar="TIME", help="To the first record since, as 2026-01-31T08:00:00Z.")] = None,
-    by_duration: Annotated[str | None, typer.Option("--by-duration", metavar="1d2h3m4s", help="To the first record since that long ago.")] = None,
+    shift_by: Annotated[
+        int | None, typer.Option("--shift-by", metavar="N", help="Forward by N records, or back with -N.")
+    ] = None,
+    to_datetime: Annotated[
+        str | None,
+        typer.Option("--to-datetime", metavar="TIME", help="To the first record since, as 2026-01-31T08:00:00Z."),
+    ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option("--by-duration", metavar="1d2h3m4s", help="To the first record since that long ago.")
+    ] = None,
     execute: Annotated[bool, typer.Option("--execute", help="Do it. Without it only a preview is shown.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would happen (this is so without --execute).")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would happen (this is so without --execute).")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
     """Let a group go on elsewhere. Shows what would happen, and does it with --execute.
 
-    Without --topic it moves every partition that the group has committed. Offsets outside the log become its begin or end.
+    Without --topic it moves every partition that the group has committed. Offsets outside the log become its begin
+    or end.
     """
     target = offset_reset.choose_target(
-        to_earliest=to_earliest, to_latest=to_latest, to_current=to_current, to_offset=to_offset, shift_by=shift_by, to_datetime=to_datetime,
-        by_duration=by_duration, now_ms=time.time_ns() // 1_000_000,
-    )  # fmt: skip
+        to_earliest=to_earliest,
+        to_latest=to_latest,
+        to_current=to_current,
+        to_offset=to_offset,
+        shift_by=shift_by,
+        to_datetime=to_datetime,
+        by_duration=by_duration,
+        now_ms=time.time_ns() // 1_000_000,
+    )
     if execute and dry_run:
         raise typer.BadParameter("--execute and --dry-run exclude one another")
     wanted = [offset_reset.parse_topic(text) for text in topic]
@@ -174,7 +249,10 @@ def _show_moves(group_id: str, moves: list[Move], executed: bool, output: Output
     document = {
         "group_id": group_id,
         "executed": executed,
-        "offsets": [{"topic": topic, "partition": index, "before": before, "after": after} for topic, index, before, after in rows],
+        "offsets": [
+            {"topic": topic, "partition": index, "before": before, "after": after}
+            for topic, index, before, after in rows
+        ],
     }
     show(document, [Table(("TOPIC", "PARTITION", "BEFORE", "AFTER"), rows)], output)
     if not executed:
@@ -196,7 +274,11 @@ def delete_offsets(
 
     async def question(cluster: Cluster) -> list[TopicPartition]:
         committed = await groups.committed_offsets(cluster, name)
-        chosen = [each for each in committed if any(each.topic == name and (indexes is None or each.partition in indexes) for name, indexes in wanted)]
+        chosen = [
+            each
+            for each in committed
+            if any(each.topic == name and (indexes is None or each.partition in indexes) for name, indexes in wanted)
+        ]
         await groups.delete_offsets(cluster, name, chosen)
         return chosen
 

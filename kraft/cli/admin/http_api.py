@@ -43,7 +43,8 @@ def open_admin(admin: str, path: str, headers: dict[str, str]) -> http.client.HT
 
 
 def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
-    """What `read` makes of the JSON at `path`. Raises KraftError as `open_admin`, and where the answer breaks off or `read` can make nothing of it."""
+    """What `read` makes of the JSON at `path`. Raises KraftError as `open_admin`, and where the answer breaks off or
+    `read` can make nothing of it."""
     with open_admin(admin, path, {"Accept": "application/json"}) as response:
         try:
             return read(json.load(response))
@@ -55,4 +56,6 @@ def ask_admin(admin: str, path: str, read: Callable[[Any], T]) -> T:
 
 def senseless(admin: str, problem: Exception) -> KraftError:
     """What is said of an answer that `problem` was found in."""
-    return KraftError(f"{admin} answers what no node does: {type(problem).__name__}: {problem}; is --admin the HTTP admin of a node?")
+    return KraftError(
+        f"{admin} answers what no node does: {type(problem).__name__}: {problem}; is --admin the HTTP admin of a node?"
+    )

@@ -1,8 +1,9 @@
 """A cluster of nodes on this machine, each a process of its own, for `kraft cluster start`.
 
-The directory remembers everything: `cluster.json` names the cluster and the ports of each node, and node N lives in `node-N`, with its log beside its data. So
-the same command over the same directory starts the same cluster again. A node that has served once is never formatted again: an empty disk may not
-vote as if it were the old one. Nodes are in a process group of their own: Ctrl-C reaches them through us alone, and each stops in order.
+The directory remembers everything: `cluster.json` names the cluster and the ports of each node, and node N lives in
+`node-N`, with its log beside its data. So the same command over the same directory starts the same cluster again. A
+node that has served once is never formatted again: an empty disk may not vote as if it were the old one. Nodes are
+in a process group of their own: Ctrl-C reaches them through us alone, and each stops in order.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Layout:
 
 
 def load_layout(directory: Path, count: int | None, first_port: int | None) -> tuple[Layout, bool]:
-    """The cluster in `directory`, and whether it is new. Raises ConfigurationError when it has another number of nodes, or a port of a new one is taken."""
+    """The cluster in `directory`, and whether it is new. Raises ConfigurationError when it has another number of
+    nodes, or a port of a new one is taken."""
     path = directory / "cluster.json"
     if path.exists():
         try:
@@ -68,7 +70,14 @@ def load_layout(directory: Path, count: int | None, first_port: int | None) -> t
         except (ValueError, KeyError, TypeError) as problem:
             raise ConfigurationError([f"{path} is damaged: {problem}"]) from problem
         if count not in (None, len(layout.nodes)):
-            raise ConfigurationError([f"{directory} holds a cluster of {len(layout.nodes)} nodes, not of {count}: leave -n out, or give another --dir"])
+            raise ConfigurationError(
+                [
+                    (
+                        f"{directory} holds a cluster of {len(layout.nodes)} nodes, not of {count}: leave -n out, "
+                        "or give another --dir"
+                    )
+                ]
+            )
         return layout, False
     nodes = plan_ports(count or 3, first_port)
     layout = Layout(uuid_to_text(RealWorld().random.uuid("cluster")), nodes)
@@ -78,17 +87,26 @@ def load_layout(directory: Path, count: int | None, first_port: int | None) -> t
 
 
 def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
-    """Kafka's well-known ports, ten further for each node, or what the system gives (first_port 0). Raises ConfigurationError when one is taken."""
+    """Kafka's well-known ports, ten further for each node, or what the system gives (first_port 0). Raises
+    ConfigurationError when one is taken."""
     if first_port == 0:
         free = free_ports(3 * count)
         return tuple(NodePorts(index + 1, *free[3 * index : 3 * index + 3]) for index in range(count))
     first = 9092 if first_port is None else first_port
     nodes = tuple(
-        NodePorts(index + 1, first + PORT_STRIDE * index, first + 1 + PORT_STRIDE * index, first - 1012 + PORT_STRIDE * index) for index in range(count)
+        NodePorts(
+            index + 1, first + PORT_STRIDE * index, first + 1 + PORT_STRIDE * index, first - 1012 + PORT_STRIDE * index
+        )
+        for index in range(count)
     )
     taken = [port for node in nodes for port in (node.kafka, node.controller, node.admin) if not _is_free(port)]
     if taken:
-        raise ConfigurationError([f"port {port} of 127.0.0.1 is taken: --port 0 has the system choose, --port N begins elsewhere" for port in taken])
+        raise ConfigurationError(
+            [
+                f"port {port} of 127.0.0.1 is taken: --port 0 has the system choose, --port N begins elsewhere"
+                for port in taken
+            ]
+        )
     return nodes
 
 
@@ -132,12 +150,33 @@ class LocalNodes:
         home = self._directory / f"node-{node.node_id}"
         home.mkdir(exist_ok=True)
         voters = ",".join(f"{each.node_id}@127.0.0.1:{each.controller}" for each in self._layout.nodes)
-        command = [sys.executable, "-m", "kraft.cli.node", "--node-id", str(node.node_id), "--data-dir", str(home / "data"), "--voters", voters]
-        command += ["--listen", f"127.0.0.1:{node.kafka}", "--controller-listen", f"127.0.0.1:{node.controller}", "--admin", f"127.0.0.1:{node.admin}"]
+        command = [
+            sys.executable,
+            "-m",
+            "kraft.cli.node",
+            "--node-id",
+            str(node.node_id),
+            "--data-dir",
+            str(home / "data"),
+            "--voters",
+            voters,
+        ]
+        command += [
+            "--listen",
+            f"127.0.0.1:{node.kafka}",
+            "--controller-listen",
+            f"127.0.0.1:{node.controller}",
+            "--admin",
+            f"127.0.0.1:{node.admin}",
+        ]
         command += ["--cluster-id", self._layout.cluster_id, *([] if (home / SERVED).exists() else ["--format"])]
         replicas = min(3, len(self._layout.nodes))
         given = [text.partition("=")[0].strip() for text in self._sets]
-        defaults = {"default.replication.factor": replicas, "min.insync.replicas": max(1, replicas - 1), "offsets.topic.replication.factor": replicas}
+        defaults = {
+            "default.replication.factor": replicas,
+            "min.insync.replicas": max(1, replicas - 1),
+            "offsets.topic.replication.factor": replicas,
+        }
         for text in [*(f"{key}={value}" for key, value in defaults.items() if key not in given), *self._sets]:
             command += ["--set", text]
         with (home / "kraft-node.log").open("a", encoding="utf-8") as log:
@@ -153,7 +192,10 @@ class LocalNodes:
             while selector.get_map():
                 ready = selector.select(max(0.0, deadline - time.monotonic()))
                 if not ready:
-                    self._say(f"no node may serve yet after {READY_SECONDS_MAX:g} s; their logs are in {self._directory}/node-*/kraft-node.log")
+                    self._say(
+                        f"no node may serve yet after {READY_SECONDS_MAX:g} s; their logs are in "
+                        f"{self._directory}/node-*/kraft-node.log"
+                    )
                     return False
                 for key, _ in ready:
                     line = key.fileobj.readline()  # type: ignore[union-attr]  # Registered above: text streams.

@@ -55,7 +55,9 @@ def parse_datetime(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"{text!r} is no date and time like 2026-01-31T08:00:00Z", param_hint="--to-datetime") from None
+        raise typer.BadParameter(
+            f"{text!r} is no date and time like 2026-01-31T08:00:00Z", param_hint="--to-datetime"
+        ) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -69,9 +71,16 @@ def parse_duration(text: str) -> int:
 
 
 def choose_target(
-    *, to_earliest: bool, to_latest: bool, to_current: bool, to_offset: int | None, shift_by: int | None, to_datetime: str | None, by_duration: str | None,
+    *,
+    to_earliest: bool,
+    to_latest: bool,
+    to_current: bool,
+    to_offset: int | None,
+    shift_by: int | None,
+    to_datetime: str | None,
+    by_duration: str | None,
     now_ms: int,
-) -> Target:  # fmt: skip
+) -> Target:
     """Exactly one of them must be given. Raises typer.BadParameter (exit 2)."""
     given = [
         Target(time=EARLIEST) if to_earliest else None,
@@ -84,11 +93,16 @@ def choose_target(
     ]
     targets = [target for target in given if target is not None]
     if len(targets) != 1:
-        raise typer.BadParameter("say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration")
+        raise typer.BadParameter(
+            "say where to: one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, "
+            "--to-datetime, --by-duration"
+        )
     return targets[0]
 
 
-async def choose_partitions(cluster: Cluster, wanted: Sequence[Wanted], committed: Mapping[TopicPartition, Committed]) -> list[TopicPartition]:
+async def choose_partitions(
+    cluster: Cluster, wanted: Sequence[Wanted], committed: Mapping[TopicPartition, Committed]
+) -> list[TopicPartition]:
     """Those of `wanted`; nothing wanted means all that the group has committed. Raises NotFound, ApiError."""
     if not wanted:
         if not committed:
@@ -97,11 +111,20 @@ async def choose_partitions(cluster: Cluster, wanted: Sequence[Wanted], committe
     chosen: list[TopicPartition] = []
     for name, indexes in wanted:
         [topic] = await topics.describe_topics(cluster, [name])
-        chosen += topic.topic_partitions() if indexes is None else [TopicPartition(name, topic.partition(index).index) for index in indexes]
+        chosen += (
+            topic.topic_partitions()
+            if indexes is None
+            else [TopicPartition(name, topic.partition(index).index) for index in indexes]
+        )
     return chosen
 
 
-async def plan_moves(cluster: Cluster, partitions: Sequence[TopicPartition], committed: Mapping[TopicPartition, Committed], target: Target) -> list[Move]:
+async def plan_moves(
+    cluster: Cluster,
+    partitions: Sequence[TopicPartition],
+    committed: Mapping[TopicPartition, Committed],
+    target: Target,
+) -> list[Move]:
     """Every move, within what the partitions hold."""
     begins = await offsets_at(cluster, partitions, EARLIEST)
     ends = await offsets_at(cluster, partitions, LATEST)

@@ -36,7 +36,13 @@ class Codec(StrEnum):
 
 Bootstrap = Annotated[
     str,
-    typer.Option("--bootstrap-server", "-b", metavar="HOST:PORT,..", envvar="KRAFT_BOOTSTRAP_SERVER", help="One or more nodes of the cluster."),
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT,..",
+        envvar="KRAFT_BOOTSTRAP_SERVER",
+        help="One or more nodes of the cluster.",
+    ),
 ]
 Output = Annotated[
     OutputFormat | None,
@@ -48,7 +54,8 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Don't ask.")]
 
 
 def parse_bootstrap(text: str) -> list[tuple[str, int]]:
-    """`HOST:PORT,..`; the port may be left out, IPv6 addresses stand in brackets. Raises typer.BadParameter (exit 2)."""
+    """`HOST:PORT,..`; the port may be left out, IPv6 addresses stand in brackets. Raises typer.BadParameter (exit
+    2)."""
     addresses = []
     for entry in text.split(","):
         host, separator, port = entry.strip().rpartition(":")
@@ -74,7 +81,8 @@ def parse_pairs(pairs: list[str], option: str) -> dict[str, str]:
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask before something is destroyed, if a person is there to answer. Leaves with 1 on no, and with 130 on Ctrl-C, as everywhere."""
+    """Ask before something is destroyed, if a person is there to answer. Leaves with 1 on no, and with 130 on
+    Ctrl-C, as everywhere."""
     if yes or not sys.stdin.isatty():
         return
     answer = "?"

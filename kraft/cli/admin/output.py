@@ -1,7 +1,8 @@
 """How answers are written: JSON that programs can rely on, tables for people, tab-separated columns for pipes.
 
-Every verb makes one document (a dict whose keys are a contract, see docs/cli.md) and the tables that show it. Tables are drawn only on a terminal or with
-`-o table`; into a pipe go the same columns, tab-separated, one header line, nothing cut off.
+Every verb makes one document (a dict whose keys are a contract, see docs/cli.md) and the tables that show it. Tables
+are drawn only on a terminal or with `-o table`; into a pipe go the same columns, tab-separated, one header line,
+nothing cut off.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def say(document: Mapping[str, Any], sentence: str, output: OutputFormat | None)
 
 
 def write(text: str) -> None:
-    """To stdout. That nobody reads it any more (`| head -1`) is no failure: the verb goes on, and leaves as it would."""
+    """To stdout. That nobody reads it any more (`| head -1`) is no failure: the verb goes on, and leaves as it
+    would."""
     _put(sys.stdout, text)
 
 
@@ -85,7 +87,9 @@ def _drawn(table: Table) -> RichTable:
 
     drawn = RichTable(box=SIMPLE_HEAD, title=table.title or None, title_justify="left", pad_edge=False)
     for index, column in enumerate(table.columns):
-        numeric = bool(table.rows) and all(isinstance(row[index], int | float | None) and not isinstance(row[index], bool) for row in table.rows)
+        numeric = bool(table.rows) and all(
+            isinstance(row[index], int | float | None) and not isinstance(row[index], bool) for row in table.rows
+        )
         drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
     for row in table.rows:
         drawn.add_row(*(Text(text(cell)) for cell in row))

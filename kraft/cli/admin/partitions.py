@@ -14,7 +14,9 @@ from kraft.client.cluster import Cluster
 from kraft.client.metadata import Partition
 from kraft.common.ids import TopicPartition
 
-app = typer.Typer(help="Partitions in trouble, and how far behind replicas are.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Partitions in trouble, and how far behind replicas are.", no_args_is_help=True, add_completion=False
+)
 
 MIN_ISR = "min.insync.replicas"
 
@@ -22,8 +24,13 @@ MIN_ISR = "min.insync.replicas"
 @app.command("list")
 def list_all(
     offline: Annotated[bool, typer.Option("--offline", help="Only those that nobody leads.")] = False,
-    under_replicated: Annotated[bool, typer.Option("--under-replicated", help="Only those with a replica that is not in sync.")] = False,
-    under_min_isr: Annotated[bool, typer.Option("--under-min-isr", help="Only those below min.insync.replicas: writes with acks=all are refused.")] = False,
+    under_replicated: Annotated[
+        bool, typer.Option("--under-replicated", help="Only those with a replica that is not in sync.")
+    ] = False,
+    under_min_isr: Annotated[
+        bool,
+        typer.Option("--under-min-isr", help="Only those below min.insync.replicas: writes with acks=all are refused."),
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -35,15 +42,32 @@ def list_all(
         for topic in await topics.list_topics(cluster):
             troubled = [partition for partition in topic.partitions if _in_trouble(partition)]
             if troubled:
-                [setting] = await configs.describe_configs(cluster, configs.Resource(configs.TOPIC, topic.name), [MIN_ISR])
+                [setting] = await configs.describe_configs(
+                    cluster, configs.Resource(configs.TOPIC, topic.name), [MIN_ISR]
+                )
                 found += [_document(topic.name, partition, int(setting.value or 1)) for partition in troubled]
         return found
 
     wanted = {"offline": offline, "under_replicated": under_replicated, "under_min_isr": under_min_isr}
     chosen = [kind for kind, given in wanted.items() if given] or list(wanted)
     found = [each for each in ask(bootstrap, timeout, question) if any(each[kind] for kind in chosen)]
-    rows = [(each["topic"], each["partition"], each["leader"], each["replicas"], each["in_sync"], each["min_in_sync"], _words(each)) for each in found]
-    show({"partitions": found}, [Table(("TOPIC", "PARTITION", "LEADER", "REPLICAS", "IN SYNC", "MIN", "TROUBLE"), rows)], output)
+    rows = [
+        (
+            each["topic"],
+            each["partition"],
+            each["leader"],
+            each["replicas"],
+            each["in_sync"],
+            each["min_in_sync"],
+            _words(each),
+        )
+        for each in found
+    ]
+    show(
+        {"partitions": found},
+        [Table(("TOPIC", "PARTITION", "LEADER", "REPLICAS", "IN SYNC", "MIN", "TROUBLE"), rows)],
+        output,
+    )
 
 
 def _in_trouble(partition: Partition) -> bool:
@@ -70,8 +94,12 @@ def _words(found: dict[str, Any]) -> str:
 
 @app.command()
 def lag(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)] = None,
-    behind: Annotated[bool, typer.Option("--behind", help="Only replicas that lack records, or whose broker does not answer.")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)
+    ] = None,
+    behind: Annotated[
+        bool, typer.Option("--behind", help="Only replicas that lack records, or whose broker does not answer.")
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -86,17 +114,34 @@ def lag(
                 for node_id in partition.replicas:
                     asked.setdefault(node_id, []).append(TopicPartition(topic.name, partition.index))
         ends = await moves.replica_ends(cluster, asked)
-        return [_replica(topic.name, partition, node_id, ends) for topic in found for partition in topic.partitions for node_id in partition.replicas]
+        return [
+            _replica(topic.name, partition, node_id, ends)
+            for topic in found
+            for partition in topic.partitions
+            for node_id in partition.replicas
+        ]
 
     replicas = [each for each in ask(bootstrap, timeout, question) if not behind or each["lag"] != 0]
     rows = [
-        (each["topic"], each["partition"], each["broker"], each["end_offset"], each["lag"], each["in_sync"], "leader" if each["leader"] else "")
+        (
+            each["topic"],
+            each["partition"],
+            each["broker"],
+            each["end_offset"],
+            each["lag"],
+            each["in_sync"],
+            "leader" if each["leader"] else "",
+        )
         for each in replicas
     ]
-    show({"replicas": replicas}, [Table(("TOPIC", "PARTITION", "BROKER", "END", "LAG", "IN SYNC", "ROLE"), rows)], output)
+    show(
+        {"replicas": replicas}, [Table(("TOPIC", "PARTITION", "BROKER", "END", "LAG", "IN SYNC", "ROLE"), rows)], output
+    )
 
 
-def _replica(topic: str, partition: Partition, node_id: int, ends: dict[tuple[int, TopicPartition], int]) -> dict[str, Any]:
+def _replica(
+    topic: str, partition: Partition, node_id: int, ends: dict[tuple[int, TopicPartition], int]
+) -> dict[str, Any]:
     place = TopicPartition(topic, partition.index)
     end, leader_end = ends.get((node_id, place)), ends.get((partition.leader, place))
     return {

@@ -10,7 +10,16 @@ from typing import Annotated, Any, NamedTuple
 import trio
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, Codec, Output, OutputFormat, Timeout, parse_pairs
+from kraft.cli.admin.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT,
+    Bootstrap,
+    Codec,
+    Output,
+    OutputFormat,
+    Timeout,
+    parse_pairs,
+)
 from kraft.cli.admin.output import Table, say, show, warn
 from kraft.cli.admin.running import ask
 from kraft.client.accumulator import Delivery
@@ -35,16 +44,33 @@ class Shape(NamedTuple):
     empty_is_null: bool
 
 
-@app.command(epilog="Example: seq 1 10 | kraft produce flights; with keys: echo LH123:delayed | kraft produce flights -k :")
+@app.command(
+    epilog="Example: seq 1 10 | kraft produce flights; with keys: echo LH123:delayed | kraft produce flights -k :"
+)
 def produce(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)],
-    separator: Annotated[str | None, typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\t.")] = None,
+    separator: Annotated[
+        str | None,
+        typer.Option("--key-separator", "-k", metavar="TEXT", help="What ends the key of each line, as : or \\t."),
+    ] = None,
     key: Annotated[str | None, typer.Option("--key", "-K", metavar="KEY", help="One key for every record.")] = None,
-    header: Annotated[list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; may be given again.")] = [],  # noqa: B006
-    partition: Annotated[int | None, typer.Option("--partition", "-p", metavar="N", min=0, help="Where to; by the key without it, as Java clients do.")] = None,
+    header: Annotated[
+        list[str], typer.Option("--header", "-H", metavar="NAME=VALUE", help="For every record; may be given again.")
+    ] = [],  # noqa: B006
+    partition: Annotated[
+        int | None,
+        typer.Option(
+            "--partition", "-p", metavar="N", min=0, help="Where to; by the key without it, as Java clients do."
+        ),
+    ] = None,
     codec: Annotated[Codec, typer.Option("--codec", "-z", help="How batches are compressed.")] = Codec.NONE,
-    acks: Annotated[str, typer.Option("--acks", metavar="all|1|0", help="Who must have a record before it counts.")] = "all",
-    empty_is_null: Annotated[bool, typer.Option("--null", "-Z", help="An empty key or value is null (a null value deletes, in compacted topics).")] = False,
+    acks: Annotated[
+        str, typer.Option("--acks", metavar="all|1|0", help="Who must have a record before it counts.")
+    ] = "all",
+    empty_is_null: Annotated[
+        bool,
+        typer.Option("--null", "-Z", help="An empty key or value is null (a null value deletes, in compacted topics)."),
+    ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -56,11 +82,19 @@ def produce(
         raise typer.BadParameter("give a text that ends the key, and no --key", param_hint="--key-separator")
     level = ALL if acks in ("all", "-1") else int(acks)
     headers = tuple((name, value.encode()) for name, value in parse_pairs(header, "--header").items())
-    shape = Shape(None if separator is None else _unescape(separator).encode(), None if key is None else key.encode(), headers, partition, empty_is_null)
+    shape = Shape(
+        None if separator is None else _unescape(separator).encode(),
+        None if key is None else key.encode(),
+        headers,
+        partition,
+        empty_is_null,
+    )
     report = _Report()
 
     async def question(cluster: Cluster) -> None:
-        async with open_producer(cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout) as producer:
+        async with open_producer(
+            cluster, acks=level, codec=codec.number, idempotent=level == ALL, delivery_seconds=timeout
+        ) as producer:
             await _send_lines(producer, topic, shape, report)
             await producer.flush()
         report.collect()
@@ -88,7 +122,8 @@ def _unescape(text: str) -> str:
 
 
 async def _send_lines(producer: Producer, topic: str, shape: Shape, report: _Report) -> None:
-    """Standard input, a chunk at a time, read beside the loop: a line ends with LF, CR before it is dropped, the last needs none."""
+    """Standard input, a chunk at a time, read beside the loop: a line ends with LF, CR before it is dropped, the
+    last needs none."""
     rest = b""
     while True:
         chunk = await trio.to_thread.run_sync(os.read, sys.stdin.fileno(), CHUNK_BYTES, abandon_on_cancel=True)
@@ -164,10 +199,13 @@ class _Report:
 
     def sentence(self) -> str:
         each = ", ".join(
-            f"partition {partition}: {records}" + ("" if last is None else f", up to offset {last}") for partition, records, _, last in self.rows()
+            f"partition {partition}: {records}" + ("" if last is None else f", up to offset {last}")
+            for partition, records, _, last in self.rows()
         )
         left = self.sent_count - self.record_count
-        told = f"acknowledged: {self.record_count} record{'s' if self.record_count != 1 else ''}" + (f" ({each})" if each else "")
+        told = f"acknowledged: {self.record_count} record{'s' if self.record_count != 1 else ''}" + (
+            f" ({each})" if each else ""
+        )
         return f"{told}; not acknowledged: {left}" + (", which may be stored all the same" if left else "")
 
     def document(self, topic: str, error: str | None = None) -> dict[str, Any]:
@@ -177,6 +215,7 @@ class _Report:
             "record_count": self.record_count,
             "unacknowledged_count": self.sent_count - self.record_count,
             "partitions": [
-                {"partition": partition, "record_count": records, "first_offset": first, "last_offset": last} for partition, records, first, last in self.rows()
+                {"partition": partition, "record_count": records, "first_offset": first, "last_offset": last}
+                for partition, records, first, last in self.rows()
             ],
         }

@@ -15,14 +15,21 @@ from kraft.client.admin.cluster import Quorum, QuorumReplica
 from kraft.client.cluster import Cluster
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 
-app = typer.Typer(help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True, add_completion=False
+)
 
 NodeId = Annotated[int, typer.Argument(metavar="ID", min=0, show_default=False)]
-DirectoryId = Annotated[str | None, typer.Option("--directory-id", metavar="UUID", help="Which of its disks, as `kraft quorum describe` shows it.")]
+DirectoryId = Annotated[
+    str | None,
+    typer.Option("--directory-id", metavar="UUID", help="Which of its disks, as `kraft quorum describe` shows it."),
+]
 
 
 @app.command()
-def describe(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def describe(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show who leads, who votes, who only follows, and how far behind each is."""
 
     async def question(cluster: Cluster) -> tuple[str, Quorum]:
@@ -39,8 +46,15 @@ def describe(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, ti
     }
     rows = [_row("leader" if replica.node_id == found.leader_id else "voter", replica) for replica in found.voters]
     rows += [_row("observer", replica) for replica in found.observers]
-    title = f"cluster {cluster_id}  leader={found.leader_id}  epoch={found.leader_epoch}  high watermark={found.high_watermark}"
-    show(document, [Table(("NODE", "ROLE", "LOG END", "LAG", "LAST FETCH", "CAUGHT UP", "DIRECTORY"), rows, title)], output)
+    title = (
+        f"cluster {cluster_id}  leader={found.leader_id}  epoch={found.leader_epoch}  high "
+        f"watermark={found.high_watermark}"
+    )
+    show(
+        document,
+        [Table(("NODE", "ROLE", "LOG END", "LAG", "LAST FETCH", "CAUGHT UP", "DIRECTORY"), rows, title)],
+        output,
+    )
 
 
 def _replica(replica: QuorumReplica, found: Quorum) -> dict[str, Any]:
@@ -51,19 +65,36 @@ def _replica(replica: QuorumReplica, found: Quorum) -> dict[str, Any]:
         "lag": replica.lag,
         "last_fetch_ms": replica.last_fetch_ms,
         "last_caught_up_ms": replica.last_caught_up_ms,
-        "endpoints": [{"listener": name, "host": host, "port": port} for node_id, name, host, port in found.endpoints if node_id == replica.node_id],
+        "endpoints": [
+            {"listener": name, "host": host, "port": port}
+            for node_id, name, host, port in found.endpoints
+            if node_id == replica.node_id
+        ],
     }
 
 
 def _row(role: str, replica: QuorumReplica) -> tuple[object, ...]:
     directory = None if replica.directory_id == ZERO_UUID else uuid_to_text(replica.directory_id)
-    return (replica.node_id, role, replica.log_end_offset, replica.lag, moment(replica.last_fetch_ms), moment(replica.last_caught_up_ms), directory)
+    return (
+        replica.node_id,
+        role,
+        replica.log_end_offset,
+        replica.lag,
+        moment(replica.last_fetch_ms),
+        moment(replica.last_caught_up_ms),
+        directory,
+    )
 
 
 @app.command("add-voter", epilog="Example: kraft quorum add-voter 4 --endpoint 10.0.0.4:9093")
 def add_voter(
     node_id: NodeId,
-    endpoint: Annotated[list[str], typer.Option("--endpoint", metavar="[NAME=]HOST:PORT", help="Its controller listener (CONTROLLER); may be given again.")],
+    endpoint: Annotated[
+        list[str],
+        typer.Option(
+            "--endpoint", metavar="[NAME=]HOST:PORT", help="Its controller listener (CONTROLLER); may be given again."
+        ),
+    ],
     directory_id: DirectoryId = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,

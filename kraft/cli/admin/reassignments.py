@@ -1,4 +1,5 @@
-"""`kraft reassignments`: moving partitions between brokers, with the JSON files of Kafka's kafka-reassign-partitions."""
+"""`kraft reassignments`: moving partitions between brokers, with the JSON files of Kafka's
+kafka-reassign-partitions."""
 
 from __future__ import annotations
 
@@ -22,31 +23,49 @@ from kraft.common.ids import TopicPartition
 from kraft.common.reassignment_plan import Place, Plan, PlanBroker, spread
 from kraft.protocol.error_codes import ErrorCode, name_of
 
-app = typer.Typer(help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Move partitions between brokers: plan, start, follow, cancel.", no_args_is_help=True, add_completion=False
+)
 
 NOT_NEEDED = name_of(ErrorCode.ELECTION_NOT_NEEDED)
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="Kafka's JSON file; - reads standard input.", show_default=False)
+]
 
 
 @app.command("list")
-def list_all(bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def list_all(
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show the moves under way, and how far they are."""
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
         return await _progress(cluster, await moves.list_moves(cluster))
 
     found = ask(bootstrap, timeout, question)
-    rows = [(each["topic"], each["partition"], each["replicas"], each["adding"], each["removing"], each["lag"]) for each in found]
-    show({"reassignments": found}, [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY"), rows)], output)
+    rows = [
+        (each["topic"], each["partition"], each["replicas"], each["adding"], each["removing"], each["lag"])
+        for each in found
+    ]
+    show(
+        {"reassignments": found},
+        [Table(("TOPIC", "PARTITION", "REPLICAS", "ADDING", "REMOVING", "TO COPY"), rows)],
+        output,
+    )
 
 
 async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[str, Any]]:
     """With the most records that a replica being added has yet to copy; None where that cannot be told."""
     if not under_way:
         return []
-    described = {topic.name: topic for topic in await topics.describe_topics(cluster, sorted({move.partition.topic for move in under_way}))}
-    leaders = {move.partition: described[move.partition.topic].partition(move.partition.partition).leader for move in under_way}
+    described = {
+        topic.name: topic
+        for topic in await topics.describe_topics(cluster, sorted({move.partition.topic for move in under_way}))
+    }
+    leaders = {
+        move.partition: described[move.partition.topic].partition(move.partition.partition).leader for move in under_way
+    }
     asked: dict[int, list[TopicPartition]] = {}
     for move in under_way:
         for node_id in (leaders[move.partition], *move.adding):
@@ -56,9 +75,20 @@ async def _progress(cluster: Cluster, under_way: Sequence[Move]) -> list[dict[st
     found = []
     for move in under_way:
         end = ends.get((leaders[move.partition], move.partition))
-        lags = [end - ends[node_id, move.partition] for node_id in move.adding if end is not None and (node_id, move.partition) in ends]
-        found.append({**_place(move.partition), "replicas": list(move.replicas), "adding": list(move.adding), "removing": list(move.removing),
-                      "lag": max(0, *lags, 0) if len(lags) == len(move.adding) else None})  # fmt: skip
+        lags = [
+            end - ends[node_id, move.partition]
+            for node_id in move.adding
+            if end is not None and (node_id, move.partition) in ends
+        ]
+        found.append(
+            {
+                **_place(move.partition),
+                "replicas": list(move.replicas),
+                "adding": list(move.adding),
+                "removing": list(move.removing),
+                "lag": max(0, *lags, 0) if len(lags) == len(move.adding) else None,
+            }
+        )
     return found
 
 
@@ -68,13 +98,21 @@ def _place(partition: TopicPartition) -> dict[str, Any]:
 
 @app.command(epilog="Example: kraft reassignments plan flights --broker 1 --broker 2 --undo back.json > moves.json")
 def plan(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)] = None,
-    broker: Annotated[list[int] | None, typer.Option("--broker", metavar="ID", help="A broker to spread them over; may be given again. All live ones.")] = None,
-    undo: Annotated[Path | None, typer.Option("--undo", metavar="FILE", help="First write the file that brings everything back.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="All topics without it.", show_default=False)
+    ] = None,
+    broker: Annotated[
+        list[int] | None,
+        typer.Option("--broker", metavar="ID", help="A broker to spread them over; may be given again. All live ones."),
+    ] = None,
+    undo: Annotated[
+        Path | None, typer.Option("--undo", metavar="FILE", help="First write the file that brings everything back.")
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Print a file that spreads topics evenly over brokers, moving as little as can be. `kraft reassignments start` takes it.
+    """Print a file that spreads topics evenly over brokers, moving as little as can be. `kraft reassignments start`
+    takes it.
 
     What has more replicas than there are brokers is left out, and said. Leaves with 1 if that is everything.
     """
@@ -86,10 +124,18 @@ def plan(
         missing = [node_id for node_id in broker or () if node_id not in known]
         if missing:
             raise NotFound(f"there is no broker {missing[0]}", f"there are {', '.join(map(str, known))}")
-        chosen = [known[node_id] for node_id in dict.fromkeys(broker)] if broker else [each for each in known.values() if not each.is_fenced]
+        chosen = (
+            [known[node_id] for node_id in dict.fromkeys(broker)]
+            if broker
+            else [each for each in known.values() if not each.is_fenced]
+        )
         found = await (topics.describe_topics(cluster, names) if names else topics.list_topics(cluster))
         current = {(topic.name, each.index): each.replicas for topic in found for each in topic.partitions}
-        return spread(current, [PlanBroker(each.node_id, each.rack) for each in chosen]), current, [each.node_id for each in chosen]
+        return (
+            spread(current, [PlanBroker(each.node_id, each.rack) for each in chosen]),
+            current,
+            [each.node_id for each in chosen],
+        )
 
     planned, current, chosen = ask(bootstrap, timeout, question)
     for line in _left_out({place: len(current[place]) for place in planned.impossible}, chosen):
@@ -122,29 +168,41 @@ def _left_out(replica_counts: Mapping[Place, int], brokers: Sequence[int]) -> li
         alike.setdefault((topic, count), []).append(index)
     there = f"{len(brokers)} broker{'s' if len(brokers) != 1 else ''} ({', '.join(map(str, brokers))})"
     return [
-        f"{topic}, partition{'s' if len(indexes) != 1 else ''} {', '.join(map(str, indexes))}: {count} replicas do not fit on {there}"
+        (
+            f"{topic}, partition{'s' if len(indexes) != 1 else ''} {', '.join(map(str, indexes))}: {count} "
+            f"replicas do not fit on {there}"
+        )
         for (topic, count), indexes in alike.items()
     ]
 
 
 def _file(assignment: Mapping[Place, Sequence[int]]) -> str:
-    partitions = [{"topic": topic, "partition": index, "replicas": list(replicas)} for (topic, index), replicas in assignment.items()]
+    partitions = [
+        {"topic": topic, "partition": index, "replicas": list(replicas)}
+        for (topic, index), replicas in assignment.items()
+    ]
     return json.dumps({"version": 1, "partitions": partitions}, indent=1) + "\n"
 
 
 @app.command(epilog="Example: kraft reassignments start moves.json")
-def start(file: File, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def start(
+    file: File, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Begin the moves of a file. Leaves with 1 if one is refused; the others begin."""
     targets = read_file(file)
     without = [str(partition) for partition, replicas in targets.items() if replicas is None]
     if without or not targets:
-        raise typer.BadParameter(f"{file} has no {f'replicas for {without[0]}' if without else 'partitions'}", param_hint="FILE")
+        raise typer.BadParameter(
+            f"{file} has no {f'replicas for {without[0]}' if without else 'partitions'}", param_hint="FILE"
+        )
     show_outcomes(ask(bootstrap, timeout, lambda cluster: moves.alter_moves(cluster, targets)), output)
 
 
 @app.command()
 def cancel(
-    file: Annotated[Path | None, typer.Argument(metavar="[FILE]", help="Only the partitions of this file.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Only the partitions of this file.", show_default=False)
+    ] = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
@@ -160,8 +218,14 @@ def cancel(
 
 
 def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
-    """One row a partition. Leaves with 1 if something was refused; that the right replica leads already is as good as an election."""
-    document = {"partitions": [{**_place(each.partition), "error": each.error or None, "detail": each.sentence or None} for each in outcomes]}
+    """One row a partition. Leaves with 1 if something was refused; that the right replica leads already is as good
+    as an election."""
+    document = {
+        "partitions": [
+            {**_place(each.partition), "error": each.error or None, "detail": each.sentence or None}
+            for each in outcomes
+        ]
+    }
     rows = [(each.partition.topic, each.partition.partition, each.error or "ok", each.sentence) for each in outcomes]
     show(document, [Table(("TOPIC", "PARTITION", "RESULT", "DETAIL"), rows)], output)
     if any(each.error not in ("", NOT_NEEDED) for each in outcomes):
@@ -169,11 +233,15 @@ def show_outcomes(outcomes: Sequence[Outcome], output: Any) -> None:
 
 
 def read_file(path: Path) -> dict[TopicPartition, list[int] | None]:
-    """The partitions of Kafka's reassignment or election file, with their replicas if it has them. Raises typer.BadParameter (exit 2)."""
+    """The partitions of Kafka's reassignment or election file, with their replicas if it has them. Raises
+    typer.BadParameter (exit 2)."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
         document = json.loads(text)
-        entries = [(TopicPartition(str(each["topic"]), int(each["partition"])), each.get("replicas")) for each in document["partitions"]]
+        entries = [
+            (TopicPartition(str(each["topic"]), int(each["partition"])), each.get("replicas"))
+            for each in document["partitions"]
+        ]
         for partition, replicas in entries:
             if replicas is not None and not _are_brokers(replicas):
                 raise ValueError(f"{json.dumps(replicas)} are no replicas for {partition}")

@@ -17,11 +17,15 @@ Write = Callable[[ConsumedRecord], bytes]
 
 _ESCAPES = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
 
-HELP = "%t topic, %p partition, %o offset, %T timestamp (ms), %k key, %s value, %K and %S their bytes, %h headers, %%; \\n and \\t; or json."
+HELP = (
+    "%t topic, %p partition, %o offset, %T timestamp (ms), %k key, %s value, %K and %S their bytes, %h headers, "
+    "%%; \\n and \\t; or json."
+)
 
 
 def parse_format(text: str) -> Write:
-    """`json`, or a format: %t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths (-1 null), %T timestamp, %h headers, %%.
+    """`json`, or a format: %t topic, %p partition, %o offset, %k key, %s value, %K %S their lengths (-1 null), %T
+    timestamp, %h headers, %%.
 
     Raises typer.BadParameter (exit 2).
     """
@@ -35,10 +39,14 @@ def parse_format(text: str) -> Write:
             parts.append(_constant(pair[0].encode()))
             position += 1
             continue
-        part = _VERBS.get(pair[1:]) if pair[0] == "%" else _constant(_ESCAPES[pair[1]]) if pair[1:] in _ESCAPES else None
+        part = (
+            _VERBS.get(pair[1:]) if pair[0] == "%" else _constant(_ESCAPES[pair[1]]) if pair[1:] in _ESCAPES else None
+        )
         if part is None:
             known = ", ".join("%" + verb for verb in _VERBS)
-            raise typer.BadParameter(f"{pair!r} means nothing; there are {known} and \\n \\t \\r \\0 \\\\", param_hint="--format")
+            raise typer.BadParameter(
+                f"{pair!r} means nothing; there are {known} and \\n \\t \\r \\0 \\\\", param_hint="--format"
+            )
         parts.append(part)
         position += 2
     return lambda record: b"".join([part(record) for part in parts])
@@ -66,7 +74,9 @@ _VERBS: dict[str, Write] = {
     "s": lambda consumed: bytes(consumed.record.value or b""),
     "K": lambda consumed: _length(consumed.record.key),
     "S": lambda consumed: _length(consumed.record.value),
-    "h": lambda consumed: b",".join(_name(name) + b"=" + bytes(value or b"") for name, value in consumed.record.headers),
+    "h": lambda consumed: b",".join(
+        _name(name) + b"=" + bytes(value or b"") for name, value in consumed.record.headers
+    ),
     "%": _constant(b"%"),
 }
 

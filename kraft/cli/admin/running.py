@@ -26,9 +26,14 @@ INTERRUPTED = 130
 CONNECT_SECONDS_MAX = 5.0
 
 NOT_FOUND_CODES = frozenset(
-    (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.RESOURCE_NOT_FOUND,
-     ErrorCode.BROKER_ID_NOT_REGISTERED)
-)  # fmt: skip
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.RESOURCE_NOT_FOUND,
+        ErrorCode.BROKER_ID_NOT_REGISTERED,
+    )
+)
 
 HINTS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "`kraft topics list` shows the topics there are",
@@ -52,7 +57,8 @@ class NotFound(KraftError):
 
 
 def ask(bootstrap: str, timeout: float, question: Callable[[Cluster], Awaitable[T]], *, at_once: bool = True) -> T:
-    """The answer of `question` about the cluster at `bootstrap`. What goes wrong is said on stderr and leaves with its exit code.
+    """The answer of `question` about the cluster at `bootstrap`. What goes wrong is said on stderr and leaves with
+    its exit code.
 
     With `at_once` somebody must be there from the beginning.
     """
@@ -84,7 +90,8 @@ Failures = dict[str, KraftError | TimeoutError]
 
 
 async def each_of(names: Sequence[str], act: Callable[[str], Awaitable[None]]) -> tuple[list[str], Failures]:
-    """Those for which it was done, and why not for the others. One that is refused keeps no other; when the cluster does not answer, no more are tried."""
+    """Those for which it was done, and why not for the others. One that is refused keeps no other; when the cluster
+    does not answer, no more are tried."""
     done: list[str] = []
     failed: Failures = {}
     for position, name in enumerate(names):
@@ -112,7 +119,8 @@ def tell_deleted(deleted: list[str], failed: Failures, output: OutputFormat | No
 
 
 def _alone(problem: BaseException) -> BaseException:
-    """What went wrong, out of the groups that nurseries put around it: an interruption before all else, and of failures that can be told the first."""
+    """What went wrong, out of the groups that nurseries put around it: an interruption before all else, and of
+    failures that can be told the first."""
     found = _within(problem)
     for each in found:
         if isinstance(each, KeyboardInterrupt):
@@ -122,7 +130,11 @@ def _alone(problem: BaseException) -> BaseException:
 
 
 def _within(problem: BaseException) -> list[BaseException]:
-    return [leaf for each in problem.exceptions for leaf in _within(each)] if isinstance(problem, BaseExceptionGroup) else [problem]
+    return (
+        [leaf for each in problem.exceptions for leaf in _within(each)]
+        if isinstance(problem, BaseExceptionGroup)
+        else [problem]
+    )
 
 
 def complain(problem: KraftError | TimeoutError) -> int:

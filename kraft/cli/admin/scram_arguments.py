@@ -1,4 +1,5 @@
-"""`--add-scram 'SCRAM-SHA-256=[name=alice,password=..]'`: Kafka's way to name a credential at format (KIP-900), its rules and its words."""
+"""`--add-scram 'SCRAM-SHA-256=[name=alice,password=..]'`: Kafka's way to name a credential at format (KIP-900), its
+rules and its words."""
 
 from __future__ import annotations
 
@@ -8,14 +9,22 @@ from collections.abc import Sequence
 
 from kraft.common.errors import ConfigurationError
 from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
-from kraft.security.scram_credentials import ITERATIONS_DEFAULT, MECHANISMS, SALT_BYTES, ScramMechanism, keys_of, salted_password
+from kraft.security.scram_credentials import (
+    ITERATIONS_DEFAULT,
+    MECHANISMS,
+    SALT_BYTES,
+    ScramMechanism,
+    keys_of,
+    salted_password,
+)
 from kraft.world.ports import Randomness
 
 FIELDS = ("name", "salt", "iterations", "password", "saltedpassword")
 
 
 def parse_scram_credentials(arguments: Sequence[str], random: Randomness) -> list[UserScramCredentialRecord]:
-    """The records of all arguments, in order; a salt that is not given is drawn. Raises ConfigurationError with every problem."""
+    """The records of all arguments, in order; a salt that is not given is drawn. Raises ConfigurationError with
+    every problem."""
     records, problems = [], []
     for argument in arguments:
         try:
@@ -42,7 +51,9 @@ def _split(argument: str) -> tuple[ScramMechanism, dict[str, str]]:
     for component in settings[1:-1].split(","):
         key, equals, value = component.partition("=")
         if not equals:
-            raise ValueError("No equals sign found in a SCRAM component; settings are separated by commas, so none may hold one")
+            raise ValueError(
+                "No equals sign found in a SCRAM component; settings are separated by commas, so none may hold one"
+            )
         told[key] = value[1:-1] if len(value) >= 2 and value[0] == value[-1] == '"' else value
     return mechanism, told
 
@@ -56,7 +67,10 @@ def _record(mechanism: ScramMechanism, told: dict[str, str], random: Randomness)
         raise ValueError("You must supply one of 'password' or 'saltedpassword' to add-scram")
     if "password" not in told and salt is None:
         raise ValueError("You must supply 'salt' with 'saltedpassword' to add-scram")
-    unknown = sorted({key for key in told if key not in FIELDS} | ({"saltedpassword"} if {"password", "saltedpassword"} <= told.keys() else set()))
+    unknown = sorted(
+        {key for key in told if key not in FIELDS}
+        | ({"saltedpassword"} if {"password", "saltedpassword"} <= told.keys() else set())
+    )
     if unknown:
         raise ValueError(f"Unknown SCRAM configurations: {', '.join(unknown)}")
     if salt is None:
@@ -65,7 +79,9 @@ def _record(mechanism: ScramMechanism, told: dict[str, str], random: Randomness)
     if salted is None:
         salted = salted_password(mechanism, told["password"], salt, iterations)
     keys = keys_of(mechanism, salted)
-    return UserScramCredentialRecord(name=told["name"], mechanism=mechanism.number, salt=salt, iterations=iterations, **keys._asdict())
+    return UserScramCredentialRecord(
+        name=told["name"], mechanism=mechanism.number, salt=salt, iterations=iterations, **keys._asdict()
+    )
 
 
 def _bytes_of(told: dict[str, str], key: str) -> bytes | None:

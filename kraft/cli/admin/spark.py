@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, Bootstrap, Codec, Output, OutputFormat, parse_bootstrap, parse_pairs
+from kraft.cli.admin.options import (
+    DEFAULT_BOOTSTRAP,
+    Bootstrap,
+    Codec,
+    Output,
+    OutputFormat,
+    parse_bootstrap,
+    parse_pairs,
+)
 from kraft.cli.admin.output import Table, show
 from kraft.cli.admin.running import FAILED, NOT_FOUND
 from kraft.common.errors import KraftError
@@ -21,7 +29,9 @@ if TYPE_CHECKING:
     from kraft.spark.jobs.running import Notice, Progress, Say
 
 app = typer.Typer(
-    help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.", no_args_is_help=True, add_completion=False
+    help="Pipelines run by Spark: files to a topic, a topic to Parquet, cluster to cluster, and whether they agree.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 
@@ -33,27 +43,52 @@ class FileFormat(StrEnum):
 
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
-Master = Annotated[str, typer.Option("--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Where Spark runs, as spark-submit takes it.")]
+Master = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", envvar="KRAFT_SPARK_MASTER", help="Where Spark runs, as spark-submit takes it."
+    ),
+]
 Conf = Annotated[list[str], typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given again.")]
 Checkpoint = Annotated[
     str | None,
-    typer.Option("--checkpoint", metavar="DIR", help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark)."),
+    typer.Option(
+        "--checkpoint",
+        metavar="DIR",
+        help="Where the job remembers how far it is (a place of its own in ~/.local/state/kraft/spark).",
+    ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing on the way.")]
-Committed = Annotated[bool, typer.Option("--read-committed", help="Leave out records of transactions that are aborted or still open.")]
-SkipLost = Annotated[bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")]
-ReplaceNames = Annotated[bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")]
+Committed = Annotated[
+    bool, typer.Option("--read-committed", help="Leave out records of transactions that are aborted or still open.")
+]
+SkipLost = Annotated[
+    bool, typer.Option("--skip-lost", help="Go on, with a warning, behind records that the log does not hold any more.")
+]
+ReplaceNames = Annotated[
+    bool, typer.Option("--replace-header-names", help="Replace bytes of header names that are not UTF-8, as Java does.")
+]
 LOCAL = "local[*]"
 
 
 @app.command()
 def ingest(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a directory of files.", show_default=False)],
-    topic: Annotated[str, typer.Option("--topic", "-t", metavar="TOPIC", help="Created if it is not there.", show_default=False)],
-    file_format: Annotated[FileFormat, typer.Option("--format", "-f", help="Lines of text and JSON stay as they are; rows become JSON.")] = FileFormat.TEXT,
-    key: Annotated[str | None, typer.Option("--key", "-k", metavar="COLUMN", help="The column that becomes the key.")] = None,
-    partitions: Annotated[int, typer.Option("--partitions", metavar="N", min=1, help="Of a topic that is created.")] = 1,
-    files_per_batch: Annotated[int, typer.Option("--files-per-batch", metavar="N", min=1, help="Files in one micro-batch.")] = 100,
+    topic: Annotated[
+        str, typer.Option("--topic", "-t", metavar="TOPIC", help="Created if it is not there.", show_default=False)
+    ],
+    file_format: Annotated[
+        FileFormat, typer.Option("--format", "-f", help="Lines of text and JSON stay as they are; rows become JSON.")
+    ] = FileFormat.TEXT,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="COLUMN", help="The column that becomes the key.")
+    ] = None,
+    partitions: Annotated[
+        int, typer.Option("--partitions", metavar="N", min=1, help="Of a topic that is created.")
+    ] = 1,
+    files_per_batch: Annotated[
+        int, typer.Option("--files-per-batch", metavar="N", min=1, help="Files in one micro-batch.")
+    ] = 100,
     checkpoint: Checkpoint = None,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
@@ -84,7 +119,9 @@ def ingest(
 def archive(
     topic: Topic,
     directory: Annotated[str, typer.Argument(metavar="DIRECTORY", show_default=False)],
-    records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 1_000_000,
+    records: Annotated[
+        int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
+    ] = 1_000_000,
     committed: Committed = False,
     skip_lost: SkipLost = False,
     replace_names: ReplaceNames = False,
@@ -94,7 +131,8 @@ def archive(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Write a topic to partitioned Parquet files, each record once. Run it again to add what has come since; stopped at any point, it goes on."""
+    """Write a topic to partitioned Parquet files, each record once. Run it again to add what has come since; stopped
+    at any point, it goes on."""
     from kraft.spark.jobs.archive import Archive
     from kraft.spark.jobs.archive import archive as job
     from kraft.spark.jobs.reading import Reading
@@ -108,11 +146,21 @@ def archive(
 @app.command()
 def mirror(
     topic: Topic,
-    target: Annotated[str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.", show_default=False)],
-    target_topic: Annotated[str | None, typer.Option("--target-topic", metavar="NAME", help="Its name there; the same without it.")] = None,
-    codec: Annotated[Codec, typer.Option("--codec", "-z", metavar="CODEC", help="Of batches there: none, gzip, snappy, lz4, zstd.")] = Codec.NONE,
-    records: Annotated[int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")] = 500_000,
-    no_configs: Annotated[bool, typer.Option("--no-configs", help="Create the topic with that cluster's defaults, not as this one is.")] = False,
+    target: Annotated[
+        str, typer.Option("--to", metavar="HOST:PORT,..", help="Nodes of the cluster to write to.", show_default=False)
+    ],
+    target_topic: Annotated[
+        str | None, typer.Option("--target-topic", metavar="NAME", help="Its name there; the same without it.")
+    ] = None,
+    codec: Annotated[
+        Codec, typer.Option("--codec", "-z", metavar="CODEC", help="Of batches there: none, gzip, snappy, lz4, zstd.")
+    ] = Codec.NONE,
+    records: Annotated[
+        int, typer.Option("--records-per-batch", metavar="N", min=1, help="At most so many records in one micro-batch.")
+    ] = 500_000,
+    no_configs: Annotated[
+        bool, typer.Option("--no-configs", help="Create the topic with that cluster's defaults, not as this one is.")
+    ] = False,
     checkpoint: Checkpoint = None,
     committed: Committed = False,
     skip_lost: SkipLost = False,
@@ -123,7 +171,8 @@ def mirror(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Copy a topic to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again to copy what has come since."""
+    """Copy a topic to another cluster: same partitions, keys, headers and timestamps, each record once. Run it again
+    to copy what has come since."""
     from kraft.spark.jobs.mirror import Mirror
     from kraft.spark.jobs.mirror import mirror as job
     from kraft.spark.jobs.reading import Reading
@@ -146,10 +195,19 @@ def mirror(
 @app.command()
 def verify(
     topic: Topic,
-    other: Annotated[str | None, typer.Option("--with-topic", metavar="NAME", help="The other topic; the same name without it.")] = None,
-    other_bootstrap: Annotated[str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Nodes of the cluster of the other topic.")] = None,
-    directory: Annotated[str | None, typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote.")] = None,
-    ignore_timestamps: Annotated[bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")] = False,
+    other: Annotated[
+        str | None, typer.Option("--with-topic", metavar="NAME", help="The other topic; the same name without it.")
+    ] = None,
+    other_bootstrap: Annotated[
+        str | None, typer.Option("--at", metavar="HOST:PORT,..", help="Nodes of the cluster of the other topic.")
+    ] = None,
+    directory: Annotated[
+        str | None,
+        typer.Option("--with-archive", metavar="DIRECTORY", help="Compare with what `kraft spark archive` wrote."),
+    ] = None,
+    ignore_timestamps: Annotated[
+        bool, typer.Option("--ignore-timestamps", help="Compare keys, values and headers alone.")
+    ] = False,
     committed: Committed = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     master: Master = LOCAL,
@@ -157,7 +215,8 @@ def verify(
     quiet: Quiet = False,
     output: Output = None,
 ) -> None:
-    """Tell whether a topic agrees with another topic or an archive; where not, the first difference of each partition. Leaves with 1 if they differ.
+    """Tell whether a topic agrees with another topic or an archive; where not, the first difference of each
+    partition. Leaves with 1 if they differ.
 
     What retention has deleted from one side, or compaction, is left out and counted.
     """
@@ -166,7 +225,9 @@ def verify(
 
     parse_bootstrap(bootstrap), parse_bootstrap(other_bootstrap or bootstrap)
     if (directory is None) == (other is None and other_bootstrap is None):
-        raise typer.BadParameter("give --with-topic or --at for a topic, or --with-archive", param_hint="--with-topic / --with-archive")
+        raise typer.BadParameter(
+            "give --with-topic or --at for a topic, or --with-archive", param_hint="--with-topic / --with-archive"
+        )
     wanted = Verify(
         topic=topic,
         bootstrap=bootstrap,
@@ -182,7 +243,9 @@ def verify(
         raise typer.Exit(FAILED)
 
 
-def run(master: str, conf: list[str], quiet: bool, job: Callable[[SparkSession, Say], dict[str, Any]]) -> dict[str, Any]:
+def run(
+    master: str, conf: list[str], quiet: bool, job: Callable[[SparkSession, Say], dict[str, Any]]
+) -> dict[str, Any]:
     """The summary of a job. What goes wrong is said on stderr and leaves with its exit code."""
     from kraft.spark.jobs.running import JobNotFound
     from kraft.spark.jobs.session import spark_session
@@ -226,9 +289,13 @@ def verdict_tables(summary: dict[str, Any]) -> list[Table]:
     from kraft.spark.jobs.tally import why
 
     tables = [facts(summary)]
-    if differing := [(each["partition"], each["count"], each["offset"], each["other_offset"]) for each in summary["differences"]]:
+    if differing := [
+        (each["partition"], each["count"], each["offset"], each["other_offset"]) for each in summary["differences"]
+    ]:
         tables.append(Table(("PARTITION", "DIFFERENCES", "FIRST-OFFSET", "OTHER-OFFSET"), differing, "differences"))
-    if left_out := [(each["partition"], each["count"], each["held_by"], each["offset"], why(each)) for each in summary["left_out"]]:
+    if left_out := [
+        (each["partition"], each["count"], each["held_by"], each["offset"], why(each)) for each in summary["left_out"]
+    ]:
         tables.append(Table(("PARTITION", "LEFT-OUT", "HELD-BY", "FIRST-OFFSET", "WHY"), left_out, "left out"))
     return tables
 
@@ -237,7 +304,11 @@ def facts(summary: dict[str, Any]) -> Table:
     """What of a summary is one value each."""
     from kraft.spark.jobs.topic_configs import shown
 
-    rows = [(name.replace("_", " "), shown(value) if isinstance(value, dict) else value) for name, value in summary.items() if not isinstance(value, list)]
+    rows = [
+        (name.replace("_", " "), shown(value) if isinstance(value, dict) else value)
+        for name, value in summary.items()
+        if not isinstance(value, list)
+    ]
     return Table(("FACT", "VALUE"), rows)
 
 

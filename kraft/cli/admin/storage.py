@@ -1,4 +1,5 @@
-"""`kraft storage`: what Kafka's `kafka-storage` does, with its flags. Needs no node; must not be used on directories of one that runs."""
+"""`kraft storage`: what Kafka's `kafka-storage` does, with its flags. Needs no node; must not be used on directories
+of one that runs."""
 
 from __future__ import annotations
 
@@ -21,18 +22,38 @@ from kraft.metadata.record_serde import MetadataRecordSerde
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
 from kraft.metadata.records.user_scram_credential_record import UserScramCredentialRecord
 from kraft.raft.core.voter_set import Endpoint
-from kraft.raft.formatter import FormatPlan, FormatRequest, carry_out, find_formatted, parse_features, parse_initial_controllers, plan_format, random_uuid
+from kraft.raft.formatter import (
+    FormatPlan,
+    FormatRequest,
+    carry_out,
+    find_formatted,
+    parse_features,
+    parse_initial_controllers,
+    plan_format,
+    random_uuid,
+)
 from kraft.storage.meta_properties import MetaProperties, read_meta_properties
 from kraft.world.real import RealWorld
 
-app = typer.Typer(help="Format and inspect log directories (no node needed).", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Format and inspect log directories (no node needed).", no_args_is_help=True, add_completion=False
+)
 
 UNUSABLE = 2
 
 Configs = Annotated[
-    list[str], typer.Option("--config", "-c", metavar="FILE", help="The node's properties file; may be given again, later ones win.", show_default=False)
+    list[str],
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="The node's properties file; may be given again, later ones win.",
+        show_default=False,
+    ),
 ]
-Sets = Annotated[list[str], typer.Option("--set", metavar="KEY=VALUE", help="One key of the configuration; may be given again.")]
+Sets = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="One key of the configuration; may be given again.")
+]
 
 
 def read_config(paths: list[str], sets: list[str]) -> NodeConfig:
@@ -49,30 +70,64 @@ def read_config(paths: list[str], sets: list[str]) -> NodeConfig:
 
 def directories_of(config: NodeConfig) -> tuple[str, ...]:
     """log.dirs, and metadata.log.dir if it is another."""
-    return config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir)
+    return (
+        config.log_dirs if config.metadata_log_dir in config.log_dirs else (*config.log_dirs, config.metadata_log_dir)
+    )
 
 
-@app.command("format", epilog="Example: kraft storage format -t $(kraft storage random-uuid) -c controller.properties --standalone")
+@app.command(
+    "format",
+    epilog="Example: kraft storage format -t $(kraft storage random-uuid) -c controller.properties --standalone",
+)
 def format_directories(
-    cluster_id: Annotated[str, typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False)],
+    cluster_id: Annotated[
+        str,
+        typer.Option(
+            "--cluster-id", "-t", metavar="ID", help="The same on every node of the cluster.", show_default=False
+        ),
+    ],
     config: Configs,
     sets: Sets = [],  # noqa: B006 - Typer reads it and never changes it.
-    standalone: Annotated[bool, typer.Option("--standalone", "-s", help="This controller is the whole quorum, and others may join it.")] = False,
-    no_initial: Annotated[bool, typer.Option("--no-initial-controllers", "-N", help="This node joins a quorum that there is already.")] = False,
+    standalone: Annotated[
+        bool, typer.Option("--standalone", "-s", help="This controller is the whole quorum, and others may join it.")
+    ] = False,
+    no_initial: Annotated[
+        bool, typer.Option("--no-initial-controllers", "-N", help="This node joins a quorum that there is already.")
+    ] = False,
     initial: Annotated[
-        str | None, typer.Option("--initial-controllers", "-I", metavar="ID@HOST:PORT:DIRECTORY,..", help="The first voters of a quorum of several.")
+        str | None,
+        typer.Option(
+            "--initial-controllers",
+            "-I",
+            metavar="ID@HOST:PORT:DIRECTORY,..",
+            help="The first voters of a quorum of several.",
+        ),
     ] = None,
-    ignore_formatted: Annotated[bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted already.")] = False,
-    release: Annotated[str | None, typer.Option("--release-version", "-r", metavar="VERSION", help="The release whose features to begin with.")] = None,
-    feature: Annotated[list[str], typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="May be given again.")] = [],  # noqa: B006 - as above.
+    ignore_formatted: Annotated[
+        bool, typer.Option("--ignore-formatted", "-g", help="Pass over directories that are formatted already.")
+    ] = False,
+    release: Annotated[
+        str | None,
+        typer.Option("--release-version", "-r", metavar="VERSION", help="The release whose features to begin with."),
+    ] = None,
+    feature: Annotated[
+        list[str], typer.Option("--feature", "-f", metavar="NAME=LEVEL", help="May be given again.")
+    ] = [],  # noqa: B006 - as above.
     add_scram: Annotated[
-        list[str], typer.Option("--add-scram", "-S", metavar="MECHANISM=[name=..,password=..]", help="A SCRAM credential that the cluster begins with.")
+        list[str],
+        typer.Option(
+            "--add-scram",
+            "-S",
+            metavar="MECHANISM=[name=..,password=..]",
+            help="A SCRAM credential that the cluster begins with.",
+        ),
     ] = [],  # noqa: B006 - as above.
     output: Output = None,
 ) -> None:
     """Give log directories their identity, before a node first starts.
 
-    `kraft-node` formats the empty directory of a quorum of one by itself; members of a quorum of several are formatted with this, never by accident.
+    `kraft-node` formats the empty directory of a quorum of one by itself; members of a quorum of several are
+    formatted with this, never by accident.
     """
     node = read_config(config, sets)
     try:
@@ -95,7 +150,9 @@ def format_directories(
     except KraftError as problem:
         raise typer.Exit(complain(problem)) from problem
     except OSError as problem:
-        raise typer.Exit(complain(KraftError(f"{problem.filename or node.metadata_log_dir}: {problem.strerror}"))) from problem
+        raise typer.Exit(
+            complain(KraftError(f"{problem.filename or node.metadata_log_dir}: {problem.strerror}"))
+        ) from problem
     say(_formatted(plan), "\n".join(plan.lines()), output)
 
 
@@ -105,21 +162,32 @@ def _format(request: FormatRequest, node: NodeConfig, credentials: list[UserScra
     listener = node.controller_listener_names[0] if node.controller_listener_names else "CONTROLLER"
     plan = plan_format(request, find_formatted(world.files, request.directories), world.random, listener)
     now_ms = time.time_ns() // 1_000_000
-    carry_out(world.files, plan, MetadataRecordSerde(), lambda name, level: FeatureLevelRecord(name=name, feature_level=level), now_ms, credentials)
+    carry_out(
+        world.files,
+        plan,
+        MetadataRecordSerde(),
+        lambda name, level: FeatureLevelRecord(name=name, feature_level=level),
+        now_ms,
+        credentials,
+    )
     return plan
 
 
 def _controller_endpoints(node: NodeConfig) -> tuple[Endpoint, ...]:
     """What other nodes are told: the advertised addresses of the controller's listeners."""
     names = set(node.controller_listener_names)
-    return tuple(Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in node.advertised if endpoint.name in names)
+    return tuple(
+        Endpoint(endpoint.name, endpoint.host, endpoint.port) for endpoint in node.advertised if endpoint.name in names
+    )
 
 
 def _formatted(plan: FormatPlan) -> dict[str, Any]:
     return {
         "cluster_id": plan.cluster_id,
         "node_id": plan.node_id,
-        "directories": [{"path": path, "directory_id": uuid_to_text(directory_id)} for path, directory_id in plan.directory_ids],
+        "directories": [
+            {"path": path, "directory_id": uuid_to_text(directory_id)} for path, directory_id in plan.directory_ids
+        ],
         "features": dict(plan.features),
         "kraft_version": plan.kraft_version,
     }
@@ -127,7 +195,8 @@ def _formatted(plan: FormatPlan) -> dict[str, Any]:
 
 @app.command()
 def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # noqa: B006 - as above.
-    """Show the log directories of a node, whose they are, and what is wrong with them. Leaves with 1 if something is."""
+    """Show the log directories of a node, whose they are, and what is wrong with them. Leaves with 1 if something
+    is."""
     node = read_config(config, sets)
     files = RealWorld().files
     found: list[str] = []
@@ -160,16 +229,24 @@ def info(config: Configs, sets: Sets = [], output: Output = None) -> None:  # no
 
 def _contradictions(node: NodeConfig, identities: dict[str, MetaProperties]) -> list[str]:
     """Directories that cannot belong to one node, or not to this one."""
-    problems = [f"{path}: belongs to node {each.node_id}, not {node.node_id}." for path, each in identities.items() if each.node_id != node.node_id]
+    problems = [
+        f"{path}: belongs to node {each.node_id}, not {node.node_id}."
+        for path, each in identities.items()
+        if each.node_id != node.node_id
+    ]
     clusters = sorted({identity.cluster_id for identity in identities.values()})
-    return problems + ([f"The directories belong to several clusters: {', '.join(clusters)}."] if len(clusters) > 1 else [])
+    return problems + (
+        [f"The directories belong to several clusters: {', '.join(clusters)}."] if len(clusters) > 1 else []
+    )
 
 
 def _info(found: list[str], identities: dict[str, MetaProperties], problems: list[str]) -> dict[str, Any]:
     directories = []
     for path in found:
         identity = identities.get(path)
-        directory_id = None if identity is None or identity.directory_id is None else uuid_to_text(identity.directory_id)
+        directory_id = (
+            None if identity is None or identity.directory_id is None else uuid_to_text(identity.directory_id)
+        )
         directories.append(
             {
                 "path": path,
@@ -183,12 +260,22 @@ def _info(found: list[str], identities: dict[str, MetaProperties], problems: lis
 
 def _told(found: list[str], identities: dict[str, MetaProperties], problems: list[str]) -> list[str]:
     """In Kafka's words."""
-    lines = [f"Found log director{'y' if len(found) == 1 else 'ies'}:", *(f"  {path}" for path in found), ""] if found else []
+    lines = (
+        [f"Found log director{'y' if len(found) == 1 else 'ies'}:", *(f"  {path}" for path in found), ""]
+        if found
+        else []
+    )
     for path, identity in identities.items():
         values = {"cluster.id": identity.cluster_id, "node.id": str(identity.node_id), "version": "1"}
         if identity.directory_id is not None:
             values["directory.id"] = uuid_to_text(identity.directory_id)
-        lines += [f"Found metadata{f' in {path}' if len(identities) > 1 else ''}: {{{', '.join(f'{key}={values[key]}' for key in sorted(values))}}}", ""]
+        lines += [
+            (
+                f"Found metadata{f' in {path}' if len(identities) > 1 else ''}: "
+                f"{{{', '.join(f'{key}={values[key]}' for key in sorted(values))}}}"
+            ),
+            "",
+        ]
     if problems:
         lines += [f"Found problem{'s' if len(problems) > 1 else ''}:", *(f"  {problem}" for problem in problems), ""]
     return lines

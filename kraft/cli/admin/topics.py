@@ -6,7 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
-from kraft.cli.admin.options import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT, Bootstrap, DryRun, Output, Timeout, Yes, confirm, parse_pairs
+from kraft.cli.admin.options import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT,
+    Bootstrap,
+    DryRun,
+    Output,
+    Timeout,
+    Yes,
+    confirm,
+    parse_pairs,
+)
 from kraft.cli.admin.output import Table, say, show
 from kraft.cli.admin.running import Failures, ask, each_of, tell_deleted
 from kraft.client.admin import configs, topics
@@ -21,7 +31,10 @@ app = typer.Typer(help="List, describe, create, alter and delete topics.", no_ar
 
 Name = Annotated[str, typer.Argument(metavar="TOPIC", show_default=False)]
 Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", show_default=False)]
-Settings = Annotated[list[str], typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration key of the topic; may be given again.")]
+Settings = Annotated[
+    list[str],
+    typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration key of the topic; may be given again."),
+]
 
 
 @app.command("list")
@@ -53,7 +66,9 @@ def _replication(topic: Topic) -> int:
 
 
 @app.command()
-def describe(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT) -> None:
+def describe(
+    names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Output = None, timeout: Timeout = DEFAULT_TIMEOUT
+) -> None:
     """Show partitions, leaders, replicas, offsets, and what is configured otherwise than by default."""
 
     async def question(cluster: Cluster) -> list[dict[str, Any]]:
@@ -64,10 +79,20 @@ def describe(names: Names, bootstrap: Bootstrap = DEFAULT_BOOTSTRAP, output: Out
     for topic in described:
         configured = " ".join(f"{key}={value}" for key, value in topic["configs"].items())
         rows = [
-            (each["partition"], each["leader"], each["leader_epoch"], each["replicas"], each["in_sync"], each["begin_offset"], each["end_offset"])
+            (
+                each["partition"],
+                each["leader"],
+                each["leader_epoch"],
+                each["replicas"],
+                each["in_sync"],
+                each["begin_offset"],
+                each["end_offset"],
+            )
             for each in topic["partitions"]
         ]
-        title = f"{topic['name']}  id={topic['topic_id']}  replicas={topic['replication_factor']}" + (f"  {configured}" if configured else "")
+        title = f"{topic['name']}  id={topic['topic_id']}  replicas={topic['replication_factor']}" + (
+            f"  {configured}" if configured else ""
+        )
         tables.append(Table(("PARTITION", "LEADER", "EPOCH", "REPLICAS", "IN SYNC", "BEGIN", "END"), rows, title))
     show({"topics": described}, tables, output)
 
@@ -99,10 +124,19 @@ async def _describe(cluster: Cluster, topic: Topic) -> dict[str, Any]:
 @app.command(epilog="Example: kraft topics create flights -p 6 -r 3 -c retention.ms=86400000")
 def create(
     name: Name,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", min=1, help="How many; the cluster's num.partitions without it.")] = None,
-    replication: Annotated[int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="How many copies.")] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions", "-p", metavar="N", min=1, help="How many; the cluster's num.partitions without it."
+        ),
+    ] = None,
+    replication: Annotated[
+        int | None, typer.Option("--replication-factor", "-r", metavar="N", min=1, help="How many copies.")
+    ] = None,
     config: Settings = [],  # noqa: B006 - Typer reads it and never changes it.
-    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="It is no error if there is one already.")] = False,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="It is no error if there is one already.")
+    ] = False,
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -114,9 +148,13 @@ def create(
     async def question(cluster: Cluster) -> tuple[bool, int, int]:
         try:
             counts = await topics.create_topic(
-                cluster, name, partitions=partitions or topics.CLUSTER_DEFAULT, replication_factor=replication or topics.CLUSTER_DEFAULT, configs=settings,
+                cluster,
+                name,
+                partitions=partitions or topics.CLUSTER_DEFAULT,
+                replication_factor=replication or topics.CLUSTER_DEFAULT,
+                configs=settings,
                 validate_only=dry_run,
-            )  # fmt: skip
+            )
         except ApiError as problem:
             if problem.code != ErrorCode.TOPIC_ALREADY_EXISTS or not if_not_exists:
                 raise
@@ -125,17 +163,32 @@ def create(
         return True, *counts
 
     created, count, copies = ask(bootstrap, timeout, question)
-    document = {"topic": name, "created": created and not dry_run, "partition_count": count, "replication_factor": copies, "dry_run": dry_run}
+    document = {
+        "topic": name,
+        "created": created and not dry_run,
+        "partition_count": count,
+        "replication_factor": copies,
+        "dry_run": dry_run,
+    }
     what = f"topic {name} with {count} partition{'s' if count != 1 else ''}, replication factor {copies}"
-    say(document, f"there is already {what}" if not created else f"would create {what}" if dry_run else f"created {what}", output)
+    say(
+        document,
+        f"there is already {what}" if not created else f"would create {what}" if dry_run else f"created {what}",
+        output,
+    )
 
 
 @app.command(epilog="Example: kraft topics alter flights -p 12 -c retention.ms=86400000 --delete-config cleanup.policy")
 def alter(
     name: Name,
-    partitions: Annotated[int | None, typer.Option("--partitions", "-p", metavar="N", min=1, help="Grow to this many; there is no way back.")] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="Grow to this many; there is no way back."),
+    ] = None,
     config: Settings = [],  # noqa: B006 - as above.
-    delete_config: Annotated[list[str], typer.Option("--delete-config", metavar="KEY", help="Back to the default; may be given again.")] = [],  # noqa: B006
+    delete_config: Annotated[
+        list[str], typer.Option("--delete-config", metavar="KEY", help="Back to the default; may be given again.")
+    ] = [],  # noqa: B006
     dry_run: DryRun = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -158,7 +211,12 @@ def alter(
     ask(bootstrap, timeout, question)
     parts = [] if partitions is None else [f"{partitions} partitions"]
     parts += [f"{key}={value}" if value is not None else f"{key} by default" for key, _, value in changes]
-    document = {"topic": name, "partition_count": partitions, "configs": {key: value for key, _, value in changes}, "dry_run": dry_run}
+    document = {
+        "topic": name,
+        "partition_count": partitions,
+        "configs": {key: value for key, _, value in changes},
+        "dry_run": dry_run,
+    }
     say(document, f"{'would alter' if dry_run else 'altered'} topic {name}: {', '.join(parts)}", output)
 
 
@@ -174,7 +232,8 @@ def delete(
     output: Output = None,
     timeout: Timeout = DEFAULT_TIMEOUT,
 ) -> None:
-    """Delete topics with all their records. One that cannot be deleted keeps no other; the exit code is that of the first."""
+    """Delete topics with all their records. One that cannot be deleted keeps no other; the exit code is that of the
+    first."""
     confirm(f"Delete {', '.join(names)} with all records?", yes)
 
     async def question(cluster: Cluster) -> tuple[list[str], Failures]:
@@ -182,15 +241,23 @@ def delete(
 
     deleted, failed = ask(bootstrap, timeout, question)
     if if_exists:
-        failed = {name: each for name, each in failed.items() if not (isinstance(each, ApiError) and each.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)}
+        failed = {
+            name: each
+            for name, each in failed.items()
+            if not (isinstance(each, ApiError) and each.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        }
     tell_deleted(deleted, failed, output)
 
 
 @app.command("delete-records", epilog="Example: kraft topics delete-records flights --before 1000 --partition 0")
 def delete_records(
     name: Name,
-    before: Annotated[str, typer.Option("--before", metavar="OFFSET|end", help="The first record that stays.", show_default=False)],
-    partition: Annotated[int | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition; without it all of them.")] = None,
+    before: Annotated[
+        str, typer.Option("--before", metavar="OFFSET|end", help="The first record that stays.", show_default=False)
+    ],
+    partition: Annotated[
+        int | None, typer.Option("--partition", metavar="N", min=0, help="Only this partition; without it all of them.")
+    ] = None,
     yes: Yes = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     output: Output = None,
@@ -203,9 +270,14 @@ def delete_records(
 
     async def question(cluster: Cluster) -> dict[TopicPartition, int]:
         [topic] = await topics.describe_topics(cluster, [name])
-        chosen = topic.topic_partitions() if partition is None else [TopicPartition(name, topic.partition(partition).index)]
+        chosen = (
+            topic.topic_partitions() if partition is None else [TopicPartition(name, topic.partition(partition).index)]
+        )
         return await topics.delete_records(cluster, dict.fromkeys(chosen, -1 if before == "end" else int(before)))
 
     begins = ask(bootstrap, timeout, question)
-    document = {"topic": name, "partitions": [{"partition": index, "begin_offset": offset} for (_, index), offset in begins.items()]}
+    document = {
+        "topic": name,
+        "partitions": [{"partition": index, "begin_offset": offset} for (_, index), offset in begins.items()],
+    }
     show(document, [Table(("PARTITION", "BEGIN"), [(index, offset) for (_, index), offset in begins.items()])], output)

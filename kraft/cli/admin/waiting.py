@@ -18,7 +18,8 @@ PAUSE_SECONDS = 0.5
 
 
 class Patience:
-    """`seconds` bound the time in which nothing succeeds; None is for ever. Of each such time the reason is said once, unless it is the same as before."""
+    """`seconds` bound the time in which nothing succeeds; None is for ever. Of each such time the reason is said
+    once, unless it is the same as before."""
 
     def __init__(self, cluster: Cluster, seconds: float | None) -> None:
         self._cluster = cluster
@@ -27,7 +28,8 @@ class Patience:
         self._said = ""
 
     async def keep(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """What `attempt` returns when it succeeds. Raises at once what trying again cannot help, and the last failure when the time is over."""
+        """What `attempt` returns when it succeeds. Raises at once what trying again cannot help, and the last
+        failure when the time is over."""
         clock = self._cluster.world.clock
         while True:
             began = clock.now()

@@ -60,7 +60,8 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """Bytes are -1 where the node does not tell. `replicas` maps to size and lag (in offsets). `error` names what is wrong with the disk, empty: nothing."""
+    """Bytes are -1 where the node does not tell. `replicas` maps to size and lag (in offsets). `error` names what is
+    wrong with the disk, empty: nothing."""
 
     node_id: int
     path: str
@@ -78,29 +79,40 @@ async def describe_cluster(cluster: Cluster) -> ClusterDescription:
         request = DescribeClusterRequest(include_fenced_brokers=version >= FENCED_BROKERS_VERSION)
         response = await cluster.call(request, version=version)
         check(response.error_code, "the cluster", response.error_message)
-        brokers = tuple(BrokerState(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in response.brokers)
-        return ClusterDescription(response.cluster_id, response.controller_id, tuple(sorted(brokers, key=lambda broker: broker.node_id)))
+        brokers = tuple(
+            BrokerState(each.broker_id, each.host, each.port, each.rack, each.is_fenced) for each in response.brokers
+        )
+        return ClusterDescription(
+            response.cluster_id, response.controller_id, tuple(sorted(brokers, key=lambda broker: broker.node_id))
+        )
 
     return await cluster.retrying(attempt)
 
 
 async def describe_quorum(cluster: Cluster) -> Quorum:
     """As the quorum's leader sees it. Raises ApiError."""
-    request = DescribeQuorumRequest(topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])])
+    request = DescribeQuorumRequest(
+        topics=[TopicData(topic_name=METADATA_TOPIC, partitions=[PartitionData(partition_index=0)])]
+    )
 
     async def attempt() -> Quorum:
         response = await cluster.call(request)
         check(response.error_code, "the quorum", response.error_message)
         partition = response.topics[0].partitions[0]
         check(partition.error_code, "the quorum", partition.error_message)
-        end = max((voter.log_end_offset for voter in partition.current_voters if voter.replica_id == partition.leader_id), default=-1)
+        end = max(
+            (voter.log_end_offset for voter in partition.current_voters if voter.replica_id == partition.leader_id),
+            default=-1,
+        )
         return Quorum(
             partition.leader_id,
             partition.leader_epoch,
             partition.high_watermark,
             _replicas(partition.current_voters, end),
             _replicas(partition.observers, end),
-            tuple((node.node_id, each.name, each.host, each.port) for node in response.nodes for each in node.listeners),
+            tuple(
+                (node.node_id, each.name, each.host, each.port) for node in response.nodes for each in node.listeners
+            ),
         )
 
     return await cluster.retrying(attempt)
@@ -130,9 +142,13 @@ async def describe_log_dirs(cluster: Cluster, node_id: int) -> list[LogDirectory
         for result in response.results:
             error = "" if result.error_code == ErrorCode.NONE else name_of(result.error_code)
             replicas = sorted(
-                (TopicPartition(topic.name, each.partition_index), each.partition_size, each.offset_lag) for topic in result.topics for each in topic.partitions
+                (TopicPartition(topic.name, each.partition_index), each.partition_size, each.offset_lag)
+                for topic in result.topics
+                for each in topic.partitions
             )
-            found.append(LogDirectory(node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas), error))
+            found.append(
+                LogDirectory(node_id, result.log_dir, result.total_bytes, result.usable_bytes, tuple(replicas), error)
+            )
         return sorted(found, key=lambda directory: directory.path)
 
     return await cluster.retrying(attempt)

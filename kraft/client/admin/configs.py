@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from kraft.client.cluster import UNKNOWN_TOPIC, Cluster
 from kraft.client.errors import check
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 
 TOPIC = 2
@@ -32,8 +36,17 @@ SOURCES: Mapping[int, str] = {
 }
 """Where a value comes from, as `DescribeConfigsResponse` numbers it."""
 TYPES: Mapping[int, str] = {
-    0: "unknown", 1: "boolean", 2: "string", 3: "int", 4: "short", 5: "long", 6: "double", 7: "list", 8: "class", 9: "password",
-}  # fmt: skip
+    0: "unknown",
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +88,11 @@ class Setting:
 
 async def describe_configs(cluster: Cluster, resource: Resource, keys: Sequence[str] | None = None) -> list[Setting]:
     """Every setting of the resource, or those named, in order of name. Raises ApiError."""
-    wanted = DescribeConfigsResource(resource_type=resource.kind, resource_name=resource.name, configuration_keys=None if keys is None else list(keys))
+    wanted = DescribeConfigsResource(
+        resource_type=resource.kind,
+        resource_name=resource.name,
+        configuration_keys=None if keys is None else list(keys),
+    )
     request = DescribeConfigsRequest(resources=[wanted], include_synonyms=True, include_documentation=True)
 
     async def attempt() -> list[Setting]:
@@ -90,7 +107,10 @@ async def describe_configs(cluster: Cluster, resource: Resource, keys: Sequence[
                 each.read_only,
                 each.is_sensitive,
                 each.documentation,
-                tuple((synonym.name, synonym.value, SOURCES.get(synonym.source, str(synonym.source))) for synonym in each.synonyms),
+                tuple(
+                    (synonym.name, synonym.value, SOURCES.get(synonym.source, str(synonym.source)))
+                    for synonym in each.synonyms
+                ),
             )
             for each in sorted(result.configs, key=lambda each: each.name)
         ]
@@ -98,7 +118,9 @@ async def describe_configs(cluster: Cluster, resource: Resource, keys: Sequence[
     return await cluster.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def alter_configs(cluster: Cluster, resource: Resource, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool = False) -> None:
+async def alter_configs(
+    cluster: Cluster, resource: Resource, changes: Sequence[tuple[str, int, str | None]], *, validate_only: bool = False
+) -> None:
     """`changes` are key, operation (SET, DELETE, APPEND, SUBTRACT) and value; all happen, or none. Raises ApiError."""
     entries = [AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in changes]
     wanted = AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=entries)

@@ -15,12 +15,21 @@ from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 
 NAMED_TOPICS_VERSION = 9
-"""The last version of OffsetCommit and OffsetFetch that names topics; later ones need ids, which a deleted topic has no more."""
+"""The last version of OffsetCommit and OffsetFetch that names topics; later ones need ids, which a deleted topic has
+no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +86,17 @@ async def list_groups(cluster: Cluster) -> list[ListedGroup]:
 
 
 async def describe_group(cluster: Cluster, group_id: str) -> Group:
-    """Raises ApiError, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4 describe such a group as Dead)."""
+    """Raises ApiError, with GROUP_ID_NOT_FOUND when there is none (nodes before Kafka 4 describe such a group as
+    Dead)."""
 
     async def attempt() -> Group:
         coordinator = await cluster.coordinator(group_id)
         described = (await cluster.call(DescribeGroupsRequest(groups=[group_id]), node_id=coordinator)).groups[0]
-        code = ErrorCode.GROUP_ID_NOT_FOUND if described.error_code == ErrorCode.NONE and described.group_state == "Dead" else described.error_code
+        code = (
+            ErrorCode.GROUP_ID_NOT_FOUND
+            if described.error_code == ErrorCode.NONE and described.group_state == "Dead"
+            else described.error_code
+        )
         check(code, f"group {group_id}", described.error_message)
         return _group(described, coordinator)
 
@@ -90,8 +104,17 @@ async def describe_group(cluster: Cluster, group_id: str) -> Group:
 
 
 def _group(described: DescribedGroup, coordinator: int) -> Group:
-    members = sorted((_member(member, described.protocol_type) for member in described.members), key=lambda member: member.member_id)
-    return Group(described.group_id, described.group_state, described.protocol_type, described.protocol_data, coordinator, tuple(members))
+    members = sorted(
+        (_member(member, described.protocol_type) for member in described.members), key=lambda member: member.member_id
+    )
+    return Group(
+        described.group_id,
+        described.group_state,
+        described.protocol_type,
+        described.protocol_data,
+        coordinator,
+        tuple(members),
+    )
 
 
 def _member(member: DescribedGroupMember, protocol_type: str) -> Member:
@@ -108,15 +131,24 @@ def read_assignment(data: bytes | memoryview) -> tuple[TopicPartition, ...]:
         assignment, _ = ConsumerProtocolAssignment.decode_from(data, 2, version)
     except ProtocolError:  # Whatever a client put there is its own affair.
         return ()
-    return tuple(sorted(TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions))
+    return tuple(
+        sorted(
+            TopicPartition(topic.topic, index) for topic in assignment.assigned_partitions for index in topic.partitions
+        )
+    )
 
 
-async def committed_offsets(cluster: Cluster, group_id: str, *, require_stable: bool = False) -> dict[TopicPartition, Committed]:
-    """Everything the group has committed, in order of partition; nothing for a group that does not exist. Raises ApiError.
+async def committed_offsets(
+    cluster: Cluster, group_id: str, *, require_stable: bool = False
+) -> dict[TopicPartition, Committed]:
+    """Everything the group has committed, in order of partition; nothing for a group that does not exist. Raises
+    ApiError.
 
     `require_stable` waits for offsets that an open transaction is about to commit (KIP-447).
     """
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=require_stable)
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group_id, topics=None)], require_stable=require_stable
+    )
 
     async def attempt() -> dict[TopicPartition, Committed]:
         coordinator = await cluster.coordinator(group_id)
@@ -146,18 +178,25 @@ async def commit_offsets(
     member_id: str = "",
     instance_id: str | None = None,
 ) -> None:
-    """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises ApiError for the first partition refused.
+    """Without a generation: from outside, which only an empty group allows (else UNKNOWN_MEMBER_ID). Raises ApiError
+    for the first partition refused.
 
     `epochs` are the leader epochs of the records before the offsets, as far as they are known.
     """
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for partition, offset in sorted(offsets.items()):
-        entry = OffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=offset, committed_metadata="")
+        entry = OffsetCommitRequestPartition(
+            partition_index=partition.partition, committed_offset=offset, committed_metadata=""
+        )
         entry.committed_leader_epoch = (epochs or {}).get(partition, -1)
         topics.setdefault(partition.topic, []).append(entry)
     entries = [OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
     request = OffsetCommitRequest(
-        group_id=group_id, generation_id_or_member_epoch=generation, member_id=member_id, group_instance_id=instance_id, topics=entries
+        group_id=group_id,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        topics=entries,
     )
 
     async def attempt() -> None:
@@ -171,7 +210,8 @@ async def commit_offsets(
 
 
 async def delete_offsets(cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition]) -> None:
-    """Forget what the group committed for these. Raises ApiError: GROUP_SUBSCRIBED_TO_TOPIC while it reads them, GROUP_ID_NOT_FOUND."""
+    """Forget what the group committed for these. Raises ApiError: GROUP_SUBSCRIBED_TO_TOPIC while it reads them,
+    GROUP_ID_NOT_FOUND."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for topic, index in sorted(partitions):
         topics.setdefault(topic, []).append(OffsetDeleteRequestPartition(partition_index=index))

@@ -10,7 +10,11 @@ from kraft.client.connection import Disconnected
 from kraft.client.errors import NoBroker, check
 from kraft.common.ids import DEBUGGING_REPLICA, TopicPartition
 from kraft.protocol.error_codes import ErrorCode, message_of, name_of
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
@@ -46,7 +50,12 @@ async def list_moves(cluster: Cluster) -> list[Move]:
         response = await cluster.call(ListPartitionReassignmentsRequest(timeout_ms=TIMEOUT_MS, topics=None))
         check(response.error_code, "the reassignments", response.error_message)
         found = [
-            Move(TopicPartition(topic.name, each.partition_index), tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas))
+            Move(
+                TopicPartition(topic.name, each.partition_index),
+                tuple(each.replicas),
+                tuple(each.adding_replicas),
+                tuple(each.removing_replicas),
+            )
             for topic in response.topics
             for each in topic.partitions
         ]
@@ -62,42 +71,60 @@ async def alter_moves(cluster: Cluster, targets: Mapping[TopicPartition, Sequenc
         asked = ReassignablePartition(partition_index=index, replicas=None if replicas is None else list(replicas))
         topics.setdefault(topic, []).append(asked)
     request = AlterPartitionReassignmentsRequest(
-        timeout_ms=TIMEOUT_MS, topics=[ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()]
+        timeout_ms=TIMEOUT_MS,
+        topics=[ReassignableTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
     )
 
     async def attempt() -> list[Outcome]:
         response = await cluster.call(request)
         check(response.error_code, "the reassignment", response.error_message)
         return [
-            _outcome(topic.name, each.partition_index, each.error_code, each.error_message) for topic in response.responses for each in topic.partitions
+            _outcome(topic.name, each.partition_index, each.error_code, each.error_message)
+            for topic in response.responses
+            for each in topic.partitions
         ]
 
     return await cluster.retrying(attempt)
 
 
 async def elect_leaders(cluster: Cluster, kind: int, partitions: Sequence[TopicPartition] | None) -> list[Outcome]:
-    """PREFERRED or UNCLEAN elections for the partitions named, or wherever one is needed (None). Raises ApiError for the request as a whole."""
+    """PREFERRED or UNCLEAN elections for the partitions named, or wherever one is needed (None). Raises ApiError for
+    the request as a whole."""
     topics: dict[str, list[int]] = {}
     for topic, index in partitions or ():
         topics.setdefault(topic, []).append(index)
-    named = None if partitions is None else [TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
+    named = (
+        None
+        if partitions is None
+        else [TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in topics.items()]
+    )
     request = ElectLeadersRequest(election_type=kind, topic_partitions=named, timeout_ms=TIMEOUT_MS)
 
     async def attempt() -> list[Outcome]:
         response = await cluster.call(request)
         check(response.error_code, "the election")
         results = response.replica_election_results
-        return [_outcome(topic.topic, each.partition_id, each.error_code, each.error_message) for topic in results for each in topic.partition_result]
+        return [
+            _outcome(topic.topic, each.partition_id, each.error_code, each.error_message)
+            for topic in results
+            for each in topic.partition_result
+        ]
 
     return await cluster.retrying(attempt)
 
 
 def _outcome(topic: str, index: int, code: int, message: str | None) -> Outcome:
     partition = TopicPartition(topic, index)
-    return Outcome(partition, "", "") if code == ErrorCode.NONE else Outcome(partition, name_of(code), message or message_of(code))
+    return (
+        Outcome(partition, "", "")
+        if code == ErrorCode.NONE
+        else Outcome(partition, name_of(code), message or message_of(code))
+    )
 
 
-async def replica_ends(cluster: Cluster, replicas: Mapping[int, Sequence[TopicPartition]]) -> dict[tuple[int, TopicPartition], int]:
+async def replica_ends(
+    cluster: Cluster, replicas: Mapping[int, Sequence[TopicPartition]]
+) -> dict[tuple[int, TopicPartition], int]:
     """Where the logs of replicas end, each asked of its broker; those whose broker does not answer are left out."""
     found: dict[tuple[int, TopicPartition], int] = {}
     for node_id, partitions in sorted(replicas.items()):
@@ -106,7 +133,9 @@ async def replica_ends(cluster: Cluster, replicas: Mapping[int, Sequence[TopicPa
             topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=LATEST))
         asked = [ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()]
         try:
-            response = await cluster.call(ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, topics=asked, timeout_ms=TIMEOUT_MS), node_id=node_id)
+            response = await cluster.call(
+                ListOffsetsRequest(replica_id=DEBUGGING_REPLICA, topics=asked, timeout_ms=TIMEOUT_MS), node_id=node_id
+            )
         except (Disconnected, TimeoutError, NoBroker):
             continue  # It is down, which is among what the caller wants to see.
         for answered in response.topics:

@@ -28,13 +28,18 @@ class OffsetAtTime(NamedTuple):
     leader_epoch: int
 
 
-async def list_offsets(cluster: Cluster, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED) -> dict[TopicPartition, OffsetAtTime]:
-    """For each partition the first record at or after a time (ms since 1970), or one of the constants above. Raises ApiError."""
+async def list_offsets(
+    cluster: Cluster, times: Mapping[TopicPartition, int], *, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, OffsetAtTime]:
+    """For each partition the first record at or after a time (ms since 1970), or one of the constants above. Raises
+    ApiError."""
 
     async def attempt() -> dict[TopicPartition, OffsetAtTime]:
         found: dict[TopicPartition, OffsetAtTime] = {}
         for leader, partitions in (await cluster.by_leader(times)).items():
-            response = await cluster.call(_request({each: times[each] for each in partitions}, isolation), node_id=leader)
+            response = await cluster.call(
+                _request({each: times[each] for each in partitions}, isolation), node_id=leader
+            )
             for topic in response.topics:
                 for each in topic.partitions:
                     partition = TopicPartition(topic.name, each.partition_index)
@@ -45,7 +50,9 @@ async def list_offsets(cluster: Cluster, times: Mapping[TopicPartition, int], *,
     return await cluster.retrying(attempt, final=UNKNOWN_TOPIC)
 
 
-async def offsets_at(cluster: Cluster, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED) -> dict[TopicPartition, int]:
+async def offsets_at(
+    cluster: Cluster, partitions: Iterable[TopicPartition], time: int, *, isolation: int = READ_UNCOMMITTED
+) -> dict[TopicPartition, int]:
     """The same time for all, and offsets only."""
     found = await list_offsets(cluster, dict.fromkeys(partitions, time), isolation=isolation)
     return {partition: at.offset for partition, at in found.items()}

@@ -11,7 +11,11 @@ from kraft.client.metadata import Topic
 from kraft.common.ids import TopicPartition
 from kraft.protocol.messages.create_partitions_request import CreatePartitionsRequest, CreatePartitionsTopic
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 
 TIMEOUT_MS = 30_000
@@ -47,9 +51,12 @@ async def create_topic(
     configs: Mapping[str, str] | None = None,
     validate_only: bool = False,
 ) -> tuple[int, int]:
-    """Number of partitions and replication factor of the new topic (-1 from nodes that do not tell). Raises ApiError TOPIC_ALREADY_EXISTS and others."""
+    """Number of partitions and replication factor of the new topic (-1 from nodes that do not tell). Raises ApiError
+    TOPIC_ALREADY_EXISTS and others."""
     settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
-    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=replication_factor, configs=settings)
+    wanted = CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=replication_factor, configs=settings
+    )
     request = CreateTopicsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
 
     async def attempt() -> tuple[int, int]:
@@ -63,7 +70,8 @@ async def create_topic(
 
 
 async def grow_topic(cluster: Cluster, name: str, partitions: int, *, validate_only: bool = False) -> None:
-    """Raise the number of partitions to `partitions`. Raises ApiError INVALID_PARTITIONS unless that is more than there are."""
+    """Raise the number of partitions to `partitions`. Raises ApiError INVALID_PARTITIONS unless that is more than
+    there are."""
     wanted = CreatePartitionsTopic(name=name, count=partitions, assignments=None)
     request = CreatePartitionsRequest(topics=[wanted], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
 

@@ -1,8 +1,10 @@
-"""Which changes of configuration are taken, and what comes out of them. Pure; refusals are ApiErrors with Kafka's codes and texts.
+"""Which changes of configuration are taken, and what comes out of them. Pure; refusals are ApiErrors with Kafka's
+codes and texts.
 
-A change passes two gates, as in Kafka. `check_request` is the broker's: it sees one resource of a request as it came, and for a broker's own keys knows the
-values in force. `altered` and `check_texts` are the controller's: they turn operations into the new texts of the resource and judge those as a whole. Only
-`None` in an outcome deletes a key.
+A change passes two gates, as in Kafka. `check_request` is the broker's: it sees one resource of a request as it
+came, and for a broker's own keys knows the values in force. `altered` and `check_texts` are the controller's: they
+turn operations into the new texts of the resource and judge those as a whole. Only `None` in an outcome deletes a
+key.
 """
 
 from __future__ import annotations
@@ -44,22 +46,36 @@ class Alteration(NamedTuple):
     value: str | None
 
 
-_THREAD_KEYS: Final = ("num.io.threads", "num.network.threads", "num.replica.fetchers", "num.recovery.threads.per.data.dir", "background.threads")
+_THREAD_KEYS: Final = (
+    "num.io.threads",
+    "num.network.threads",
+    "num.replica.fetchers",
+    "num.recovery.threads.per.data.dir",
+    "background.threads",
+)
 """Kafka lets these at most double and at most halve at a time."""
 
 
-def check_request(resource_type: int, resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig) -> None:
+def check_request(
+    resource_type: int, resource_name: str, alterations: Sequence[Alteration], broker: NodeConfig
+) -> None:
     """The broker's gate for one resource. `broker` is the view with its dynamic values. Raises ApiError."""
     if resource_type not in RESOURCE_TYPE_NAMES or resource_type == ResourceType.UNKNOWN:
         raise ApiError(INVALID_REQUEST, f"Unknown resource type {resource_type}")
     names = [alteration.name for alteration in alterations]
     if len(dict.fromkeys(names)) != len(names):
         raise ApiError(INVALID_REQUEST, "Error due to duplicate config keys")
-    null = [alteration.name for alteration in alterations if alteration.value is None and alteration.operation != Operation.DELETE]
+    null = [
+        alteration.name
+        for alteration in alterations
+        if alteration.value is None and alteration.operation != Operation.DELETE
+    ]
     if null:
         raise ApiError(INVALID_REQUEST, f"Null value not supported for : {', '.join(null)}")
     if resource_type in (ResourceType.TOPIC, ResourceType.GROUP) and not resource_name:
-        raise ApiError(INVALID_REQUEST, f"Default {RESOURCE_TYPE_NAMES[resource_type].lower()} resources are not allowed.")
+        raise ApiError(
+            INVALID_REQUEST, f"Default {RESOURCE_TYPE_NAMES[resource_type].lower()} resources are not allowed."
+        )
     if resource_type == ResourceType.BROKER:
         if names != [DESIRED_STATE]:  # That one may be about a broker that is down: any may take the request.
             _check_broker_id(resource_name, broker.node_id)
@@ -88,7 +104,10 @@ def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], br
         raise ApiError(INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
     single = [name for name, row in known.items() if row.update_mode == UpdateMode.PER_BROKER]
     if single and not resource_name:
-        raise ApiError(INVALID_REQUEST, f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]")
+        raise ApiError(
+            INVALID_REQUEST,
+            f"Cannot update these configs at default cluster level, broker id must be specified: [{', '.join(single)}]",
+        )
     for alteration in alterations:
         if alteration.operation == Operation.SET and alteration.value is not None:
             complaint = known[alteration.name].validate(alteration.value)
@@ -101,13 +120,16 @@ def _check_broker_keys(resource_name: str, alterations: Sequence[Alteration], br
 def _check_threads(name: str, wanted: int, current: int) -> None:
     prefix = f"Dynamic thread count update validation failed for {name}={wanted}"
     if wanted > current * 2:
-        raise ApiError(INVALID_REQUEST, f"{prefix}, value should not be greater than double the current value {current}")
+        raise ApiError(
+            INVALID_REQUEST, f"{prefix}, value should not be greater than double the current value {current}"
+        )
     if wanted < current // 2:
         raise ApiError(INVALID_REQUEST, f"{prefix}, value should be at least half the current value {current}")
 
 
 def altered(resource_type: int, current: Mapping[str, str], alterations: Sequence[Alteration]) -> dict[str, str | None]:
-    """What the operations change: the new text of each key, None where it is deleted. Keys whose text stays as it is are left out. Raises ApiError."""
+    """What the operations change: the new text of each key, None where it is deleted. Keys whose text stays as it is
+    are left out. Raises ApiError."""
     changes: dict[str, str | None] = {}
     for name, operation, value in alterations:
         before = current.get(name)
@@ -126,7 +148,9 @@ def _operate(resource_type: int, name: str, operation: int, value: str | None, b
         raise ApiError(INVALID_REQUEST, f"Unknown operation type {operation}")
     key = keys_of(resource_type).get(name)
     if key is None or key.type != ConfigType.LIST:
-        raise ApiError(INVALID_CONFIG, f"Can't {OPERATION_NAMES[operation]} to key {name} because its type is not LIST.")
+        raise ApiError(
+            INVALID_CONFIG, f"Can't {OPERATION_NAMES[operation]} to key {name} because its type is not LIST."
+        )
     elements = list(split_list(before if before is not None else key.default_canonical_text or ""))
     for element in split_list(value or ""):
         if operation == Operation.APPEND and element not in elements:
@@ -137,7 +161,8 @@ def _operate(resource_type: int, name: str, operation: int, value: str | None, b
 
 
 def replaced(current: Mapping[str, str], replacement: Mapping[str, str]) -> dict[str, str | None]:
-    """AlterConfigs: the given texts, and nothing else, remain; and reports, which no client can see. Keys whose text stays as it is are left out."""
+    """AlterConfigs: the given texts, and nothing else, remain; and reports, which no client can see. Keys whose text
+    stays as it is are left out."""
     changes: dict[str, str | None] = {name: text for name, text in replacement.items() if current.get(name) != text}
     changes.update({name: None for name in current if name not in replacement and not is_report_key(name)})
     return changes
@@ -150,7 +175,8 @@ def applied(current: Mapping[str, str], changes: Mapping[str, str | None]) -> di
 
 
 def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str], broker: NodeConfig) -> None:
-    """The controller's gate: whether a resource may have exactly these texts, also when it is created. Raises ApiError."""
+    """The controller's gate: whether a resource may have exactly these texts, also when it is created. Raises
+    ApiError."""
     if resource_type == ResourceType.TOPIC:
         check_topic_texts(texts)
     elif resource_type == ResourceType.BROKER:
@@ -162,7 +188,13 @@ def check_texts(resource_type: int, resource_name: str, texts: Mapping[str, str]
         _check_each(broker_key, texts, "broker")
         wrong = host_counts(texts.get(PER_IP_OVERRIDES, ""))[1]
         if wrong:
-            raise ApiError(INVALID_CONFIG, f"Invalid value {texts[PER_IP_OVERRIDES]} for configuration {PER_IP_OVERRIDES}: {wrong[0]!r} is not host:count")
+            raise ApiError(
+                INVALID_CONFIG,
+                (
+                    f"Invalid value {texts[PER_IP_OVERRIDES]} for configuration {PER_IP_OVERRIDES}: {wrong[0]!r} "
+                    "is not host:count"
+                ),
+            )
     elif resource_type == ResourceType.CLIENT_METRICS:
         check_subscription(resource_name, texts)
     elif resource_type == ResourceType.GROUP:
@@ -176,13 +208,20 @@ def check_topic_texts(texts: Mapping[str, str]) -> None:
     """Names, values, and pairs that contradict each other. Raises ApiError with INVALID_CONFIG."""
     keys = keys_of(ResourceType.TOPIC)
     _check_each(keys.get, {name: text for name, text in texts.items() if not is_report_key(name)}, "topic")
-    low, high = (int(texts.get(name, keys[name].default_canonical_text or "0")) for name in ("min.compaction.lag.ms", "max.compaction.lag.ms"))
+    low, high = (
+        int(texts.get(name, keys[name].default_canonical_text or "0"))
+        for name in ("min.compaction.lag.ms", "max.compaction.lag.ms")
+    )
     if low > high:
-        raise ApiError(INVALID_CONFIG, f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})")
+        raise ApiError(
+            INVALID_CONFIG,
+            f"conflict topic config setting min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})",
+        )
 
 
 def check_report(name: str, text: str, current: Mapping[str, str]) -> None:
-    """Reports are the cluster's: all that may be added to a topic's `current` texts is what a replica gave up after an election that is reported there.
+    """Reports are the cluster's: all that may be added to a topic's `current` texts is what a replica gave up after
+    an election that is reported there.
 
     Raises ApiError with INVALID_CONFIG.
     """
@@ -206,11 +245,19 @@ def check_logger_alterations(alterations: Sequence[Alteration], loggers: Sequenc
     """A BROKER_LOGGER resource: levels of existing loggers may be set and deleted. Raises ApiError."""
     for name, operation, value in alterations:
         if operation in (Operation.APPEND, Operation.SUBTRACT):
-            raise ApiError(INVALID_REQUEST, f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource")
+            raise ApiError(
+                INVALID_REQUEST, f"{OPERATION_NAMES[operation]} operation is not allowed for the BROKER_LOGGER resource"
+            )
         if name not in loggers:
             raise ApiError(INVALID_CONFIG, f"Logger {name} does not exist!")
         if operation == Operation.DELETE and name == "root":
             raise ApiError(INVALID_REQUEST, "Removing the log level of the root logger is not allowed")
         if operation == Operation.SET and value not in LOG_LEVELS:
             valid = ", ".join(sorted(LOG_LEVELS))
-            raise ApiError(INVALID_CONFIG, f"Cannot set the log level of {name} to {value} as it is not a supported log level. Valid log levels are {valid}")
+            raise ApiError(
+                INVALID_CONFIG,
+                (
+                    f"Cannot set the log level of {name} to {value} as it is not a supported log level. Valid log "
+                    f"levels are {valid}"
+                ),
+            )

@@ -1,4 +1,5 @@
-"""How values must fit together: pairs that must be in order, and combinations that cannot work. Each check returns sentences."""
+"""How values must fit together: pairs that must be in order, and combinations that cannot work. Each check returns
+sentences."""
 
 from __future__ import annotations
 
@@ -50,7 +51,10 @@ _BELOW: Final = (
 )
 """The first must be smaller than the second."""
 
-_REPLICA_SELECTORS: Final = ("org.apache.kafka.common.replica.RackAwareReplicaSelector", "org.apache.kafka.common.replica.LeaderSelector")
+_REPLICA_SELECTORS: Final = (
+    "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "org.apache.kafka.common.replica.LeaderSelector",
+)
 _CODECS: Final = range(5)
 _CLEANER_BUFFER_MIN: Final = 1024 * 1024
 
@@ -95,7 +99,10 @@ def _check_memory(config: NodeConfig) -> list[str]:
     queued, largest = config.integer("queued.max.request.bytes"), config.integer("socket.request.max.bytes")
     if 0 < queued < largest:
         origin = _origin(config, "queued.max.request.bytes")
-        problems.append(f"{origin}: queued.max.request.bytes ({queued}) must hold one largest request (socket.request.max.bytes, {largest})")
+        problems.append(
+            f"{origin}: queued.max.request.bytes ({queued}) must hold one largest request "
+            f"(socket.request.max.bytes, {largest})"
+        )
     return problems
 
 
@@ -104,12 +111,17 @@ def _check_choices(config: NodeConfig) -> list[str]:
     selector = config.optional_text("replica.selector.class")
     if selector is not None and selector not in _REPLICA_SELECTORS:
         origin = _origin(config, "replica.selector.class")
-        problems.append(f"{origin}: replica.selector.class {selector} cannot be loaded; built in are {' and '.join(_REPLICA_SELECTORS)}")
+        problems.append(
+            f"{origin}: replica.selector.class {selector} cannot be loaded; built in are "
+            f"{' and '.join(_REPLICA_SELECTORS)}"
+        )
     problems += [
         f"{_origin(config, name)}: {name} must be 0 to 4"
         for name in ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
         if config.integer(name) not in _CODECS
     ]
     wrong = host_counts(config.text(PER_IP_OVERRIDES))[1]
-    problems += [f"{_origin(config, PER_IP_OVERRIDES)}: {PER_IP_OVERRIDES}: {entry!r} is not host:count" for entry in wrong]
+    problems += [
+        f"{_origin(config, PER_IP_OVERRIDES)}: {PER_IP_OVERRIDES}: {entry!r} is not host:count" for entry in wrong
+    ]
     return problems

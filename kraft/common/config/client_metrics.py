@@ -13,7 +13,14 @@ from kraft.common.errors import ApiError
 INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42
 
-_SELECTORS: Final = ("client_instance_id", "client_id", "client_software_name", "client_software_version", "client_source_address", "client_source_port")
+_SELECTORS: Final = (
+    "client_instance_id",
+    "client_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
 
 
 def check_subscription(name: str, texts: Mapping[str, str]) -> None:
@@ -24,7 +31,10 @@ def check_subscription(name: str, texts: Mapping[str, str]) -> None:
         if key not in CLIENT_METRICS_KEYS:
             raise ApiError(INVALID_REQUEST, f"Unknown client metrics configuration: {key}")
         if key == "interval.ms" and CLIENT_METRICS_KEYS.validate(key, text):
-            raise ApiError(INVALID_REQUEST, f"Invalid value {text} for interval.ms, interval must be between 100 and 3600000 (1 hour)")
+            raise ApiError(
+                INVALID_REQUEST,
+                f"Invalid value {text} for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+            )
         if key == "match":
             for pattern in split_list(text):
                 _check_pattern(pattern)

@@ -1,7 +1,7 @@
 """One row of the configuration table, and a table of rows.
 
-Everything that speaks of configuration - start-up parsing, the controller's checks of alterations, DescribeConfigs, the HTTP schema, docs/configuration.md -
-reads these rows and nothing else.
+Everything that speaks of configuration - start-up parsing, the controller's checks of alterations, DescribeConfigs,
+the HTTP schema, docs/configuration.md - reads these rows and nothing else.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ class Status:
     ENFORCED: Final = "enforced"
     """It does what the documentation says."""
     ACCEPTED: Final = "accepted"
-    """Valid values are taken and shown, but nothing here has that knob; a value other than the default is logged once."""
+    """Valid values are taken and shown, but nothing here has that knob; a value other than the default is logged
+    once."""
     REFUSED: Final = "refused"
-    """Setting it to anything but its default is an error, since ignoring it would break a promise (security, quotas, tiering)."""
+    """Setting it to anything but its default is an error, since ignoring it would break a promise (security, quotas,
+    tiering)."""
     PLUGIN: Final = "plugin"
     """Names code that only a JVM could load; warned of once, otherwise passed over."""
 
@@ -53,9 +55,20 @@ REQUIRED: Final = Required()
 
 
 class ConfigKey:
-    """One key: its name, type, default, limits, and what it means here. Immutable by convention; made once at import."""
+    """One key: its name, type, default, limits, and what it means here. Immutable by convention; made once at
+    import."""
 
-    __slots__ = ("default_text", "documentation", "importance", "internal", "name", "status", "type", "update_mode", "validator")
+    __slots__ = (
+        "default_text",
+        "documentation",
+        "importance",
+        "internal",
+        "name",
+        "status",
+        "type",
+        "update_mode",
+        "validator",
+    )
 
     def __init__(
         self,

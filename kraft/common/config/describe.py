@@ -1,8 +1,10 @@
-"""What DescribeConfigs says of a resource: value, source and synonyms of every key, as Kafka 4.3 computes them (ConfigHelper).
+"""What DescribeConfigs says of a resource: value, source and synonyms of every key, as Kafka 4.3 computes them
+(ConfigHelper).
 
-The synonyms of a key are all places that could give its value, nearest first; the source is that of the first, or DEFAULT where there is none. Kafka drops the
-synonyms that come before the first one of the key's main name, so that `log.retention.ms` shows `log.retention.hours` only below a value of its own; so do we.
-Pure: the handler checks that the resource exists and may be seen.
+The synonyms of a key are all places that could give its value, nearest first; the source is that of the first, or
+DEFAULT where there is none. Kafka drops the synonyms that come before the first one of the key's main name, so that
+`log.retention.ms` shows `log.retention.hours` only below a value of its own; so do we. Pure: the handler checks that
+the resource exists and may be seen.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ class DescribedConfig(NamedTuple):
 
 
 class BrokerLayers(NamedTuple):
-    """The three places of a broker's configuration: what its process was given, the cluster-wide dynamic values, and the dynamic values of this broker
-    alone."""
+    """The three places of a broker's configuration: what its process was given, the cluster-wide dynamic values, and
+    the dynamic values of this broker alone."""
 
     static: NodeConfig
     cluster: Mapping[str, str]
@@ -85,14 +87,21 @@ class BrokerLayers(NamedTuple):
         return self.static.with_dynamic(self.cluster, self.broker)
 
 
-_DYNAMIC_ONLY: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second")
+_DYNAMIC_ONLY: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 """Keys that Kafka shows only where somebody set them."""
 
 OWN_KEYS: Final = "kraft."
 
 
-def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
-    """Every topic key, or those of `names` that exist. Keys that Kafka does not have are shown where they are set or asked for: tools compare lists."""
+def describe_topic(
+    overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None
+) -> list[DescribedConfig]:
+    """Every topic key, or those of `names` that exist. Keys that Kafka does not have are shown where they are set or
+    asked for: tools compare lists."""
     values = effective_topic_config(overrides, layers.effective())
 
     def describe(key: ConfigKey) -> DescribedConfig:
@@ -103,19 +112,34 @@ def describe_topic(overrides: Mapping[str, str], layers: BrokerLayers, names: Se
             synonyms += _broker_synonyms(TOPIC_SYNONYMS[key.name][0].name, layers)
         return _described(key, text_of(key.type, values[key.name]), synonyms, read_only=False)
 
-    shown = [key for key in TOPIC_KEYS.public() if names is not None or key.name in overrides or not key.name.startswith(OWN_KEYS)]
+    shown = [
+        key
+        for key in TOPIC_KEYS.public()
+        if names is not None or key.name in overrides or not key.name.startswith(OWN_KEYS)
+    ]
     return _describe_each(shown, names, describe)
 
 
 def describe_broker(layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
     """Every key of this broker, with the values in force."""
     values = layers.effective()
-    shown = [key for key in BROKER_KEYS.public() if key.name not in _DYNAMIC_ONLY or key.name in layers.cluster or key.name in layers.broker]
+    shown = [
+        key
+        for key in BROKER_KEYS.public()
+        if key.name not in _DYNAMIC_ONLY or key.name in layers.cluster or key.name in layers.broker
+    ]
 
     def describe(key: ConfigKey) -> DescribedConfig:
-        return _described(key, text_of(key.type, values[key.name]), _broker_synonyms(key.name, layers), read_only=key.update_mode == UpdateMode.READ_ONLY)
+        return _described(
+            key,
+            text_of(key.type, values[key.name]),
+            _broker_synonyms(key.name, layers),
+            read_only=key.update_mode == UpdateMode.READ_ONLY,
+        )
 
-    return _describe_each([*shown, *_listener_keys({**layers.static.static_texts(), **layers.cluster, **layers.broker})], names, describe)
+    return _describe_each(
+        [*shown, *_listener_keys({**layers.static.static_texts(), **layers.cluster, **layers.broker})], names, describe
+    )
 
 
 def _listener_keys(texts: Iterable[str]) -> list[ConfigKey]:
@@ -127,13 +151,19 @@ def describe_cluster_default(cluster: Mapping[str, str], names: Sequence[str] | 
     """The cluster-wide dynamic values (broker resource with an empty name): only what is set."""
 
     def describe(key: ConfigKey) -> DescribedConfig:
-        synonym = ConfigSynonym(key.name, None if key.sensitive else cluster[key.name], ConfigSource.DYNAMIC_DEFAULT_BROKER)
+        synonym = ConfigSynonym(
+            key.name, None if key.sensitive else cluster[key.name], ConfigSource.DYNAMIC_DEFAULT_BROKER
+        )
         return _described(key, cluster[key.name], [synonym], read_only=key.update_mode == UpdateMode.READ_ONLY)
 
-    return _describe_each([*(key for key in BROKER_KEYS if key.name in cluster), *_listener_keys(cluster)], names, describe)
+    return _describe_each(
+        [*(key for key in BROKER_KEYS if key.name in cluster), *_listener_keys(cluster)], names, describe
+    )
 
 
-def describe_group(overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None) -> list[DescribedConfig]:
+def describe_group(
+    overrides: Mapping[str, str], layers: BrokerLayers, names: Sequence[str] | None = None
+) -> list[DescribedConfig]:
     """Every group key; also for a group that does not exist yet."""
     values = layers.effective()
 
@@ -143,7 +173,11 @@ def describe_group(overrides: Mapping[str, str], layers: BrokerLayers, names: Se
         if value is None:
             value = text_of(key.type, values[behind]) if behind else key.default_canonical_text
         synonyms = [ConfigSynonym(key.name, overrides[key.name], ConfigSource.GROUP)] if key.name in overrides else []
-        synonyms += _broker_synonyms(behind, layers) if behind else [ConfigSynonym(key.name, key.default_canonical_text, ConfigSource.DEFAULT)]
+        synonyms += (
+            _broker_synonyms(behind, layers)
+            if behind
+            else [ConfigSynonym(key.name, key.default_canonical_text, ConfigSource.DEFAULT)]
+        )
         return _described(key, value, synonyms, read_only=False)
 
     return _describe_each(GROUP_KEYS, names, describe)
@@ -167,7 +201,7 @@ def describe_loggers(levels: Mapping[str, str], names: Sequence[str] | None = No
         DescribedConfig(name, levels[name], False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), 0, "")
         for name in sorted(levels)
         if names is None or name in names
-    ]  # fmt: skip
+    ]
 
 
 def group_synonym(name: str) -> str | None:
@@ -176,24 +210,50 @@ def group_synonym(name: str) -> str | None:
     return behind if behind in BROKER_KEYS else None
 
 
-def _describe_each(keys: Iterable[ConfigKey], names: Sequence[str] | None, describe: Callable[[ConfigKey], DescribedConfig]) -> list[DescribedConfig]:
+def _describe_each(
+    keys: Iterable[ConfigKey], names: Sequence[str] | None, describe: Callable[[ConfigKey], DescribedConfig]
+) -> list[DescribedConfig]:
     return [describe(key) for key in keys if names is None or key.name in names]
 
 
-def _described(key: ConfigKey, value: str | None, synonyms: Sequence[ConfigSynonym], *, read_only: bool) -> DescribedConfig:
+def _described(
+    key: ConfigKey, value: str | None, synonyms: Sequence[ConfigSynonym], *, read_only: bool
+) -> DescribedConfig:
     source = synonyms[0].source if synonyms else ConfigSource.DEFAULT
-    return DescribedConfig(key.name, None if key.sensitive else value, read_only, source, key.sensitive, tuple(synonyms), key.type, key.documentation)
+    return DescribedConfig(
+        key.name,
+        None if key.sensitive else value,
+        read_only,
+        source,
+        key.sensitive,
+        tuple(synonyms),
+        key.type,
+        key.documentation,
+    )
 
 
 def _broker_synonyms(name: str, layers: BrokerLayers) -> list[ConfigSynonym]:
     """All places that give the broker key `name` or one of its family a value, nearest place first."""
     base = listener_base(name)
-    family = (name, base) if base is not None else (name,) if name == "log.flush.scheduler.interval.ms" else broker_family(name)
+    family = (
+        (name, base)
+        if base is not None
+        else (name,)
+        if name == "log.flush.scheduler.interval.ms"
+        else broker_family(name)
+    )
     places: tuple[tuple[Mapping[str, str], int], ...] = (
         (layers.broker, ConfigSource.DYNAMIC_BROKER),
         (layers.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER),
         (layers.static.static_texts(), ConfigSource.STATIC_BROKER),
-        ({key: text for key in family if key in BROKER_KEYS and (text := BROKER_KEYS[key].default_canonical_text) is not None}, ConfigSource.DEFAULT),
+        (
+            {
+                key: text
+                for key in family
+                if key in BROKER_KEYS and (text := BROKER_KEYS[key].default_canonical_text) is not None
+            },
+            ConfigSource.DEFAULT,
+        ),
     )
     found = [
         ConfigSynonym(member, None if BROKER_KEYS[base or member].sensitive else texts[member], source)

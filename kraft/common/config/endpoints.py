@@ -12,7 +12,8 @@ _COUNT: Final = re.compile("[0-9]{1,10}")
 
 
 def host_counts(text: str) -> tuple[dict[str, int], list[str]]:
-    """`host:count,...` by host, and the entries that are not of that form. A count is a number that Kafka's INT holds."""
+    """`host:count,...` by host, and the entries that are not of that form. A count is a number that Kafka's INT
+    holds."""
     counts: dict[str, int] = {}
     wrong: list[str] = []
     for entry in filter(None, map(str.strip, text.split(","))):

@@ -14,8 +14,8 @@ INVALID_CONFIG: Final = 40
 
 
 def effective_group_config(overrides: Mapping[str, str], broker: NodeConfig) -> dict[str, Value]:
-    """Every group key with its parsed value: the group's own, else the broker's key behind it, else Kafka's default. Overrides that do not parse are passed
-    over."""
+    """Every group key with its parsed value: the group's own, else the broker's key behind it, else Kafka's default.
+    Overrides that do not parse are passed over."""
     values: dict[str, Value] = {}
     for key in GROUP_KEYS:
         behind = f"group.{key.name}"
@@ -27,7 +27,8 @@ def effective_group_config(overrides: Mapping[str, str], broker: NodeConfig) -> 
 
 
 def check_group(texts: Mapping[str, str], broker: NodeConfig) -> None:
-    """Whether a group may have these texts under the broker's limits. Each text has been checked by itself. Raises ApiError."""
+    """Whether a group may have these texts under the broker's limits. Each text has been checked by itself. Raises
+    ApiError."""
     for name, text in texts.items():
         value = GROUP_KEYS[name].parse(text)
         for bound, direction in (("min", "greater"), ("max", "less")):
@@ -48,4 +49,6 @@ def check_group(texts: Mapping[str, str], broker: NodeConfig) -> None:
 def _limit_name(name: str, bound: str) -> str | None:
     protocol, _, rest = name.partition(".")
     candidates = (f"group.{protocol}.{bound}.{rest}", f"group.{protocol}.{bound}.{rest.removeprefix('num.')}")
-    return next((candidate for candidate in candidates if candidate in BROKER_KEYS and "assignors" not in candidate), None)
+    return next(
+        (candidate for candidate in candidates if candidate in BROKER_KEYS and "assignors" not in candidate), None
+    )

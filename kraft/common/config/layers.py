@@ -1,6 +1,8 @@
-"""From where a value comes, and who wins: command line over files (the last given first) over the environment over defaults.
+"""From where a value comes, and who wins: command line over files (the last given first) over the environment over
+defaults.
 
-This module only gathers texts; nothing is parsed here. Every setting remembers its origin, so that a complaint can name file and line.
+This module only gathers texts; nothing is parsed here. Every setting remembers its origin, so that a complaint can
+name file and line.
 """
 
 from __future__ import annotations
@@ -50,15 +52,31 @@ OPTION_KEYS: Final = {
 
 LISTEN_OPTIONS: Final = ("kraft.option.listen", "kraft.option.controller.listen")
 
-_IMAGE_VARIABLES: Final = frozenset({
-    "KAFKA_VERSION", "KAFKA_HOME", "KAFKA_HEAP_OPTS", "KAFKA_OPTS", "KAFKA_JMX_OPTS", "KAFKA_JMX_HOSTNAME", "KAFKA_JMX_PORT",
-    "KAFKA_JVM_PERFORMANCE_OPTS", "KAFKA_GC_LOG_OPTS", "KAFKA_LOG4J_OPTS", "KAFKA_LOG4J_ROOT_LOGLEVEL", "KAFKA_LOG4J_LOGGERS", "KAFKA_TOOLS_LOG4J_LOGLEVEL",
-})
+_IMAGE_VARIABLES: Final = frozenset(
+    {
+        "KAFKA_VERSION",
+        "KAFKA_HOME",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_OPTS",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+    }
+)
 """Variables of Kafka's image that steer its scripts, not its configuration."""
 
 
-def gather(options: Sequence[tuple[str, str]], sets: Sequence[str], files: Sequence[ConfigFile], environment: Mapping[str, str]) -> Gathered:
-    """`options` are pairs of option and text in `OPTION_KEYS`' names; `sets` the texts of --set; `files` in the order given."""
+def gather(
+    options: Sequence[tuple[str, str]], sets: Sequence[str], files: Sequence[ConfigFile], environment: Mapping[str, str]
+) -> Gathered:
+    """`options` are pairs of option and text in `OPTION_KEYS`' names; `sets` the texts of --set; `files` in the
+    order given."""
     problems: list[str] = []
     warnings: list[str] = []
     layers = [_from_environment(environment)]
@@ -70,7 +88,9 @@ def gather(options: Sequence[tuple[str, str]], sets: Sequence[str], files: Seque
     return Gathered(settings, problems, warnings)
 
 
-def _from_command_line(options: Sequence[tuple[str, str]], sets: Sequence[str], problems: list[str]) -> dict[str, Setting]:
+def _from_command_line(
+    options: Sequence[tuple[str, str]], sets: Sequence[str], problems: list[str]
+) -> dict[str, Setting]:
     given = [Setting(OPTION_KEYS[option], text, option) for option, text in options]
     for pair in sets:
         key, separator, text = pair.partition("=")
@@ -82,13 +102,16 @@ def _from_command_line(options: Sequence[tuple[str, str]], sets: Sequence[str], 
     for setting in given:
         earlier = layer.setdefault(setting.key, setting)
         if earlier.text != setting.text:
-            problems.append(f"{setting.key}: two values on the command line, {earlier.text!r} by {earlier.origin} and {setting.text!r} by {setting.origin}")
+            problems.append(
+                f"{setting.key}: two values on the command line, {earlier.text!r} by {earlier.origin} and "
+                f"{setting.text!r} by {setting.origin}"
+            )
     if "listeners" in layer:
         problems += [
             f"{layer[key].origin}: listeners is given by --set as well; name the address once"
             for key in LISTEN_OPTIONS
             if key in layer
-        ]  # fmt: skip
+        ]
     return layer
 
 
@@ -109,7 +132,11 @@ def _from_file(file: ConfigFile, problems: list[str], warnings: list[str]) -> di
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Setting]:
     """Kafka's image: drop KAFKA_, then ___ is -, __ is _, _ is a dot; CLUSTER_ID names the cluster."""
-    settings = [Setting(environment_key(name), environment[name], f"environment {name}") for name in sorted(environment) if is_configuration_variable(name)]
+    settings = [
+        Setting(environment_key(name), environment[name], f"environment {name}")
+        for name in sorted(environment)
+        if is_configuration_variable(name)
+    ]
     if environment.get("CLUSTER_ID"):
         settings.append(Setting("kraft.cluster.id", environment["CLUSTER_ID"], "environment CLUSTER_ID"))
     return {setting.key: setting for setting in settings}
@@ -121,7 +148,9 @@ def is_configuration_variable(name: str) -> bool:
 
 def environment_key(name: str) -> str:
     """`KAFKA_NUM_PARTITIONS` is num.partitions."""
-    return name.removeprefix("KAFKA_").lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+    return (
+        name.removeprefix("KAFKA_").lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
+    )
 
 
 def from_defaults(defaults: Iterable[tuple[str, str]], reason: str) -> dict[str, Setting]:

@@ -1,5 +1,5 @@
-"""Which sockets a node opens and what it tells others about them, derived from `listeners`, the two listen options, `advertised.listeners` and the protocol
-map."""
+"""Which sockets a node opens and what it tells others about them, derived from `listeners`, the two listen options,
+`advertised.listeners` and the protocol map."""
 
 from __future__ import annotations
 
@@ -21,13 +21,26 @@ class Listening(NamedTuple):
     inter_broker_name: str
 
 
-def derive_listeners(roles: tuple[str, ...], values: Mapping[str, Value], settings: Mapping[str, Setting], host_name: str, problems: list[str]) -> Listening:
+def derive_listeners(
+    roles: tuple[str, ...],
+    values: Mapping[str, Value],
+    settings: Mapping[str, Setting],
+    host_name: str,
+    problems: list[str],
+) -> Listening:
     """Adds to `problems` what does not fit; the answer is then a best guess."""
     return _Derivation(roles, values, settings, host_name, problems).derive()
 
 
 class _Derivation:
-    def __init__(self, roles: tuple[str, ...], values: Mapping[str, Value], settings: Mapping[str, Setting], host_name: str, problems: list[str]) -> None:
+    def __init__(
+        self,
+        roles: tuple[str, ...],
+        values: Mapping[str, Value],
+        settings: Mapping[str, Setting],
+        host_name: str,
+        problems: list[str],
+    ) -> None:
         self.roles = roles
         self.values = values
         self.settings = settings
@@ -49,7 +62,8 @@ class _Derivation:
         self.problems.append(f"{origin}: {key}: {problem}")
 
     def protocols(self) -> dict[str, str]:
-        """Names to protocols. As in Kafka, an unmapped controller listener is PLAINTEXT while the map is the default one."""
+        """Names to protocols. As in Kafka, an unmapped controller listener is PLAINTEXT while the map is the default
+        one."""
         text = self.values["listener.security.protocol.map"]
         try:
             protocols = parse_protocol_map(split_list(str(text)))
@@ -82,14 +96,18 @@ class _Derivation:
                 self.note(key, str(problem))
                 continue
             if endpoint.security_protocol != "PLAINTEXT":
-                self.note(key, f"{text!r}: the security protocol {endpoint.security_protocol} is not served yet, only PLAINTEXT")
+                self.note(
+                    key,
+                    f"{text!r}: the security protocol {endpoint.security_protocol} is not served yet, only PLAINTEXT",
+                )
             endpoints.append(endpoint)
         if len({endpoint.name for endpoint in endpoints}) != len(endpoints):
             self.note(key, "a listener name stands there twice")
         return tuple(endpoints)
 
     def replace_by_options(self, listeners: tuple[Endpoint, ...], protocols: dict[str, str]) -> tuple[Endpoint, ...]:
-        """--listen takes the place of the first broker listener's address, --controller-listen of the first controller listener's."""
+        """--listen takes the place of the first broker listener's address, --controller-listen of the first
+        controller listener's."""
         for key, role, is_controller, fallback in (
             ("kraft.option.listen", "broker", False, "PLAINTEXT"),
             ("kraft.option.controller.listen", "controller", True, self.controller_names[0]),
@@ -107,7 +125,10 @@ class _Derivation:
                 continue
             mine = [endpoint for endpoint in listeners if (endpoint.name in self.controller_names) == is_controller]
             if mine:
-                listeners = tuple(endpoint._replace(host=host, port=port) if endpoint is mine[0] else endpoint for endpoint in listeners)
+                listeners = tuple(
+                    endpoint._replace(host=host, port=port) if endpoint is mine[0] else endpoint
+                    for endpoint in listeners
+                )
             else:
                 listeners = (*listeners, Endpoint(fallback, host, port, protocols.get(fallback, "PLAINTEXT")))
         return listeners
@@ -117,7 +138,13 @@ class _Derivation:
         controllers = [name for name in names if name in self.controller_names]
         brokers = [name for name in names if name not in self.controller_names]
         if "controller" in self.roles and not controllers:
-            self.note("listeners", f"a controller needs a listener with one of controller.listener.names ({', '.join(self.controller_names)})")
+            self.note(
+                "listeners",
+                (
+                    "a controller needs a listener with one of controller.listener.names "
+                    f"({', '.join(self.controller_names)})"
+                ),
+            )
         if "controller" not in self.roles and controllers:
             self.note("listeners", f"a node without a controller role cannot listen as {', '.join(controllers)}")
         if "broker" in self.roles and not brokers:
@@ -134,7 +161,10 @@ class _Derivation:
 
     def advertised(self, listeners: tuple[Endpoint, ...], protocols: dict[str, str]) -> tuple[Endpoint, ...]:
         value = self.values["advertised.listeners"]
-        given = {endpoint.name: endpoint for endpoint in self.parse("advertised.listeners", value if isinstance(value, tuple) else (), protocols)}
+        given = {
+            endpoint.name: endpoint
+            for endpoint in self.parse("advertised.listeners", value if isinstance(value, tuple) else (), protocols)
+        }
         for endpoint in given.values():
             if endpoint.host in WILDCARD_HOSTS:
                 self.note("advertised.listeners", f"{endpoint} is no address that a client could connect to")
@@ -148,12 +178,15 @@ class _Derivation:
         return listener
 
     def inter_broker_name(self, listeners: tuple[Endpoint, ...]) -> str:
-        """The configured name, else the listener named like the protocol between brokers, else the only one there is."""
+        """The configured name, else the listener named like the protocol between brokers, else the only one there
+        is."""
         brokers = [endpoint.name for endpoint in listeners if endpoint.name not in self.controller_names]
         name = self.values["inter.broker.listener.name"]
         if isinstance(name, str):
             if "security.inter.broker.protocol" in self.settings:
-                self.note("inter.broker.listener.name", "security.inter.broker.protocol is set as well; one of them is enough")
+                self.note(
+                    "inter.broker.listener.name", "security.inter.broker.protocol is set as well; one of them is enough"
+                )
             if "broker" in self.roles and name.upper() not in brokers:
                 self.note("inter.broker.listener.name", f"there is no broker listener {name}")
             return name.upper()
@@ -161,5 +194,7 @@ class _Derivation:
         if by_protocol in brokers or not brokers:
             return by_protocol
         if len(brokers) > 1:
-            self.problems.append(f"inter.broker.listener.name: which of {', '.join(brokers)} do brokers use among themselves?")
+            self.problems.append(
+                f"inter.broker.listener.name: which of {', '.join(brokers)} do brokers use among themselves?"
+            )
         return brokers[0]

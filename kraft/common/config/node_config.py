@@ -1,8 +1,9 @@
 """A node's own configuration as one frozen value.
 
-`load_node_config` turns gathered texts into it or raises ConfigurationError with every problem found. Plain values are read by Kafka's key
-(`config.integer("num.partitions")`); what a node is made of - roles, listeners, voters, directories - is parsed once into attributes. `with_dynamic` gives the
-view under the dynamic broker configuration of a metadata image, so that a node holds one current value and swaps it.
+`load_node_config` turns gathered texts into it or raises ConfigurationError with every problem found. Plain values
+are read by Kafka's key (`config.integer("num.partitions")`); what a node is made of - roles, listeners, voters,
+directories - is parsed once into attributes. `with_dynamic` gives the view under the dynamic broker configuration of
+a metadata image, so that a node holds one current value and swaps it.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ class NodeConfig:
 
     def advertised_listeners(self, bound_ports: Mapping[str, int]) -> tuple[Endpoint, ...]:
         """What to register: each advertised endpoint, with the bound port of its listener where none was configured."""
-        return tuple(endpoint if endpoint.port else endpoint._replace(port=bound_ports.get(endpoint.name, 0)) for endpoint in self.advertised)
+        return tuple(
+            endpoint if endpoint.port else endpoint._replace(port=bound_ports.get(endpoint.name, 0))
+            for endpoint in self.advertised
+        )
 
     def __getitem__(self, name: str) -> Value:
         return self.values[name]
@@ -121,14 +125,16 @@ class NodeConfig:
         return {name: setting.text for name, setting in self.settings.items()}
 
     def with_dynamic(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> NodeConfig:
-        """This configuration under the dynamic one: per broker over cluster-wide over what was configured. Texts that do not parse are passed over, as Kafka
-        does."""
+        """This configuration under the dynamic one: per broker over cluster-wide over what was configured. Texts
+        that do not parse are passed over, as Kafka does."""
         values = dict(self.values)
         for layer in (cluster, broker):
             for name, text in layer.items():
                 key = broker_key(name)
                 if key is not None and key.update_mode != UpdateMode.READ_ONLY and key.validate(text) is None:
-                    values.update({member: BROKER_KEYS[member].default for member in broker_family(name) if member in BROKER_KEYS})
+                    values.update(
+                        {member: BROKER_KEYS[member].default for member in broker_family(name) if member in BROKER_KEYS}
+                    )
                     values[name] = key.parse(text)
         return replace(self, values=values)
 

@@ -1,7 +1,8 @@
 """From gathered texts to a NodeConfig, with every problem in one report.
 
-Steps: know every key, parse every value, refuse what is not served, then derive listeners, voters and directories, then look at how values fit together
-(`checks`). A step that meets a problem notes it and goes on with the default, so that one start tells all there is to tell.
+Steps: know every key, parse every value, refuse what is not served, then derive listeners, voters and directories,
+then look at how values fit together (`checks`). A step that meets a problem notes it and goes on with the default,
+so that one start tells all there is to tell.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ from kraft.common.config.types import Value
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_from_text
 
-NODE_DEFAULTS = {"process.roles": "broker,controller", "node.id": "1", "log.dirs": "kraft-data", "controller.listener.names": "CONTROLLER"}
+NODE_DEFAULTS = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "log.dirs": "kraft-data",
+    "controller.listener.names": "CONTROLLER",
+}
 """What `kraft-node` takes where Kafka demands a value or means a directory under /tmp."""
 
 QUORUM_OF_ONE_DEFAULTS = {
@@ -54,13 +60,17 @@ def load_node_config(
 ) -> NodeConfig:
     """Raises ConfigurationError with every problem. Arguments as for `layers.gather`."""
     gathered = gather(options, sets, files, environment or {})
-    return _Loader(gathered.settings, list(gathered.problems), list(gathered.warnings), surroundings or Surroundings()).load()
+    return _Loader(
+        gathered.settings, list(gathered.problems), list(gathered.warnings), surroundings or Surroundings()
+    ).load()
 
 
 class _Loader:
     """One load: collects problems while it parses."""
 
-    def __init__(self, settings: dict[str, Setting], problems: list[str], warnings: list[str], surroundings: Surroundings) -> None:
+    def __init__(
+        self, settings: dict[str, Setting], problems: list[str], warnings: list[str], surroundings: Surroundings
+    ) -> None:
         self.settings = settings
         self.problems = problems
         self.warnings = warnings
@@ -92,7 +102,10 @@ class _Loader:
                 del self.settings[name]
                 self.note_unknown(name, setting)
             elif name == DESIRED_STATE:
-                self.problems.append(f"{setting.origin}: {name} is set while the cluster runs (kraft brokers maintenance, fence, decommission)")
+                self.problems.append(
+                    f"{setting.origin}: {name} is set while the cluster runs (kraft brokers maintenance, "
+                    "fence, decommission)"
+                )
 
     def note_unknown(self, name: str, setting: Setting) -> None:
         if is_plugin_key(name):
@@ -144,7 +157,10 @@ class _Loader:
     def node_id(self) -> int:
         node_id, broker_id = self.values["node.id"], self.values["broker.id"]
         if "broker.id" in self.settings and broker_id != node_id:
-            self.problems.append(f"{self.settings['broker.id'].origin}: broker.id {broker_id} and node.id {node_id} differ; node.id is enough")
+            self.problems.append(
+                f"{self.settings['broker.id'].origin}: broker.id {broker_id} and node.id {node_id} differ; "
+                "node.id is enough"
+            )
         self.values["broker.id"] = node_id
         self.settings.setdefault("broker.id", Setting("broker.id", str(node_id), "node.id"))
         return node_id if isinstance(node_id, int) else 0
@@ -173,17 +189,31 @@ class _Loader:
         origin = self.settings[name].origin if name in self.settings else "default"
         self.problems.append(f"{origin}: {name}: {problem}")
 
-    def check_quorum(self, roles: tuple[str, ...], node_id: int, voters: tuple[Voter, ...], bootstrap: tuple[Address, ...]) -> None:
+    def check_quorum(
+        self, roles: tuple[str, ...], node_id: int, voters: tuple[Voter, ...], bootstrap: tuple[Address, ...]
+    ) -> None:
         ids = [voter.node_id for voter in voters]
         if CONTROLLER in roles and ids and node_id not in ids:
-            self.note("controller.quorum.voters", f"this node is a controller, but its id {node_id} is not among the voters {sorted(ids)}")
+            self.note(
+                "controller.quorum.voters",
+                f"this node is a controller, but its id {node_id} is not among the voters {sorted(ids)}",
+            )
         if CONTROLLER not in roles and node_id in ids:
-            self.note("controller.quorum.voters", f"this node is no controller, but its id {node_id} is among the voters")
+            self.note(
+                "controller.quorum.voters", f"this node is no controller, but its id {node_id} is among the voters"
+            )
         if CONTROLLER not in roles and not ids and not bootstrap:
             remedy = "give controller.quorum.bootstrap.servers (--bootstrap-controllers HOST:PORT)"
             self.problems.append(f"a broker without a controller role must know its quorum: {remedy}")
 
-    def assemble(self, roles: tuple[str, ...], node_id: int, voters: tuple[Voter, ...], bootstrap: tuple[Address, ...], listening: Listening) -> NodeConfig:
+    def assemble(
+        self,
+        roles: tuple[str, ...],
+        node_id: int,
+        voters: tuple[Voter, ...],
+        bootstrap: tuple[Address, ...],
+        listening: Listening,
+    ) -> NodeConfig:
         alone = CONTROLLER in roles and not bootstrap and [voter.node_id for voter in voters] in ([], [node_id])
         if alone:
             self.add_quorum_of_one_defaults()

@@ -1,4 +1,5 @@
-"""Java's .properties format, so that Kafka's own files are read unchanged (java.util.Properties.load), with the line of every entry."""
+"""Java's .properties format, so that Kafka's own files are read unchanged (java.util.Properties.load), with the line
+of every entry."""
 
 from __future__ import annotations
 

@@ -30,12 +30,34 @@ from kraft.common.config.keys import (
 )
 from kraft.common.config.resource_type import ResourceType
 
-RESOURCE_TYPE_NAMES: Final = {0: "UNKNOWN", 2: "TOPIC", 4: "BROKER", 8: "BROKER_LOGGER", 16: "CLIENT_METRICS", 32: "GROUP"}
+RESOURCE_TYPE_NAMES: Final = {
+    0: "UNKNOWN",
+    2: "TOPIC",
+    4: "BROKER",
+    8: "BROKER_LOGGER",
+    16: "CLIENT_METRICS",
+    32: "GROUP",
+}
 
 BROKER_KEYS: Final = ConfigDef(
-    identity_keys.KEYS, quorum_keys.KEYS, logs_keys.KEYS, cleaner_keys.KEYS, topics_keys.KEYS, replication_keys.KEYS, network_keys.KEYS,
-    offsets_keys.KEYS, groups_keys.KEYS, share_keys.KEYS, streams_keys.KEYS, transactions_keys.KEYS,
-    quotas_keys.KEYS, security_keys.KEYS, ssl_keys.KEYS, sasl_keys.KEYS, tiered_keys.KEYS, kraft_keys.KEYS,
+    identity_keys.KEYS,
+    quorum_keys.KEYS,
+    logs_keys.KEYS,
+    cleaner_keys.KEYS,
+    topics_keys.KEYS,
+    replication_keys.KEYS,
+    network_keys.KEYS,
+    offsets_keys.KEYS,
+    groups_keys.KEYS,
+    share_keys.KEYS,
+    streams_keys.KEYS,
+    transactions_keys.KEYS,
+    quotas_keys.KEYS,
+    security_keys.KEYS,
+    ssl_keys.KEYS,
+    sasl_keys.KEYS,
+    tiered_keys.KEYS,
+    kraft_keys.KEYS,
 )
 TOPIC_KEYS: Final = ConfigDef(topic_level_keys.KEYS)
 GROUP_KEYS: Final = ConfigDef(group_level_keys.KEYS)
@@ -54,7 +76,16 @@ def broker_key(name: str) -> ConfigKey | None:
     row, base = BROKER_KEYS.get(name), listener_base(name)
     if row is None and base is not None:
         row = BROKER_KEYS[base]
-        row = ConfigKey(name, row.type, row.default_text, row.importance, row.update_mode, row.status, row.validator, row.documentation)
+        row = ConfigKey(
+            name,
+            row.type,
+            row.default_text,
+            row.importance,
+            row.update_mode,
+            row.status,
+            row.validator,
+            row.documentation,
+        )
     return row
 
 
@@ -115,7 +146,11 @@ TOPIC_SYNONYMS: Final[dict[str, tuple[Synonym, ...]]] = {
     "min.insync.replicas": (Synonym("min.insync.replicas"),),
     "preallocate": (Synonym("log.preallocate"),),
     "retention.bytes": (Synonym("log.retention.bytes"),),
-    "retention.ms": (Synonym("log.retention.ms"), Synonym("log.retention.minutes", _MS_PER_MINUTE), Synonym("log.retention.hours", _MS_PER_HOUR)),
+    "retention.ms": (
+        Synonym("log.retention.ms"),
+        Synonym("log.retention.minutes", _MS_PER_MINUTE),
+        Synonym("log.retention.hours", _MS_PER_HOUR),
+    ),
     "segment.bytes": (Synonym("log.segment.bytes"),),
     "segment.index.bytes": (Synonym("log.index.size.max.bytes"),),
     "segment.jitter.ms": (Synonym("log.roll.jitter.ms"), Synonym("log.roll.jitter.hours", _MS_PER_HOUR)),

@@ -13,7 +13,9 @@ _REMOVED: Final = {
     "inter.broker.protocol.version": "the metadata version is a feature of the cluster now",
     "log.message.format.version": "there is one message format now",
     "log.message.downconversion.enable": "old message formats are not converted any more",
-    "log.message.timestamp.difference.max.ms": "use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms",
+    "log.message.timestamp.difference.max.ms": (
+        "use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms"
+    ),
     "control.plane.listener.name": "controllers have listeners of their own, see controller.listener.names",
     "broker.id.generation.enable": "every node is given its node.id",
     "reserved.broker.max.id": "every node is given its node.id",
@@ -36,7 +38,11 @@ def explain_unknown(name: str) -> str:
         return f"Kafka 4 removed it: {_REMOVED[name]}"
     if name in TOPIC_KEYS:
         synonyms = TOPIC_SYNONYMS.get(name)
-        return f"it is a topic's key; the broker's default for it is {synonyms[0].name}" if synonyms else "it is a topic's key, set it on the topic"
+        return (
+            f"it is a topic's key; the broker's default for it is {synonyms[0].name}"
+            if synonyms
+            else "it is a topic's key, set it on the topic"
+        )
     if name in GROUP_KEYS:
         return "it is a group's key, set it on the group"
     close = close_names(name, BROKER_KEYS.names())

@@ -1,4 +1,5 @@
-"""A topic's effective configuration: its own override, else the broker's key behind it (dynamic or static), else Kafka's default. Pure."""
+"""A topic's effective configuration: its own override, else the broker's key behind it (dynamic or static), else
+Kafka's default. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from kraft.common.config.types import Value
 
 
 def effective_topic_config(overrides: Mapping[str, str], broker: NodeConfig) -> dict[str, Value]:
-    """Every topic key with its parsed value, under Kafka's names. `broker` is the view with its dynamic values applied. Overrides that do not parse are passed
-    over.
+    """Every topic key with its parsed value, under Kafka's names. `broker` is the view with its dynamic values
+    applied. Overrides that do not parse are passed over.
 
     Add `kraft.produce.validate.records`, which a log heeds and a topic cannot override.
     """
@@ -27,7 +28,8 @@ def effective_topic_config(overrides: Mapping[str, str], broker: NodeConfig) -> 
 
 
 def broker_topic_defaults(broker: NodeConfig) -> dict[str, Value]:
-    """What a topic without overrides gets. Worth keeping: it is the same for all topics until the broker's configuration changes."""
+    """What a topic without overrides gets. Worth keeping: it is the same for all topics until the broker's
+    configuration changes."""
     values: dict[str, Value] = {key.name: _from_synonyms(key.name, broker, key.default) for key in TOPIC_KEYS}
     values["validate.records"] = broker.flag("kraft.produce.validate.records")
     return values
@@ -38,7 +40,11 @@ def _from_synonyms(name: str, broker: NodeConfig, default: Value) -> Value:
         value = broker[synonym.name]
         if value is None:
             continue
-        if isinstance(value, int) and not isinstance(value, bool) and name in ("retention.ms", "segment.ms", "segment.jitter.ms"):
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and name in ("retention.ms", "segment.ms", "segment.jitter.ms")
+        ):
             return -1 if value < 0 else value * synonym.factor
         return value
     return default

@@ -1,7 +1,8 @@
-"""The value types of configuration keys and how their texts are read, letter for letter as Kafka reads them (ConfigDef.parseType).
+"""The value types of configuration keys and how their texts are read, letter for letter as Kafka reads them
+(ConfigDef.parseType).
 
-A parser takes the trimmed text and returns a plain Python value, or raises ValueError with Kafka's wording of what is wrong. `text_of` is the inverse: the
-canonical text that DescribeConfigs shows.
+A parser takes the trimmed text and returns a plain Python value, or raises ValueError with Kafka's wording of what
+is wrong. `text_of` is the inverse: the canonical text that DescribeConfigs shows.
 """
 
 from __future__ import annotations
@@ -27,7 +28,17 @@ class ConfigType:
     PASSWORD: Final = 9
 
 
-TYPE_NAMES: Final = {1: "BOOLEAN", 2: "STRING", 3: "INT", 4: "SHORT", 5: "LONG", 6: "DOUBLE", 7: "LIST", 8: "CLASS", 9: "PASSWORD"}
+TYPE_NAMES: Final = {
+    1: "BOOLEAN",
+    2: "STRING",
+    3: "INT",
+    4: "SHORT",
+    5: "LONG",
+    6: "DOUBLE",
+    7: "LIST",
+    8: "CLASS",
+    9: "PASSWORD",
+}
 
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 _INTEGER: Final = r"[+-]?[0-9]+"

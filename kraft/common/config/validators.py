@@ -1,6 +1,7 @@
 """What a parsed value may be. Each validator says no with Kafka's words and describes itself for people.
 
-`check(name, value)` returns None or the whole error text; the texts are those of Kafka's ConfigDef validators, which client tools show and tests compare.
+`check(name, value)` returns None or the whole error text; the texts are those of Kafka's ConfigDef validators, which
+client tools show and tests compare.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ def shown(value: Value) -> str:
     """A value as Java would print it in a message."""
     if isinstance(value, tuple):
         return f"[{', '.join(value)}]"
-    return text_of(ConfigType.DOUBLE if isinstance(value, float) else ConfigType.STRING, value) or ("null" if value is None else "")
+    return text_of(ConfigType.DOUBLE if isinstance(value, float) else ConfigType.STRING, value) or (
+        "null" if value is None else ""
+    )
 
 
 class Anything:
@@ -92,7 +95,11 @@ class OneOf:
         word = shown(value)
         if (word.upper() if self.fold_case else word) in self.words:
             return None
-        return invalid(name, word, f"String must be one of{' (case insensitive)' if self.fold_case else ''}: {', '.join(self.words)}")
+        return invalid(
+            name,
+            word,
+            f"String must be one of{' (case insensitive)' if self.fold_case else ''}: {', '.join(self.words)}",
+        )
 
     def describe(self) -> str:
         return f"{'(case insensitive) ' if self.fold_case else ''}[{', '.join(self.words)}]"
@@ -147,9 +154,17 @@ class ThrottledReplicas:
     __slots__ = ()
 
     def check(self, name: str, value: Value) -> str | None:
-        if not isinstance(value, tuple) or value == ("*",) or all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in value):
+        if (
+            not isinstance(value, tuple)
+            or value == ("*",)
+            or all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in value)
+        ):
             return None
-        return invalid(name, shown(value), f"{name} must be the literal '*' or a list of replicas in the following format: {_THROTTLED_FORMAT}")
+        return invalid(
+            name,
+            shown(value),
+            f"{name} must be the literal '*' or a list of replicas in the following format: {_THROTTLED_FORMAT}",
+        )
 
     def describe(self) -> str:
         return _THROTTLED_FORMAT
@@ -187,7 +202,10 @@ def _judge_voter(name: str, entry: str) -> str | None:
 def _judge_address(name: str, entry: str) -> str | None:
     if re.fullmatch(ADDRESS, entry):
         return None
-    return f'Failed to parse host name from {entry} for the configuration {name}. Each entry should be in the form "{{host}}:{{port}}"'
+    return (
+        f"Failed to parse host name from {entry} for the configuration {name}. Each entry should be in the form "
+        f'"{{host}}:{{port}}"'
+    )
 
 
 ADDRESS: Final = r"(?P<host>\[[0-9a-zA-Z:%._]+\]|[^\s\[\]:@,/]+):(?P<port>[0-9]{1,5})"

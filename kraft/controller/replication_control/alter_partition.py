@@ -1,8 +1,8 @@
 """AlterPartition: a leader proposes a new ISR (KIP-497, KIP-841, KIP-903).
 
-The checks come in Kafka's order, because their codes tell the leader what to do: NOT_CONTROLLER look for the controller, FENCED_LEADER_EPOCH and
-INVALID_UPDATE_VERSION fetch metadata, INVALID_REQUEST
-give up, INELIGIBLE_REPLICA propose again without that replica.
+The checks come in Kafka's order, because their codes tell the leader what to do: NOT_CONTROLLER look for the
+controller, FENCED_LEADER_EPOCH and INVALID_UPDATE_VERSION fetch metadata, INVALID_REQUEST give up,
+INELIGIBLE_REPLICA propose again without that replica.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def alter_partition(
         results = []
         for data in topic_data.partitions:
             if topic is None:
-                results.append(answer.PartitionData(partition_index=data.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID))
+                results.append(
+                    answer.PartitionData(partition_index=data.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+                )
             else:
                 results.append(_alter(view, request.broker_id, topic, data, context, records))
         response.topics.append(answer.TopicData(topic_id=topic_data.topic_id, partitions=results))
@@ -42,12 +44,25 @@ def alter_partition(
 
 
 def _alter(
-    view: ControllerView, broker_id: int, topic: TopicImage, data: PartitionData, context: ControllerRequestContext, records: list[Any]
+    view: ControllerView,
+    broker_id: int,
+    topic: TopicImage,
+    data: PartitionData,
+    context: ControllerRequestContext,
+    records: list[Any],
 ) -> answer.PartitionData:
     index = data.partition_index
     partition = topic.partitions.get(index)
-    members = data.new_isr_with_epochs if context.api_version >= 3 else [BrokerState(broker_id=member) for member in data.new_isr]
-    problem = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else _problem(view, broker_id, partition, data, members)
+    members = (
+        data.new_isr_with_epochs
+        if context.api_version >= 3
+        else [BrokerState(broker_id=member) for member in data.new_isr]
+    )
+    problem = (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if partition is None
+        else _problem(view, broker_id, partition, data, members)
+    )
     if partition is None or problem != ErrorCode.NONE:
         return answer.PartitionData(partition_index=index, error_code=problem)
     builder = change_of(view, topic.id, index, partition)
@@ -59,7 +74,8 @@ def _alter(
         records.append(record)
         partition = partition.merge(record)
         if record.leader not in (broker_id, NO_LEADER_CHANGE):
-            # The change completed a reassignment and with it moved the leadership: the leader must fetch metadata before it tries again.
+            # The change completed a reassignment and with it moved the leadership: the leader must fetch metadata
+            # before it tries again.
             return answer.PartitionData(partition_index=index, error_code=ErrorCode.NEW_LEADER_ELECTED)
     return answer.PartitionData(
         partition_index=index,
@@ -71,7 +87,13 @@ def _alter(
     )
 
 
-def _problem(view: ControllerView, broker_id: int, partition: PartitionRegistration, data: PartitionData, members: list[BrokerState]) -> int:
+def _problem(
+    view: ControllerView,
+    broker_id: int,
+    partition: PartitionRegistration,
+    data: PartitionData,
+    members: list[BrokerState],
+) -> int:
     """The code of the first check that fails, or NONE."""
     if data.leader_epoch > partition.leader_epoch or data.partition_epoch > partition.partition_epoch:
         return ErrorCode.NOT_CONTROLLER  # The leader knows more than we: somebody else is the controller now.
@@ -82,20 +104,29 @@ def _problem(view: ControllerView, broker_id: int, partition: PartitionRegistrat
     if data.partition_epoch < partition.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
     isr = [member.broker_id for member in members]
-    if not isr or len(set(isr)) != len(isr) or any(member not in partition.replicas for member in isr) or partition.leader not in isr:
+    if (
+        not isr
+        or len(set(isr)) != len(isr)
+        or any(member not in partition.replicas for member in isr)
+        or partition.leader not in isr
+    ):
         return ErrorCode.INVALID_REQUEST
-    if data.leader_recovery_state not in (RECOVERED, RECOVERING) or (data.leader_recovery_state == RECOVERING and len(isr) > 1):
+    if data.leader_recovery_state not in (RECOVERED, RECOVERING) or (
+        data.leader_recovery_state == RECOVERING and len(isr) > 1
+    ):
         return ErrorCode.INVALID_REQUEST
     if partition.leader_recovery_state == RECOVERED and data.leader_recovery_state == RECOVERING:
         return ErrorCode.INVALID_REQUEST
     if any(not _eligible(view, member) for member in members):
         return ErrorCode.INELIGIBLE_REPLICA
     if any(member not in partition.isr and not view.replica_is_usable(partition, member) for member in isr):
-        return ErrorCode.INELIGIBLE_REPLICA  # Not before it is known to be in the directory where it began anew (`assign_directories`).
+        # Not before it is known to be in the directory where it began anew (`assign_directories`).
+        return ErrorCode.INELIGIBLE_REPLICA
     return ErrorCode.NONE
 
 
 def _eligible(view: ControllerView, member: BrokerState) -> bool:
-    """Whether a broker may be in an ISR: active, and the incarnation that the leader means (epoch -1: not told, KIP-903)."""
+    """Whether a broker may be in an ISR: active, and the incarnation that the leader means (epoch -1: not told,
+    KIP-903)."""
     broker = view.broker(member.broker_id)
     return broker is not None and broker.is_active and member.broker_epoch in (-1, broker.epoch)

@@ -1,13 +1,14 @@
 """AssignReplicasToDirs: a broker tells in which of its log directories each replica lives (KIP-858).
 
-A replica that is moved leaves a directory that is there until the move is done. One that is put elsewhere although its directory is not there any more begins
-anew, without its records: that it was the last to lead, or the last in sync, gives it no claim any more. (Apache Kafka elects it, and the others cut their logs
-to nothing.) So it leaves the in-sync set, also as its only member; with ELR off, an unclean election is then what brings the partition back. A sole replica
-keeps its claim: there is nobody to wait for. Nobody joins an in-sync set before his directory is known (`alter_partition`), so a member who begins anew has not
-caught up since.
+A replica that is moved leaves a directory that is there until the move is done. One that is put elsewhere although
+its directory is not there any more begins anew, without its records: that it was the last to lead, or the last in
+sync, gives it no claim any more. (Apache Kafka elects it, and the others cut their logs to nothing.) So it leaves
+the in-sync set, also as its only member; with ELR off, an unclean election is then what brings the partition back. A
+sole replica keeps its claim: there is nobody to wait for. Nobody joins an in-sync set before his directory is known
+(`alter_partition`), so a member who begins anew has not caught up since.
 
-One that is told to be lost, and whose directory is known not to be there, is put nowhere. It stays recorded in that directory, and keeps its claim: which disk
-comes back tells whether its records do.
+One that is told to be lost, and whose directory is known not to be there, is put nowhere. It stays recorded in that
+directory, and keeps its claim: which disk comes back tells whether its records do.
 """
 
 from __future__ import annotations
@@ -26,8 +27,11 @@ from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
 from kraft.protocol.messages.assign_replicas_to_dirs_request import AssignReplicasToDirsRequest
 
 
-def assign_replicas_to_dirs(view: ControllerView, request: AssignReplicasToDirsRequest) -> ControllerResult[answer.AssignReplicasToDirsResponse]:
-    """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Raises ApiError(STALE_BROKER_EPOCH)."""
+def assign_replicas_to_dirs(
+    view: ControllerView, request: AssignReplicasToDirsRequest
+) -> ControllerResult[answer.AssignReplicasToDirsResponse]:
+    """Records and answer. A replica put into a directory that is not online leaves ISR and leadership. Raises
+    ApiError(STALE_BROKER_EPOCH)."""
     check_broker_epoch(view, request.broker_id, request.broker_epoch)
     broker = view.image.cluster.brokers[request.broker_id]
     records: list[Any] = []
@@ -50,7 +54,9 @@ def assign_replicas_to_dirs(view: ControllerView, request: AssignReplicasToDirsR
     return ControllerResult(records, response)
 
 
-def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, index: int, directory: bytes, records: list[Any]) -> int:
+def _assign(
+    view: ControllerView, broker_id: int, topic: TopicImage | None, index: int, directory: bytes, records: list[Any]
+) -> int:
     if topic is None:
         return ErrorCode.UNKNOWN_TOPIC_ID
     partition = topic.partitions.get(index)
@@ -73,5 +79,8 @@ def _assign(view: ControllerView, broker_id: int, topic: TopicImage | None, inde
 
 
 def _is_gone(view: ControllerView, broker_id: int, directory: bytes) -> bool:
-    """Whether `directory` was one of the broker's, and is not there: a replica that was in it cannot have been moved."""
-    return not directory_is_reserved(directory) and not view.image.cluster.brokers[broker_id].has_online_directory(directory)
+    """Whether `directory` was one of the broker's, and is not there: a replica that was in it cannot have been
+    moved."""
+    return not directory_is_reserved(directory) and not view.image.cluster.brokers[broker_id].has_online_directory(
+        directory
+    )

@@ -1,4 +1,5 @@
-"""Manual replica assignments, and the registrations of new partitions: shared by CreateTopics, CreatePartitions and reassignments."""
+"""Manual replica assignments, and the registrations of new partitions: shared by CreateTopics, CreatePartitions and
+reassignments."""
 
 from __future__ import annotations
 
@@ -13,9 +14,18 @@ from kraft.protocol.error_codes import ErrorCode
 
 
 def usable_brokers(view: ControllerView) -> list[UsableBroker]:
-    """Brokers that may get replicas: not shutting down, not being decommissioned, and with a directory that is not cordoned. Fenced ones are a last resort."""
-    brokers = [broker for broker in view.image.cluster.brokers.values() if view.image.configs.desired_state(broker.id) != DECOMMISSION]
-    return [UsableBroker(b.id, b.rack, b.fenced) for b in brokers if not b.in_controlled_shutdown and b.has_uncordoned_directories]
+    """Brokers that may get replicas: not shutting down, not being decommissioned, and with a directory that is not
+    cordoned. Fenced ones are a last resort."""
+    brokers = [
+        broker
+        for broker in view.image.cluster.brokers.values()
+        if view.image.configs.desired_state(broker.id) != DECOMMISSION
+    ]
+    return [
+        UsableBroker(b.id, b.rack, b.fenced)
+        for b in brokers
+        if not b.in_controlled_shutdown and b.has_uncordoned_directories
+    ]
 
 
 def check_manual_assignment(view: ControllerView, replicas: Sequence[int], replication_factor: int | None) -> None:
@@ -37,7 +47,8 @@ def check_manual_assignment(view: ControllerView, replicas: Sequence[int], repli
             raise refuse(f"includes the broker {broker_id} more than once.")
     if replication_factor is not None and len(replicas) != replication_factor:
         raise refuse(
-            f"includes a partition with {len(replicas)} replica(s), but this is not consistent with previous partitions, "
+            f"includes a partition with {len(replicas)} replica(s), but this is not consistent with previous "
+            "partitions, "
             f"which have {replication_factor} replica(s)."
         )
 
@@ -49,4 +60,6 @@ def new_partition(view: ControllerView, replicas: tuple[int, ...]) -> PartitionR
         return None
     directories = tuple(view.default_directory(broker_id) for broker_id in replicas)
     leader = min(isr, key=view.avoided.__contains__)  # The first that is not out of duty.
-    return PartitionRegistration(replicas, directories, replicas if isr == replicas else isr, (), (), leader, RECOVERED, 0, 0)
+    return PartitionRegistration(
+        replicas, directories, replicas if isr == replicas else isr, (), (), leader, RECOVERED, 0, 0
+    )

@@ -1,7 +1,9 @@
-"""Brokers that an operator takes out of duty: leaders moved off those in maintenance, replicas too off those that are decommissioned, and some fenced.
+"""Brokers that an operator takes out of duty: leaders moved off those in maintenance, replicas too off those that
+are decommissioned, and some fenced.
 
-There is no task record to lose: what is wanted is a key of the broker (`kraft.common.broker_state`), what is left to do follows from the image, and whoever is
-the active controller does the next step. Leaders stay away because elections prefer every other replica (`PartitionChangeBuilder.avoided`).
+There is no task record to lose: what is wanted is a key of the broker (`kraft.common.broker_state`), what is left to
+do follows from the image, and whoever is the active controller does the next step. Leaders stay away because
+elections prefer every other replica (`PartitionChangeBuilder.avoided`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from kraft.metadata.records.config_record import ConfigRecord
 STEP_SECONDS: Final = 0.5
 """How often the active controller takes the next step."""
 MOVES_AT_ONCE: Final = 50
-"""How many partitions a decommissioned broker is left by at a time: the rest wait, so that copying does not take the whole network."""
+"""How many partitions a decommissioned broker is left by at a time: the rest wait, so that copying does not take the
+whole network."""
 RECORDS_PER_STEP_MAX: Final = 1_000
 
 
@@ -62,7 +65,11 @@ def step(view: ControllerView) -> ControllerResult[bool]:
             held = _held(view.image, broker_id)
             if not held and broker.fenced:
                 records += broker_unregistered(view, broker_id, broker.epoch)
-                records.append(ConfigRecord(resource_type=ResourceType.BROKER, resource_name=str(broker_id), name=DESIRED_STATE, value=None))
+                records.append(
+                    ConfigRecord(
+                        resource_type=ResourceType.BROKER, resource_name=str(broker_id), name=DESIRED_STATE, value=None
+                    )
+                )
             else:
                 records += _moves(view, broker_id, held, touched)
         records += _leaders_away(view, touched, RECORDS_PER_STEP_MAX)
@@ -70,8 +77,9 @@ def step(view: ControllerView) -> ControllerResult[bool]:
 
 
 class BrokerDuties:
-    """When a step is worth taking. What there is to do follows from the view alone, so where nothing was found nothing is looked for again until it changes: a
-    look costs tens of milliseconds where a broker holds thousands of partitions."""
+    """When a step is worth taking. What there is to do follows from the view alone, so where nothing was found
+    nothing is looked for again until it changes: a look costs tens of milliseconds where a broker holds thousands of
+    partitions."""
 
     def __init__(self) -> None:
         self._idle: ControllerView | None = None
@@ -94,12 +102,21 @@ def _held(image: MetadataImage, broker_id: int) -> dict[TopicIdPartition, Partit
 def _targets(
     image: MetadataImage, waiting: dict[TopicIdPartition, PartitionRegistration], most: int
 ) -> tuple[dict[TopicIdPartition, tuple[int, ...]], list[TopicIdPartition]]:
-    """Where the first `most` that can move go, and those met that can go nowhere. A replica on a broker that is down, but wanted, stays where it is."""
-    wanted = [broker for broker in image.cluster.brokers.values() if image.configs.desired_state(broker.id) != DECOMMISSION]
+    """Where the first `most` that can move go, and those met that can go nowhere. A replica on a broker that is
+    down, but wanted, stays where it is."""
+    wanted = [
+        broker for broker in image.cluster.brokers.values() if image.configs.desired_state(broker.id) != DECOMMISSION
+    ]
     ready = {broker.id: broker.is_active and broker.has_uncordoned_directories for broker in wanted}
     able = frozenset(broker_id for broker_id, is_ready in ready.items() if is_ready)
     racks = {broker.id: broker.rack for broker in wanted}
-    load = replica_counts(partition.replicas for topic in image.topics.by_id.values() for partition in topic.partitions.values()) if waiting else {}
+    load = (
+        replica_counts(
+            partition.replicas for topic in image.topics.by_id.values() for partition in topic.partitions.values()
+        )
+        if waiting
+        else {}
+    )
     targets: dict[TopicIdPartition, tuple[int, ...]] = {}
     blocked: list[TopicIdPartition] = []
     for key, partition in waiting.items():
@@ -123,7 +140,10 @@ def _staying(partition: PartitionRegistration) -> tuple[int, ...]:
 
 
 def _moves(
-    view: ControllerView, broker_id: int, held: dict[TopicIdPartition, PartitionRegistration], touched: dict[TopicIdPartition, None]
+    view: ControllerView,
+    broker_id: int,
+    held: dict[TopicIdPartition, PartitionRegistration],
+    touched: dict[TopicIdPartition, None],
 ) -> Iterator[Any]:
     """Reassignments that begin now. A partition that an operator is moving already has its turn when that is done."""
     moving = sum(broker_id in partition.removing_replicas for partition in held.values())
@@ -149,7 +169,12 @@ def _leaders_away(view: ControllerView, touched: dict[TopicIdPartition, None], m
     count = 0
     for broker_id in sorted(view.avoided):
         for key, partition in _held(view.image, broker_id).items():
-            if partition.leader != broker_id or key in touched or count >= most or not _another_may_lead(view, partition):
+            if (
+                partition.leader != broker_id
+                or key in touched
+                or count >= most
+                or not _another_may_lead(view, partition)
+            ):
                 continue
             record = change_of(view, *key, partition).build()
             if record is not None:

@@ -25,7 +25,9 @@ def create_partitions(
     for topic in request.topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
     results = [
-        CreatePartitionsTopicResult(name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name.")
+        CreatePartitionsTopicResult(
+            name=name, error_code=ErrorCode.INVALID_REQUEST, error_message="Duplicate topic name."
+        )
         for name, count in counts.items()
         if count > 1
     ]
@@ -42,10 +44,14 @@ def create_partitions(
             records += added
             check_operation_size(records)
         results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
-    return ControllerResult([] if request.validate_only else records, CreatePartitionsResponse(results=results), atomic=True)
+    return ControllerResult(
+        [] if request.validate_only else records, CreatePartitionsResponse(results=results), atomic=True
+    )
 
 
-def _grow(view: ControllerView, topic: CreatePartitionsTopic, context: ControllerRequestContext, placer: ReplicaPlacer) -> list[Any]:
+def _grow(
+    view: ControllerView, topic: CreatePartitionsTopic, context: ControllerRequestContext, placer: ReplicaPlacer
+) -> list[Any]:
     known = view.image.topics.by_name(topic.name)
     if known is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -54,20 +60,31 @@ def _grow(view: ControllerView, topic: CreatePartitionsTopic, context: Controlle
         raise ApiError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {present} partition(s).")
     if topic.count < present:
         raise ApiError(
-            ErrorCode.INVALID_PARTITIONS, f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase."
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {present} partition(s); {topic.count} would not be an increase.",
         )
     additional = topic.count - present
     if topic.assignments is not None and len(topic.assignments) != additional:
-        problem = f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} assignment(s) were specified."
+        problem = (
+            f"Attempted to add {additional} additional partition(s), but only {len(topic.assignments)} "
+            "assignment(s) were specified."
+        )
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
-    if additional > MAX_PARTITIONS_PER_REQUEST:  # Before anything is placed: Kafka counts the records afterwards and answers UNKNOWN_SERVER_ERROR.
+    # Before anything is placed: Kafka counts the records afterwards and answers UNKNOWN_SERVER_ERROR.
+    if additional > MAX_PARTITIONS_PER_REQUEST:
         raise ApiError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     context.charge_mutations(additional)
     factor = len(known.partitions[0].replicas)
     if topic.assignments is not None:
-        partitions = [_manual(view, assignment.broker_ids, factor, present + index) for index, assignment in enumerate(topic.assignments)]
+        partitions = [
+            _manual(view, assignment.broker_ids, factor, present + index)
+            for index, assignment in enumerate(topic.assignments)
+        ]
     else:
-        partitions = [placed_partition(view, replicas, factor) for replicas in placer.place(additional, factor, usable_brokers(view))]
+        partitions = [
+            placed_partition(view, replicas, factor)
+            for replicas in placer.place(additional, factor, usable_brokers(view))
+        ]
     return [partition.to_record(known.id, present + index) for index, partition in enumerate(partitions)]
 
 
@@ -75,6 +92,9 @@ def _manual(view: ControllerView, replicas: list[int], factor: int, index: int) 
     check_manual_assignment(view, replicas, factor)
     partition = new_partition(view, tuple(replicas))
     if partition is None:
-        problem = f"All brokers specified in the manual partition assignment for partition {index} are fenced or in controlled shutdown."
+        problem = (
+            f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+            "controlled shutdown."
+        )
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     return partition

@@ -1,8 +1,7 @@
 """CreateTopics: names, limits, configs, assignments, and the records of the topics that pass.
 
-Topics are judged one by one; a bad one does not stop the others. All records go into one batch. The answer lists the topics of the request in their order,
-then duplicates and forbidden names, as
-Kafka's does.
+Topics are judged one by one; a bad one does not stop the others. All records go into one batch. The answer lists the
+topics of the request in their order, then duplicates and forbidden names, as Kafka's does.
 """
 
 from __future__ import annotations
@@ -27,7 +26,11 @@ from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
-from kraft.protocol.messages.create_topics_response import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
+from kraft.protocol.messages.create_topics_response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
@@ -36,9 +39,14 @@ Described = dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]]
 
 
 def create_topics(
-    view: ControllerView, request: CreateTopicsRequest, context: ControllerRequestContext, placer: ReplicaPlacer, new_topic_id: Callable[[], bytes]
+    view: ControllerView,
+    request: CreateTopicsRequest,
+    context: ControllerRequestContext,
+    placer: ReplicaPlacer,
+    new_topic_id: Callable[[], bytes],
 ) -> ControllerResult[CreateTopicsResponse]:
-    """Records and answer for CreateTopics. Raises ApiError(POLICY_VIOLATION) when the request as a whole is too large."""
+    """Records and answer for CreateTopics. Raises ApiError(POLICY_VIOLATION) when the request as a whole is too
+    large."""
     topics, refused = _split_duplicates(request.topics)
     _check_partition_count(view, topics)
     records: list[Any] = []
@@ -67,9 +75,17 @@ def _split_duplicates(topics: list[CreatableTopic]) -> tuple[list[CreatableTopic
     counts: dict[str, int] = {}
     for topic in topics:
         counts[topic.name] = counts.get(topic.name, 0) + 1
-    refused = [_refusal(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name, count in counts.items() if count > 1]
+    refused = [
+        _refusal(name, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        for name, count in counts.items()
+        if count > 1
+    ]
     if counts.get(METADATA_TOPIC) == 1:
-        refused.append(_refusal(METADATA_TOPIC, ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."))
+        refused.append(
+            _refusal(
+                METADATA_TOPIC, ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
+            )
+        )
     return [topic for topic in topics if counts[topic.name] == 1 and topic.name != METADATA_TOPIC], refused
 
 
@@ -114,7 +130,8 @@ def _create_topic(
         _describe(view, topic, partitions, result, described)
     else:
         result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    # Configs come between the topic and its partitions, so that whoever replays knows them before the first partition exists.
+    # Configs come between the topic and its partitions, so that whoever replays knows them before the first partition
+    # exists.
     records: list[Any] = [TopicRecord(name=topic.name, topic_id=topic_id), *config_records]
     records += [partition.to_record(topic_id, index) for index, partition in enumerate(partitions)]
     return records, result
@@ -122,10 +139,18 @@ def _create_topic(
 
 def _shown(row: EffectiveConfig) -> CreatableTopicConfigs:
     value = None if row.sensitive else row.value
-    return CreatableTopicConfigs(name=row.name, value=value, read_only=row.read_only, config_source=row.source, is_sensitive=row.sensitive)
+    return CreatableTopicConfigs(
+        name=row.name, value=value, read_only=row.read_only, config_source=row.source, is_sensitive=row.sensitive
+    )
 
 
-def _describe(view: ControllerView, topic: CreatableTopic, partitions: list[PartitionRegistration], result: CreatableTopicResult, described: Described) -> None:
+def _describe(
+    view: ControllerView,
+    topic: CreatableTopic,
+    partitions: list[PartitionRegistration],
+    result: CreatableTopicResult,
+    described: Described,
+) -> None:
     own = {config.name: config.value for config in topic.configs if config.value is not None}
     known = described.get(tuple(sorted(own.items())))
     if known is None:
@@ -139,39 +164,62 @@ def _describe(view: ControllerView, topic: CreatableTopic, partitions: list[Part
 def _config_records(view: ControllerView, topic: CreatableTopic, context: ControllerRequestContext) -> list[Any]:
     without_value = [config.name for config in topic.configs if config.value is None]
     if without_value:
-        raise ApiError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}")
+        raise ApiError(
+            ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without_value)}"
+        )
     changes = [Alteration(config.name, Operation.SET, config.value) for config in topic.configs]
     if not changes:
         return []
-    return alter_resource(view, ConfigResource(ResourceType.TOPIC, topic.name), changes, newly_created=True, forwarded=context.forwarded)
+    return alter_resource(
+        view, ConfigResource(ResourceType.TOPIC, topic.name), changes, newly_created=True, forwarded=context.forwarded
+    )
 
 
 def _manual_partitions(view: ControllerView, topic: CreatableTopic) -> list[PartitionRegistration]:
     if topic.replication_factor != -1:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but replication factor was not set to -1.")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but replication factor was not set to -1.",
+        )
     if topic.num_partitions != -1:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "A manual partition assignment was specified, but numPartitions was not set to -1.")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
     by_index: dict[int, PartitionRegistration] = {}
     replication_factor = None
     for assignment in topic.assignments:
         index = assignment.partition_index
         if index in by_index:
-            raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Found multiple manual partition assignments for partition {index}")
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
         check_manual_assignment(view, assignment.broker_ids, replication_factor)
         replication_factor = len(assignment.broker_ids)
         partition = new_partition(view, tuple(assignment.broker_ids))
         if partition is None:
-            problem = f"All brokers specified in the manual partition assignment for partition {index} are fenced or in controlled shutdown."
+            problem = (
+                f"All brokers specified in the manual partition assignment for partition {index} are fenced or in "
+                "controlled shutdown."
+            )
             raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
         by_index[index] = partition
     if any(index not in by_index for index in range(len(by_index))):
-        raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+        )
     return [by_index[index] for index in range(len(by_index))]
 
 
-def _placed_partitions(view: ControllerView, topic: CreatableTopic, placer: ReplicaPlacer) -> list[PartitionRegistration]:
+def _placed_partitions(
+    view: ControllerView, topic: CreatableTopic, placer: ReplicaPlacer
+) -> list[PartitionRegistration]:
     if topic.replication_factor < -1 or topic.replication_factor == 0:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value.")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
     if topic.num_partitions < -1 or topic.num_partitions == 0:
         raise ApiError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     count = view.settings.num_partitions if topic.num_partitions == -1 else topic.num_partitions
@@ -179,7 +227,9 @@ def _placed_partitions(view: ControllerView, topic: CreatableTopic, placer: Repl
     try:
         placements = placer.place(count, factor, usable_brokers(view))
     except ApiError as error:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error.message}") from error
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"Unable to replicate the partition {factor} time(s): {error.message}"
+        ) from error
     return [placed_partition(view, replicas, factor) for replicas in placements]
 
 
@@ -187,6 +237,9 @@ def placed_partition(view: ControllerView, replicas: tuple[int, ...], factor: in
     """The registration of a partition placed by us. Raises ApiError when every chosen broker is fenced or stopping."""
     partition = new_partition(view, replicas)
     if partition is None:
-        problem = f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in controlled shutdown."
+        problem = (
+            f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced or in "
+            "controlled shutdown."
+        )
         raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, problem)
     return partition

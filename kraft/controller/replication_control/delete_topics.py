@@ -15,7 +15,9 @@ from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest
 from kraft.protocol.messages.delete_topics_response import DeletableTopicResult, DeleteTopicsResponse
 
 
-def delete_topics(view: ControllerView, request: DeleteTopicsRequest, context: ControllerRequestContext) -> ControllerResult[DeleteTopicsResponse]:
+def delete_topics(
+    view: ControllerView, request: DeleteTopicsRequest, context: ControllerRequestContext
+) -> ControllerResult[DeleteTopicsResponse]:
     """Records and answer for DeleteTopics. Raises ApiError when deletion is switched off."""
     if not view.settings.delete_topic_enable:
         if context.api_version < 3:
@@ -48,15 +50,32 @@ def _resolve(view: ControllerView, request: DeleteTopicsRequest) -> tuple[dict[b
         names[name] += 1
     for topic in request.topics:
         if topic.name is None and topic.topic_id == ZERO_UUID:
-            results.append(_result(None, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified."))
+            results.append(
+                _result(None, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+            )
         elif topic.name is None:
             ids[topic.topic_id] = ids.get(topic.topic_id, 0) + 1
         elif topic.topic_id == ZERO_UUID:
             names[topic.name] = names.get(topic.name, 0) + 1
         else:
-            results.append(_result(topic.name, topic.topic_id, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."))
-    results += [_result(name, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") for name, count in names.items() if count > 1]
-    results += [_result(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id.") for topic_id, count in ids.items() if count > 1]
+            results.append(
+                _result(
+                    topic.name,
+                    topic.topic_id,
+                    ErrorCode.INVALID_REQUEST,
+                    "You may not specify both topic name and topic id.",
+                )
+            )
+    results += [
+        _result(name, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        for name, count in names.items()
+        if count > 1
+    ]
+    results += [
+        _result(None, topic_id, ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+        for topic_id, count in ids.items()
+        if count > 1
+    ]
     found: dict[bytes, str] = {}
     for topic_id, count in ids.items():
         known = view.image.topics.by_id.get(topic_id)
@@ -68,15 +87,35 @@ def _resolve(view: ControllerView, request: DeleteTopicsRequest) -> tuple[dict[b
     return found, results
 
 
-def _resolve_names(view: ControllerView, names: dict[str, int], ids: dict[bytes, int], found: dict[bytes, str], results: list[DeletableTopicResult]) -> None:
+def _resolve_names(
+    view: ControllerView,
+    names: dict[str, int],
+    ids: dict[bytes, int],
+    found: dict[bytes, str],
+    results: list[DeletableTopicResult],
+) -> None:
     for name, count in names.items():
         if count > 1:
             continue
         topic_id = view.image.topics.id_by_name.get(name)
         if topic_id is None:
-            results.append(_result(name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)))
+            results.append(
+                _result(
+                    name,
+                    ZERO_UUID,
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    message_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+                )
+            )
         elif topic_id in ids:
             found.pop(topic_id, None)
-            results.append(_result(name, topic_id, ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."))
+            results.append(
+                _result(
+                    name,
+                    topic_id,
+                    ErrorCode.INVALID_REQUEST,
+                    "The provided topic name maps to an ID that was already supplied.",
+                )
+            )
         else:
             found[topic_id] = name

@@ -20,26 +20,33 @@ MAX_ELECTIONS_PER_PASS: Final = 1_000
 
 
 def elect_leaders(view: ControllerView, request: ElectLeadersRequest) -> ControllerResult[ElectLeadersResponse]:
-    """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election are left out of the answer."""
+    """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election
+    are left out of the answer."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     records: list[Any] = []
     results = []
     if request.topic_partitions is None:
         for topic in view.image.topics.topics_by_name():
-            elected = [_elect(view, topic.name, topic, index, request.election_type, records) for index in topic.partitions]
+            elected = [
+                _elect(view, topic.name, topic, index, request.election_type, records) for index in topic.partitions
+            ]
             needed = [result for result in elected if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
             results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
     else:
         for named in request.topic_partitions:
             known = view.image.topics.by_name(named.topic)
-            elected = [_elect(view, named.topic, known, index, request.election_type, records) for index in named.partitions]
+            elected = [
+                _elect(view, named.topic, known, index, request.election_type, records) for index in named.partitions
+            ]
             results.append(ReplicaElectionResult(topic=named.topic, partition_result=elected))
     check_operation_size(records)
     return ControllerResult(records, ElectLeadersResponse(replica_election_results=results))
 
 
-def _elect(view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int, records: list[Any]) -> PartitionResult:
+def _elect(
+    view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int, records: list[Any]
+) -> PartitionResult:
     try:
         records.append(_election(view, name, topic, index, kind))
     except ApiError as error:
@@ -47,7 +54,9 @@ def _elect(view: ControllerView, name: str, topic: TopicImage | None, index: int
     return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
 
 
-def _election(view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int) -> PartitionChangeRecord:
+def _election(
+    view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int
+) -> PartitionChangeRecord:
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
     partition = topic.partitions.get(index)
@@ -60,7 +69,9 @@ def _election(view: ControllerView, name: str, topic: TopicImage | None, index: 
     builder.election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
     record = builder.build()
     if record is None:
-        raise generic_error(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE)
+        raise generic_error(
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE if kind == PREFERRED else ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+        )
     return record
 
 

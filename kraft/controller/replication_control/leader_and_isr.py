@@ -1,8 +1,8 @@
 """What happens to partitions when a broker comes, goes, or loses a directory.
 
-Removing a broker takes it out of every ISR it is in and elects new leaders there; its registration changes in the last record, so that whoever replays sees
-the partitions safe first. Unfencing
-changes the registration first and then looks for leaderless partitions that the broker can lead.
+Removing a broker takes it out of every ISR it is in and elects new leaders there; its registration changes in the
+last record, so that whoever replays sees the partitions safe first. Unfencing changes the registration first and
+then looks for leaderless partitions that the broker can lead.
 """
 
 from __future__ import annotations
@@ -24,9 +24,15 @@ NO_BROKER: Final = -1
 
 
 def leader_and_isr_updates(
-    view: ControllerView, keys: Iterable[TopicIdPartition], *, remove: int = NO_BROKER, add: int = NO_BROKER, unclean_shutdown: int = NO_BROKER
+    view: ControllerView,
+    keys: Iterable[TopicIdPartition],
+    *,
+    remove: int = NO_BROKER,
+    add: int = NO_BROKER,
+    unclean_shutdown: int = NO_BROKER,
 ) -> list[PartitionChangeRecord]:
-    """Changes of ISR and leader for the partitions named, as if `remove` could not lead, `add` could, and `unclean_shutdown` had lost its unflushed records."""
+    """Changes of ISR and leader for the partitions named, as if `remove` could not lead, `add` could, and
+    `unclean_shutdown` had lost its unflushed records."""
 
     def acceptable(broker_id: int) -> bool:
         return broker_id not in (remove, unclean_shutdown) and (broker_id == add or view.is_active(broker_id))
@@ -56,7 +62,10 @@ def partitions_in_elr(view: ControllerView, broker_id: int) -> list[TopicIdParti
 
 def has_leaderships(view: ControllerView, broker_id: int) -> bool:
     topics = view.image.topics
-    return any(topics.by_id[topic_id].partitions[index].leader == broker_id for topic_id, index in topics.partitions_on(broker_id))
+    return any(
+        topics.by_id[topic_id].partitions[index].leader == broker_id
+        for topic_id, index in topics.partitions_on(broker_id)
+    )
 
 
 def broker_fenced(view: ControllerView, broker_id: int) -> list[Any]:
@@ -69,23 +78,31 @@ def broker_fenced(view: ControllerView, broker_id: int) -> list[Any]:
 
 def broker_unfenced(view: ControllerView, broker_id: int, broker_epoch: int) -> list[Any]:
     """Records that unfence a broker and let it lead what has no leader."""
-    records: list[Any] = [BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)]
+    records: list[Any] = [
+        BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, fenced=UNFENCE)
+    ]
     records += leader_and_isr_updates(view, view.image.topics.leaderless, add=broker_id)
     return records
 
 
 def broker_in_controlled_shutdown(view: ControllerView, broker_id: int, broker_epoch: int) -> list[Any]:
-    """Records that move leadership off a broker that wants to stop. Asked for again on every heartbeat until nothing is left."""
+    """Records that move leadership off a broker that wants to stop. Asked for again on every heartbeat until nothing
+    is left."""
     records: list[Any] = []
     broker = view.broker(broker_id)
     if broker is not None and not broker.in_controlled_shutdown:
-        records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN))
+        records.append(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker_id, broker_epoch=broker_epoch, in_controlled_shutdown=ENTER_CONTROLLED_SHUTDOWN
+            )
+        )
     records += leader_and_isr_updates(view, partitions_in_isr(view, broker_id), remove=broker_id)
     return records
 
 
 def broker_unregistered(view: ControllerView, broker_id: int, broker_epoch: int) -> list[Any]:
-    """Records that forget a broker: out of every ISR first, and out of every ELR, where Kafka leaves it although it can never return as that member."""
+    """Records that forget a broker: out of every ISR first, and out of every ELR, where Kafka leaves it although it
+    can never return as that member."""
     records: list[Any] = [*leader_and_isr_updates(view, partitions_in_isr(view, broker_id), unclean_shutdown=broker_id)]
     records += leader_and_isr_updates(view, partitions_in_elr(view, broker_id), unclean_shutdown=broker_id)
     records.append(UnregisterBrokerRecord(broker_id=broker_id, broker_epoch=broker_epoch))
@@ -95,7 +112,8 @@ def broker_unregistered(view: ControllerView, broker_id: int, broker_epoch: int)
 def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> list[PartitionChangeRecord]:
     """Changes before a new incarnation registers.
 
-    With ELR on, one that did not shut down cleanly may lack records it had acknowledged, so it leaves ISR and ELR (KIP-966).
+    With ELR on, one that did not shut down cleanly may lack records it had acknowledged, so it leaves ISR and ELR
+    (KIP-966).
     """
     if view.elr_enabled and not clean:
         records = leader_and_isr_updates(view, partitions_in_isr(view, broker_id), unclean_shutdown=broker_id)
@@ -104,7 +122,8 @@ def broker_restarted(view: ControllerView, broker_id: int, clean: bool) -> list[
 
 
 def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int, offline: Sequence[bytes]) -> list[Any]:
-    """Records for log directories that a broker lost: its replicas there leave ISR and leadership; the others go on (KIP-858)."""
+    """Records for log directories that a broker lost: its replicas there leave ISR and leadership; the others go on
+    (KIP-858)."""
     broker = view.image.cluster.brokers[broker_id]
     newly_offline = [directory for directory in broker.directories if directory in offline]
     if not newly_offline:
@@ -112,21 +131,29 @@ def directories_offline(view: ControllerView, broker_id: int, broker_epoch: int,
     topics = view.image.topics
     records: list[Any] = []
     for directory in newly_offline:
-        keys = [key for key in topics.partitions_on(broker_id) if topics.by_id[key[0]].partitions[key[1]].directory(broker_id) == directory]
+        keys = [
+            key
+            for key in topics.partitions_on(broker_id)
+            if topics.by_id[key[0]].partitions[key[1]].directory(broker_id) == directory
+        ]
         records += leader_and_isr_updates(view, keys, remove=broker_id)
     remaining = [directory for directory in broker.directories if directory not in offline]
     records.append(BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, log_dirs=remaining))
     return records
 
 
-def directories_cordoned(view: ControllerView, broker_id: int, broker_epoch: int, cordoned: Sequence[bytes] | None) -> list[Any]:
+def directories_cordoned(
+    view: ControllerView, broker_id: int, broker_epoch: int, cordoned: Sequence[bytes] | None
+) -> list[Any]:
     """The record for a changed set of cordoned directories. None: the broker does not know yet."""
     if cordoned is None:
         return []
     known = view.image.cluster.brokers[broker_id].cordoned_directories
     if known is not None and set(known) == set(cordoned):
         return []
-    return [BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, cordoned_log_dirs=list(cordoned))]
+    return [
+        BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=broker_epoch, cordoned_log_dirs=list(cordoned))
+    ]
 
 
 def leaderless_after_hold(view: ControllerView) -> list[PartitionChangeRecord]:

@@ -1,4 +1,5 @@
-"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455; KIP-860 forbids changing the replication factor when asked to)."""
+"""AlterPartitionReassignments and ListPartitionReassignments (KIP-455; KIP-860 forbids changing the replication
+factor when asked to)."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ from kraft.metadata.image.partition_registration import RECOVERING, PartitionReg
 from kraft.metadata.image.topics_image import TopicImage
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+)
 from kraft.protocol.messages.alter_partition_reassignments_response import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,
@@ -32,8 +36,8 @@ from kraft.protocol.messages.list_partition_reassignments_response import (
 def alter_partition_reassignments(
     view: ControllerView, request: AlterPartitionReassignmentsRequest
 ) -> ControllerResult[AlterPartitionReassignmentsResponse]:
-    """Start, change or (null replicas) cancel moves. All records go into one batch, so a partition that is named again is refused: it would be moved from the
-    same state twice."""
+    """Start, change or (null replicas) cancel moves. All records go into one batch, so a partition that is named
+    again is refused: it would be moved from the same state twice."""
     may_change_factor = request.allow_replication_factor_change
     records: list[Any] = []
     responses = []
@@ -51,9 +55,15 @@ def alter_partition_reassignments(
                 if record is not None:
                     records.append(record)
                     check_operation_size(records)
-            results.append(ReassignablePartitionResponse(partition_index=target.partition_index, error_code=code, error_message=message))
+            results.append(
+                ReassignablePartitionResponse(
+                    partition_index=target.partition_index, error_code=code, error_message=message
+                )
+            )
         responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
-    response = AlterPartitionReassignmentsResponse(allow_replication_factor_change=may_change_factor, responses=responses)
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=may_change_factor, responses=responses
+    )
     if responses:
         response.error_message = None
     return ControllerResult(records, response, atomic=True)
@@ -65,13 +75,17 @@ def _check_named_once(topic: str, index: int, named: set[tuple[str, int]]) -> No
     named.add((topic, index))
 
 
-def _alter(view: ControllerView, name: str, target: ReassignablePartition, may_change_factor: bool) -> PartitionChangeRecord | None:
+def _alter(
+    view: ControllerView, name: str, target: ReassignablePartition, may_change_factor: bool
+) -> PartitionChangeRecord | None:
     topic = view.image.topics.by_name(name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {name}.")
     partition = topic.partitions.get(target.partition_index)
     if partition is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{target.partition_index}.")
+        raise ApiError(
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{target.partition_index}."
+        )
     if target.replicas is None:
         return _cancel(view, topic, target.partition_index, partition)
     check_manual_assignment(view, target.replicas, None)
@@ -80,8 +94,11 @@ def _alter(view: ControllerView, name: str, target: ReassignablePartition, may_c
     move = reassignment_to(partition.replicas, target.replicas)
     builder = change_of(view, topic.id, target.partition_index, partition)
     builder.target_replicas = move.replicas
-    # A change of mind: whoever was being added and still is a target goes on being added; whoever was being removed and is a target again stays.
-    builder.target_adding = tuple(sorted(replica for replica in target.replicas if replica in move.adding or replica in partition.adding_replicas))
+    # A change of mind: whoever was being added and still is a target goes on being added; whoever was being removed and
+    # is a target again stays.
+    builder.target_adding = tuple(
+        sorted(replica for replica in target.replicas if replica in move.adding or replica in partition.adding_replicas)
+    )
     builder.target_removing = move.removing
     return builder.build()
 
@@ -89,15 +106,22 @@ def _alter(view: ControllerView, name: str, target: ReassignablePartition, may_c
 def _check_factor(partition: PartitionRegistration, wanted: int) -> None:
     current = len([replica for replica in partition.replicas if replica not in partition.removing_replicas])
     if current != wanted:
-        raise ApiError(ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor is changed from {current} to {wanted}")
+        raise ApiError(
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"The replication factor is changed from {current} to {wanted}"
+        )
 
 
-def _cancel(view: ControllerView, topic: TopicImage, index: int, partition: PartitionRegistration) -> PartitionChangeRecord | None:
+def _cancel(
+    view: ControllerView, topic: TopicImage, index: int, partition: PartitionRegistration
+) -> PartitionChangeRecord | None:
     if not partition.is_reassigning:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     revert = revert_of(partition)
     if revert.unclean and not view.unclean_election_enabled(topic.id):
-        problem = f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean leader election."
+        problem = (
+            f"Unable to revert partition assignment for {topic.name}:{index} because it would require an unclean "
+            "leader election."
+        )
         raise ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
     builder = change_of(view, topic.id, index, partition)
     allow_unclean_by_policy(view, topic.id, builder, partition)
@@ -105,11 +129,14 @@ def _cancel(view: ControllerView, topic: TopicImage, index: int, partition: Part
     builder.target_replicas = revert.replicas
     builder.target_removing = builder.target_adding = ()
     if revert.unclean:
-        builder.target_recovery_state = RECOVERING  # The replica that takes over may lack records: say so, where Kafka does not.
+        # The replica that takes over may lack records: say so, where Kafka does not.
+        builder.target_recovery_state = RECOVERING
     return builder.build()
 
 
-def list_partition_reassignments(image: MetadataImage, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
+def list_partition_reassignments(
+    image: MetadataImage, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
     """The moves under way, of all topics or of the partitions asked for."""
     wanted: dict[str, list[int]] = {}
     if request.topics is None:
@@ -123,7 +150,11 @@ def list_partition_reassignments(image: MetadataImage, request: ListPartitionRea
         if topic is None:
             continue
         found = [(index, topic.partitions.get(index)) for index in indexes]
-        ongoing = [_ongoing(index, partition) for index, partition in found if partition is not None and partition.is_reassigning]
+        ongoing = [
+            _ongoing(index, partition)
+            for index, partition in found
+            if partition is not None and partition.is_reassigning
+        ]
         if ongoing:
             response.topics.append(OngoingTopicReassignment(name=name, partitions=ongoing))
     return response

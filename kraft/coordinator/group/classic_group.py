@@ -1,10 +1,13 @@
-"""A classic group: members that agree, generation by generation, on who consumes what (the protocol of JoinGroup, SyncGroup, Heartbeat and LeaveGroup).
+"""A classic group: members that agree, generation by generation, on who consumes what (the protocol of JoinGroup,
+SyncGroup, Heartbeat and LeaveGroup).
 
-States and legal moves are `TRANSITIONS`. A group lives Empty -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns) -> Stable, and
-back to PreparingRebalance whenever membership or a subscription changes; without members it is Empty again.
+States and legal moves are `TRANSITIONS`. A group lives Empty -> PreparingRebalance (members join) ->
+CompletingRebalance (the leader assigns) -> Stable, and back to PreparingRebalance whenever membership or a
+subscription changes; without members it is Empty again.
 
-A `ClassicGroup` that a shard state holds is never changed: drafts work on a `copy()`, and every change rebinds a field to a new container instead of touching
-a shared one. Containers are insertion-ordered dicts: the order in which members joined decides who leads, so it must be the same on every run.
+A `ClassicGroup` that a shard state holds is never changed: drafts work on a `copy()`, and every change rebinds a
+field to a new container instead of touching a shared one. Containers are insertion-ordered dicts: the order in which
+members joined decides who leads, so it must be the same on every run.
 """
 
 from __future__ import annotations
@@ -46,14 +49,16 @@ TRANSITIONS: Mapping[ClassicGroupState, tuple[ClassicGroupState, ...]] = {
     STABLE: (PREPARING_REBALANCE,),
     DEAD: (),
 }
-"""From each state, where a group may go. A deleted group is not there at all; Dead is only a name in answers about groups that do not exist."""
+"""From each state, where a group may go. A deleted group is not there at all; Dead is only a name in answers about
+groups that do not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicMember:
     """One member.
 
-    `awaiting_join` and `awaiting_sync` are the tokens of its parked requests; `session_deadline_ms` is None while nothing will end its session."""
+    `awaiting_join` and `awaiting_sync` are the tokens of its parked requests; `session_deadline_ms` is None while
+    nothing will end its session."""
 
     member_id: str
     group_instance_id: str | None
@@ -77,7 +82,8 @@ class ClassicMember:
 
     @property
     def satisfies_heartbeat(self) -> bool:
-        """A member that waits for the others is alive as far as anybody can tell; a new one has no id to heartbeat with and may still be given up."""
+        """A member that waits for the others is alive as far as anybody can tell; a new one has no id to heartbeat
+        with and may still be given up."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
 
@@ -107,7 +113,9 @@ class ClassicGroup:
         "sync_deadline_ms",
     )
 
-    def __init__(self, group_id: str, *, state: ClassicGroupState = EMPTY, state_timestamp_ms: int = -1, generation: int = 0) -> None:
+    def __init__(
+        self, group_id: str, *, state: ClassicGroupState = EMPTY, state_timestamp_ms: int = -1, generation: int = 0
+    ) -> None:
         self.group_id = group_id
         self.state = state
         self.previous_state = DEAD
@@ -128,11 +136,13 @@ class ClassicGroup:
         self.awaiting_join_count = 0
         self.new_member_added = False
         self.join_deadline_ms: int | None = None
-        # Set while the delay of an initial rebalance runs (group.initial.rebalance.delay.ms): the current delay and how much extension is left.
+        # Set while the delay of an initial rebalance runs (group.initial.rebalance.delay.ms): the current delay and how
+        # much extension is left.
         self.initial_delay_ms: int | None = None
         self.initial_remaining_ms = 0
         self.sync_deadline_ms: int | None = None
-        # Topics that the members subscribe to, where the group speaks the consumer protocol and its metadata could be read.
+        # Topics that the members subscribe to, where the group speaks the consumer protocol and its metadata could be
+        # read.
         self.subscribed_topics: frozenset[str] | None = None
 
     def copy(self) -> ClassicGroup:
@@ -164,14 +174,17 @@ class ClassicGroup:
         return self.leader == member_id
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member may be consuming the topic. A consumer group whose subscriptions cannot be read may be consuming anything."""
+        """Whether a member may be consuming the topic. A consumer group whose subscriptions cannot be read may be
+        consuming anything."""
         return self.uses_consumer_protocol if self.subscribed_topics is None else topic in self.subscribed_topics
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols can join: all of the group must share at least one."""
         if self.state is EMPTY:
             return bool(protocol_type) and bool(protocols)
-        return self.protocol_type == protocol_type and any(self.supporters.get(name, 0) == len(self.members) for name, _ in protocols)
+        return self.protocol_type == protocol_type and any(
+            self.supporters.get(name, 0) == len(self.members) for name, _ in protocols
+        )
 
     def require_member(self, member_id: str, group_instance_id: str | None) -> ClassicMember:
         """The member, unless the id is unknown or a newer process took over the instance id (KIP-345)."""
@@ -180,14 +193,17 @@ class ClassicGroup:
             if current is None:
                 raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no member with group.instance.id {group_instance_id}")
             if current != member_id:
-                raise ApiError(ErrorCode.FENCED_INSTANCE_ID, f"group.instance.id {group_instance_id} belongs to another member")
+                raise ApiError(
+                    ErrorCode.FENCED_INSTANCE_ID, f"group.instance.id {group_instance_id} belongs to another member"
+                )
         member = self.members.get(member_id)
         if member is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"unknown member {member_id}")
         return member
 
     def select_protocol(self) -> str:
-        """The protocol most members prefer among those that all support; ties go to what the longest-standing member prefers."""
+        """The protocol most members prefer among those that all support; ties go to what the longest-standing member
+        prefers."""
         size = len(self.members)
         votes: dict[str, int] = {}
         for member in self.members.values():
@@ -227,7 +243,10 @@ class ClassicGroup:
         assert member.group_instance_id is not None
         self._count(self.members[old_member_id], -1)
         self._count(member, +1)
-        self.members = {(member.member_id if key == old_member_id else key): (member if key == old_member_id else other) for key, other in self.members.items()}
+        self.members = {
+            (member.member_id if key == old_member_id else key): (member if key == old_member_id else other)
+            for key, other in self.members.items()
+        }
         if old_member_id in self.pending_syncs:
             self.pending_syncs = {**without(self.pending_syncs, old_member_id), member.member_id: None}
         self.static_members = {**self.static_members, member.group_instance_id: member.member_id}

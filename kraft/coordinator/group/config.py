@@ -16,7 +16,8 @@ class GroupCoordinatorConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_commit_timeout_ms: int = 5_000
     new_member_join_timeout_ms: int = 300_000
-    """How long a member that joins for the first time is kept while its JoinGroup waits: it has no id yet and cannot heartbeat.
+    """How long a member that joins for the first time is kept while its JoinGroup waits: it has no id yet and cannot
+    heartbeat.
 
     Not configurable in Kafka either."""
 

@@ -1,4 +1,5 @@
-"""How groups and offsets go: OffsetDelete, DeleteGroups, deleted topics, and expiry after offsets.retention.minutes (KIP-211).
+"""How groups and offsets go: OffsetDelete, DeleteGroups, deleted topics, and expiry after offsets.retention.minutes
+(KIP-211).
 
 The last two concern everything that a shard holds, and are walks: one portion a turn.
 """
@@ -21,7 +22,11 @@ from kraft.coordinator.walks import Walk
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_groups_response import DeletableGroupResult
 from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest
-from kraft.protocol.messages.offset_delete_response import OffsetDeleteResponse, OffsetDeleteResponsePartition, OffsetDeleteResponseTopic
+from kraft.protocol.messages.offset_delete_response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 
 def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
@@ -37,7 +42,9 @@ def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDel
         answer = OffsetDeleteResponseTopic(name=topic.name)
         response.topics.append(answer)
         for partition in topic.partitions:
-            answer.partitions.append(OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error_code))
+            answer.partitions.append(
+                OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=error_code)
+            )
             key = PartitionKey(topic.name, partition.partition_index)
             if error_code == ErrorCode.NONE and key in draft.offsets(request.group_id):
                 draft.delete_offset(request.group_id, key)
@@ -46,7 +53,9 @@ def delete_offsets(draft: GroupDraft, request: OffsetDeleteRequest) -> OffsetDel
 
 def delete_groups(draft: GroupDraft, group_ids: Sequence[str]) -> list[DeletableGroupResult]:
     """Delete groups without members, offsets and all."""
-    return [DeletableGroupResult(group_id=group_id, error_code=_delete_group(draft, group_id)) for group_id in group_ids]
+    return [
+        DeletableGroupResult(group_id=group_id, error_code=_delete_group(draft, group_id)) for group_id in group_ids
+    ]
 
 
 def _delete_group(draft: GroupDraft, group_id: str) -> int:
@@ -62,8 +71,8 @@ def _delete_group(draft: GroupDraft, group_id: str) -> int:
 
 
 def forgetting(topics: Collection[tuple[str, bytes]]) -> Walk[GroupShardState]:
-    """The walk that drops every group's offsets of topics (name, id) that were deleted. A topic made since under the same name has another id and keeps its
-    offsets."""
+    """The walk that drops every group's offsets of topics (name, id) that were deleted. A topic made since under the
+    same name has another id and keeps its offsets."""
     ids: dict[str, list[bytes]] = {}
     for name, topic_id in topics:
         ids.setdefault(name, [ZERO_UUID]).append(topic_id)
@@ -83,11 +92,12 @@ def _forget(draft: GroupDraft, *, portion: Portion, ids: Mapping[str, list[bytes
 
 
 def expiring(topics: TopicDirectory | None) -> Walk[GroupShardState]:
-    """The walk that drops offsets that nobody has used for the retention time, and groups that are empty and have none left.
+    """The walk that drops offsets that nobody has used for the retention time, and groups that are empty and have
+    none left.
 
-    Offsets of a topic whose id is gone go as well: their coordinator died, or lost the partition, before it had forgotten them. A coordinator knows every
-    topic that its predecessors knew, because it starts from the metadata that made it coordinator, or later. `topics` tells which there are; without it none
-    is taken to be deleted."""
+    Offsets of a topic whose id is gone go as well: their coordinator died, or lost the partition, before it had
+    forgotten them. A coordinator knows every topic that its predecessors knew, because it starts from the metadata
+    that made it coordinator, or later. `topics` tells which there are; without it none is taken to be deleted."""
 
     def walk(state: GroupShardState) -> Iterator[Operation]:
         for portion in portions(state, state.groups):
@@ -105,7 +115,9 @@ def _expire(draft: GroupDraft, *, portion: Portion, topics: TopicDirectory | Non
         if partition is None:
             if group.state is EMPTY and not draft.offsets(group_id):
                 draft.delete_group(group_id)
-        elif committed is not None and (_is_of_deleted_topic(committed, topics) or _may_go(draft, group, partition, committed)):
+        elif committed is not None and (
+            _is_of_deleted_topic(committed, topics) or _may_go(draft, group, partition, committed)
+        ):
             draft.delete_offset(group_id, partition)
 
 
@@ -119,8 +131,8 @@ def _may_go(draft: GroupDraft, group: ClassicGroup, partition: PartitionKey, com
 
 
 def _unused_since(group: ClassicGroup, committed: OffsetAndMetadata) -> int | None:
-    """From when on retention counts: for a simple group, the commit; for a group that emptied, that moment; for a stable consumer group (topics not subscribed
-    to), the commit. None: not at all now."""
+    """From when on retention counts: for a simple group, the commit; for a group that emptied, that moment; for a
+    stable consumer group (topics not subscribed to), the commit. None: not at all now."""
     if group.protocol_type is None:
         return committed.commit_timestamp_ms
     if group.state is EMPTY:

@@ -15,12 +15,18 @@ CLASSIC_TYPE = "classic"
 
 
 def describe_group(state: GroupShardState, group_id: str, api_version: int) -> DescribedGroup:
-    """One group; members' metadata is told only while the group is stable. A group that does not exist is Dead, and from version 6 also an error (KIP-1043)."""
+    """One group; members' metadata is told only while the group is stable. A group that does not exist is Dead, and
+    from version 6 also an error (KIP-1043)."""
     group = state.group(group_id)
     if group is None:
         if api_version < GROUP_ID_NOT_FOUND_VERSION:
             return DescribedGroup(group_id=group_id, group_state=DEAD.value)
-        return DescribedGroup(group_id=group_id, group_state=DEAD.value, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=f"Group {group_id} not found.")
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=DEAD.value,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+            error_message=f"Group {group_id} not found.",
+        )
     stable = group.state is STABLE
     members = [
         DescribedGroupMember(
@@ -52,5 +58,12 @@ def list_groups(state: GroupShardState, states: Iterable[str], types: Iterable[s
     for group_id in sorted(state.groups):
         group = state.groups[group_id]
         if not wanted_states or group.state.value.lower() in wanted_states:
-            listed.append(ListedGroup(group_id=group_id, protocol_type=group.protocol_type or "", group_state=group.state.value, group_type=CLASSIC_TYPE))
+            listed.append(
+                ListedGroup(
+                    group_id=group_id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state.value,
+                    group_type=CLASSIC_TYPE,
+                )
+            )
     return listed

@@ -1,7 +1,7 @@
 """A group operation's work in progress: the shard state being changed, and what must follow from the change.
 
-Durable changes are written (`write_group`, `write_offset` and their tombstones), which replays the record on the draft at once. Changes to what only lives in
-memory are made on `edit(group_id)`.
+Durable changes are written (`write_group`, `write_offset` and their tombstones), which replays the record on the
+draft at once. Changes to what only lives in memory are made on `edit(group_id)`.
 """
 
 from __future__ import annotations
@@ -123,9 +123,14 @@ class GroupDraft:
             self._groups = self._groups.delete(group_id)
 
     def write_offset(self, group_id: str, partition: TopicPartition, committed: OffsetAndMetadata) -> None:
-        """Write an OffsetCommit record. A group that does not exist comes to be as a simple one: offsets without members."""
-        self.records.append((group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed)))
-        self._offsets = set_offsets(self._offsets, group_id, replay_offset(self.offsets(group_id), partition, committed))
+        """Write an OffsetCommit record. A group that does not exist comes to be as a simple one: offsets without
+        members."""
+        self.records.append(
+            (group_records.offset_commit_key(group_id, partition), group_records.offset_commit_value(committed))
+        )
+        self._offsets = set_offsets(
+            self._offsets, group_id, replay_offset(self.offsets(group_id), partition, committed)
+        )
         if group_id not in self._groups:
             self._groups = self._groups.set(group_id, ClassicGroup(group_id))
 

@@ -1,6 +1,7 @@
 """The records by which groups are remembered, in the formats and versions that Kafka 4.3 writes.
 
-Key: i16 record type, then the key message at version 0. Value: i16 version, then the message. A null value is a tombstone.
+Key: i16 record type, then the key message at version 0. Value: i16 version, then the message. A null value is a
+tombstone.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ _I16 = struct.Struct(">h")
 
 
 def offset_commit_key(group_id: str, partition: TopicPartition) -> bytes:
-    return _I16.pack(OFFSET_COMMIT) + OffsetCommitKey(group=group_id, topic=partition.topic, partition=partition.partition).encode(0)
+    return _I16.pack(OFFSET_COMMIT) + OffsetCommitKey(
+        group=group_id, topic=partition.topic, partition=partition.partition
+    ).encode(0)
 
 
 def offset_commit_value(committed: OffsetAndMetadata) -> bytes:
-    """Version 4, or 1 where the client asked for a retention time of its own (OffsetCommit up to version 4), the only version that has room for it."""
-    version = OFFSET_COMMIT_VALUE_VERSION if committed.expire_timestamp_ms == NO_TIMESTAMP else OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION
+    """Version 4, or 1 where the client asked for a retention time of its own (OffsetCommit up to version 4), the
+    only version that has room for it."""
+    version = (
+        OFFSET_COMMIT_VALUE_VERSION
+        if committed.expire_timestamp_ms == NO_TIMESTAMP
+        else OFFSET_COMMIT_WITH_EXPIRY_VALUE_VERSION
+    )
     value = OffsetCommitValue(
         offset=committed.offset,
         leader_epoch=committed.leader_epoch,
@@ -57,7 +65,9 @@ def group_metadata_value(value: GroupMetadataValue) -> bytes:
 
 def empty_group_metadata(wall_ms: int) -> GroupMetadataValue:
     """The record that makes a group exist before its first generation."""
-    return GroupMetadataValue(protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=wall_ms, members=[])
+    return GroupMetadataValue(
+        protocol_type="", generation=0, protocol=None, leader=None, current_state_timestamp=wall_ms, members=[]
+    )
 
 
 def group_metadata(group: ClassicGroup, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
@@ -110,4 +120,11 @@ def decode_offset_commit_value(value: bytes, key_type: int) -> OffsetAndMetadata
         legacy = LegacyOffsetCommitValue.decode(value[2:], version)
         return OffsetAndMetadata(legacy.offset, -1, legacy.metadata, legacy.commit_timestamp)
     commit = OffsetCommitValue.decode(value[2:], version)
-    return OffsetAndMetadata(commit.offset, commit.leader_epoch, commit.metadata, commit.commit_timestamp, commit.expire_timestamp, bytes(commit.topic_id))
+    return OffsetAndMetadata(
+        commit.offset,
+        commit.leader_epoch,
+        commit.metadata,
+        commit.commit_timestamp,
+        commit.expire_timestamp,
+        bytes(commit.topic_id),
+    )

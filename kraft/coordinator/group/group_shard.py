@@ -16,7 +16,8 @@ MEMBER, JOIN, SYNC = "member", "join", "sync"
 
 
 class GroupShard:
-    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join", group), ("sync", group)."""
+    """Implements `CoordinatorShard` for `GroupShardState`. Timer keys: ("member", group, member id), ("join",
+    group), ("sync", group)."""
 
     def __init__(self, config: GroupCoordinatorConfig) -> None:
         self.config = config
@@ -41,7 +42,8 @@ class GroupShard:
                 continue
             group = draft.edit(group_id)
             group.members = {
-                member.member_id: replace(member, session_deadline_ms=draft.now_ms + member.session_timeout_ms) for member in group.members.values()
+                member.member_id: replace(member, session_deadline_ms=draft.now_ms + member.session_timeout_ms)
+                for member in group.members.values()
             }
             if len(group.members) > self.config.group_max_size:
                 rebalance.prepare_rebalance(draft, group, f"{len(group.members)} members are more than group.max.size")

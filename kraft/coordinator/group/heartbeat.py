@@ -17,6 +17,11 @@ def heartbeat(draft: GroupDraft, request: HeartbeatRequest) -> HeartbeatResponse
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} has no members")
     member = group.require_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
-        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"generation {request.generation_id} is not the group's, which is {group.generation}")
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"generation {request.generation_id} is not the group's, which is {group.generation}",
+        )
     draft.start_session(draft.edit(request.group_id), member)
-    return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE)
+    return HeartbeatResponse(
+        error_code=ErrorCode.REBALANCE_IN_PROGRESS if group.state is PREPARING_REBALANCE else ErrorCode.NONE
+    )

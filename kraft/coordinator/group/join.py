@@ -1,7 +1,7 @@
 """JoinGroup (versions 0-9): become a member, or take part in the next generation.
 
-A dynamic member first gets an id (MEMBER_ID_REQUIRED, KIP-394, from version 4) and joins with it; a static member (KIP-345) that comes without an id replaces
-whoever held its instance id before.
+A dynamic member first gets an id (MEMBER_ID_REQUIRED, KIP-394, from version 4) and joins with it; a static member
+(KIP-345) that comes without an id replaces whoever held its instance id before.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ SKIP_ASSIGNMENT_VERSION = 9
 
 
 def join(draft: GroupDraft, request: JoinGroupRequest, caller: Caller, new_member_suffix: str) -> JoinAnswer:
-    """Answer at once, or park the caller until the join phase ends. `new_member_suffix` is the random part of the id that a member without one gets."""
+    """Answer at once, or park the caller until the join phase ends. `new_member_suffix` is the random part of the id
+    that a member without one gets."""
     protocols: Protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
     if draft.group(request.group_id) is None:
         if request.member_id != UNKNOWN_MEMBER_ID:
@@ -69,7 +70,8 @@ def _joining_member(request: JoinGroupRequest, caller: Caller, protocols: Protoc
 
 
 def _has_room(draft: GroupDraft, group: ClassicGroup, member_id: str) -> bool:
-    """group.max.size. During a join phase those who already wait count, so that after a lowered limit the last to rejoin are turned away."""
+    """group.max.size. During a join phase those who already wait count, so that after a lowered limit the last to
+    rejoin are turned away."""
     size = draft.config.group_max_size
     member = group.members.get(member_id)
     if group.state is EMPTY:
@@ -79,7 +81,14 @@ def _has_room(draft: GroupDraft, group: ClassicGroup, member_id: str) -> bool:
     return member is not None or len(group.members) < size
 
 
-def _join_unknown(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember, request: JoinGroupRequest, caller: Caller, suffix: str) -> JoinAnswer:
+def _join_unknown(
+    draft: GroupDraft,
+    group: ClassicGroup,
+    joining: ClassicMember,
+    request: JoinGroupRequest,
+    caller: Caller,
+    suffix: str,
+) -> JoinAnswer:
     member_id = f"{joining.client_id if joining.group_instance_id is None else joining.group_instance_id}-{suffix}"
     joining = replace(joining, member_id=member_id)
     if joining.group_instance_id is not None:
@@ -93,7 +102,9 @@ def _join_unknown(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember
     return _add_and_wait(draft, group, joining, request)
 
 
-def _join_known(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember, request: JoinGroupRequest) -> JoinAnswer:
+def _join_known(
+    draft: GroupDraft, group: ClassicGroup, joining: ClassicMember, request: JoinGroupRequest
+) -> JoinAnswer:
     member_id = joining.member_id
     if member_id in group.pending_joins:
         if joining.group_instance_id is not None:
@@ -125,10 +136,14 @@ def _add_and_wait(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember
     return PARKED
 
 
-def _update_and_wait(draft: GroupDraft, group: ClassicGroup, member: ClassicMember, joining: ClassicMember, request: JoinGroupRequest) -> Parked:
+def _update_and_wait(
+    draft: GroupDraft, group: ClassicGroup, member: ClassicMember, joining: ClassicMember, request: JoinGroupRequest
+) -> Parked:
     _supersede_join(draft, member)
     group.update(_renewed(member, joining, draft.token))
-    rebalance.rebalance_or_complete_join(draft, group, f"{member.member_id} rejoins: {request.reason or 'not provided'}")
+    rebalance.rebalance_or_complete_join(
+        draft, group, f"{member.member_id} rejoins: {request.reason or 'not provided'}"
+    )
     return PARKED
 
 
@@ -143,11 +158,19 @@ def _renewed(member: ClassicMember, joining: ClassicMember, token: int) -> Class
 
 
 def _supersede_join(draft: GroupDraft, member: ClassicMember) -> None:
-    """A client that asks again has given up on its older request; that one is answered with something it would survive."""
+    """A client that asks again has given up on its older request; that one is answered with something it would
+    survive."""
     draft.complete(member.awaiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
 
 
-def _replace_static(draft: GroupDraft, group: ClassicGroup, joining: ClassicMember, holder: str, request: JoinGroupRequest, caller: Caller) -> JoinAnswer:
+def _replace_static(
+    draft: GroupDraft,
+    group: ClassicGroup,
+    joining: ClassicMember,
+    holder: str,
+    request: JoinGroupRequest,
+    caller: Caller,
+) -> JoinAnswer:
     """A static member restarts: the new process takes the place of the old one, which is fenced.
 
     In a stable group nothing else changes, if the same protocol stays selected (KIP-345, KIP-814)."""
@@ -157,7 +180,11 @@ def _replace_static(draft: GroupDraft, group: ClassicGroup, joining: ClassicMemb
     draft.complete(old.awaiting_sync, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     deadline_ms = draft.now_ms + old.session_timeout_ms
     member = replace(
-        _renewed(old, joining, draft.token), member_id=joining.member_id, awaiting_sync=None, is_new=False, session_deadline_ms=deadline_ms
+        _renewed(old, joining, draft.token),
+        member_id=joining.member_id,
+        awaiting_sync=None,
+        is_new=False,
+        session_deadline_ms=deadline_ms,
     )
     group.replace(holder, member)
     draft.timers.append(("member", group.group_id, member.member_id))

@@ -1,4 +1,5 @@
-"""LeaveGroup (versions 0-5): members go at once instead of by timeout; an administrator may also remove static members by instance id."""
+"""LeaveGroup (versions 0-5): members go at once instead of by timeout; an administrator may also remove static
+members by instance id."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ def leave(draft: GroupDraft, group_id: str, leaving: list[MemberIdentity]) -> Le
         return LeaveGroupResponse(members=[_answer(identity, ErrorCode.UNKNOWN_MEMBER_ID) for identity in leaving])
     group = draft.edit(group_id)
     answers = [_answer(identity, _remove(draft, group, identity)) for identity in leaving]
-    gone = [answer.member_id or answer.group_instance_id or "" for answer in answers if answer.error_code == ErrorCode.NONE]
+    gone = [
+        answer.member_id or answer.group_instance_id or "" for answer in answers if answer.error_code == ErrorCode.NONE
+    ]
     if gone and group.state in (STABLE, COMPLETING_REBALANCE):
         rebalance.rebalance_or_complete_join(draft, group, f"{', '.join(gone)} left")
     elif gone:
@@ -48,4 +51,6 @@ def _remove(draft: GroupDraft, group: ClassicGroup, identity: MemberIdentity) ->
 
 
 def _answer(identity: MemberIdentity, error_code: int) -> MemberResponse:
-    return MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error_code)
+    return MemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error_code
+    )

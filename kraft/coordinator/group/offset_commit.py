@@ -1,18 +1,29 @@
 """OffsetCommit (versions 2-10): remember how far a group has come.
 
-Members commit within their generation; anybody may commit for a group without members (generation -1), which makes a simple group if there is none.
+Members commit within their generation; anybody may commit for a group without members (generation -1), which makes a
+simple group if there is none.
 """
 
 from __future__ import annotations
 
 from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
-from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, STABLE, UNKNOWN_MEMBER_ID
+from kraft.coordinator.group.classic_group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    UNKNOWN_MEMBER_ID,
+)
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.shard_state import NO_TIMESTAMP, OffsetAndMetadata
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
-from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic
+from kraft.protocol.messages.offset_commit_response import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 
 GROUP_ID_NOT_FOUND_VERSION = 9
 NO_GENERATION = -1
@@ -21,10 +32,13 @@ TIMESTAMP_MAX_MS = 0x7FFFFFFFFFFFFFFF
 
 
 def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version: int) -> OffsetCommitResponse:
-    """Write the offsets. Raises ApiError when the whole request is refused; topics have been checked against the metadata by then."""
+    """Write the offsets. Raises ApiError when the whole request is refused; topics have been checked against the
+    metadata by then."""
     _validate(draft, request, api_version)
     retention_ms = request.retention_time_ms
-    expire_timestamp_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else min(draft.wall_ms + retention_ms, TIMESTAMP_MAX_MS)
+    expire_timestamp_ms = (
+        NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else min(draft.wall_ms + retention_ms, TIMESTAMP_MAX_MS)
+    )
     response = OffsetCommitResponse()
     for topic in request.topics:
         answer = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
@@ -36,10 +50,17 @@ def commit_offsets(draft: GroupDraft, request: OffsetCommitRequest, api_version:
                 error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 committed = OffsetAndMetadata(
-                    partition.committed_offset, partition.committed_leader_epoch, metadata, draft.wall_ms, expire_timestamp_ms, bytes(topic.topic_id)
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    draft.wall_ms,
+                    expire_timestamp_ms,
+                    bytes(topic.topic_id),
                 )
                 draft.write_offset(request.group_id, TopicPartition(topic.name, partition.partition_index), committed)
-            answer.partitions.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code))
+            answer.partitions.append(
+                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
+            )
     return response
 
 
@@ -59,7 +80,9 @@ def _validate(draft: GroupDraft, request: OffsetCommitRequest, api_version: int)
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {request.group_id} has members; only they may commit")
     member = group.require_member(request.member_id, request.group_instance_id)
     if generation != group.generation:
-        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"generation {generation} is not the group's, which is {group.generation}")
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION, f"generation {generation} is not the group's, which is {group.generation}"
+        )
     if group.state is COMPLETING_REBALANCE:
         raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the generation has no assignment yet")
     if group.state in (STABLE, PREPARING_REBALANCE):

@@ -1,7 +1,8 @@
 """OffsetFetch (versions 1-10): what a group has committed.
 
-Reads only; `state` is the committed one, or the newest where the client requires stable offsets (then the answer waits). Who names a topic means the topic that
-has the name now: offsets of one that was deleted may still be here, where its coordinator died before it had forgotten them."""
+Reads only; `state` is the committed one, or the newest where the client requires stable offsets (then the answer
+waits). Who names a topic means the topic that has the name now: offsets of one that was deleted may still be here,
+where its coordinator died before it had forgotten them."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ from collections.abc import Callable
 from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kraft.protocol.messages.offset_fetch_response import (
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
@@ -31,12 +36,18 @@ def requested_groups(request: OffsetFetchRequest, api_version: int) -> list[Offs
         return request.groups
     topics = None
     if request.topics is not None:
-        topics = [OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes) for topic in request.topics]
+        topics = [
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        ]
     return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 
-def fetch_offsets(state: GroupShardState, request: OffsetFetchRequestGroup, topic_id: Callable[[str], bytes | None]) -> OffsetFetchResponseGroup:
-    """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is null. A group that does not exist has none.
+def fetch_offsets(
+    state: GroupShardState, request: OffsetFetchRequestGroup, topic_id: Callable[[str], bytes | None]
+) -> OffsetFetchResponseGroup:
+    """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is
+    null. A group that does not exist has none.
 
     `topic_id` tells the id of the topic that has a name now; None where no such topic is known."""
     offsets = state.offsets_of(request.group_id)
@@ -44,8 +55,13 @@ def fetch_offsets(state: GroupShardState, request: OffsetFetchRequestGroup, topi
     if request.topics is not None:
         for topic in request.topics:
             wanted = topic.topic_id if topic.topic_id != ZERO_UUID else topic_id(topic.name)
-            partitions = [_partition(index, _of_topic(offsets.get(TopicPartition(topic.name, index)), wanted)) for index in topic.partition_indexes]
-            response.topics.append(OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+            partitions = [
+                _partition(index, _of_topic(offsets.get(TopicPartition(topic.name, index)), wanted))
+                for index in topic.partition_indexes
+            ]
+            response.topics.append(
+                OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+            )
         return response
     for key in sorted(offsets):
         committed = _of_topic(offsets[key], topic_id(key.topic))
@@ -58,7 +74,8 @@ def fetch_offsets(state: GroupShardState, request: OffsetFetchRequestGroup, topi
 
 
 def _of_topic(committed: OffsetAndMetadata | None, topic_id: bytes | None) -> OffsetAndMetadata | None:
-    """Offsets committed for a deleted topic of the same name are not this topic's. Where either id is not known, the name decides."""
+    """Offsets committed for a deleted topic of the same name are not this topic's. Where either id is not known, the
+    name decides."""
     if committed is None or topic_id is None or committed.topic_id in (ZERO_UUID, topic_id):
         return committed
     return None
@@ -68,12 +85,17 @@ def _partition(index: int, committed: OffsetAndMetadata | None) -> OffsetFetchRe
     if committed is None:
         return partition_error(index, ErrorCode.NONE)
     return OffsetFetchResponsePartitions(
-        partition_index=index, committed_offset=committed.offset, committed_leader_epoch=committed.leader_epoch, metadata=committed.metadata
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
     )
 
 
 def partition_error(index: int, error_code: int) -> OffsetFetchResponsePartitions:
-    return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="", error_code=error_code)
+    return OffsetFetchResponsePartitions(
+        partition_index=index, committed_offset=NO_OFFSET, committed_leader_epoch=-1, metadata="", error_code=error_code
+    )
 
 
 def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> OffsetFetchResponseTopics:
@@ -85,11 +107,14 @@ def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: in
     """A group refused whole. Version 1 has no room for that above the partitions."""
     if api_version >= TOP_LEVEL_ERROR_VERSION:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
-    return OffsetFetchResponseGroup(group_id=group.group_id, topics=[topic_error(topic, error_code) for topic in group.topics or ()])
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id, topics=[topic_error(topic, error_code) for topic in group.topics or ()]
+    )
 
 
 def fetch_error(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
-    """A request refused whole, in the shape of its version: for each group; above the partitions before version 8, and in them for version 1."""
+    """A request refused whole, in the shape of its version: for each group; above the partitions before version 8,
+    and in them for version 1."""
     version = BATCH_VERSION if request.groups else BATCH_VERSION - 1
     groups = requested_groups(request, version)
     if version >= BATCH_VERSION:
@@ -106,7 +131,10 @@ def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> Off
     (group,) = groups
     return OffsetFetchResponse(
         error_code=group.error_code,
-        topics=[OffsetFetchResponseTopic(name=topic.name, partitions=[_single(partition) for partition in topic.partitions]) for topic in group.topics],
+        topics=[
+            OffsetFetchResponseTopic(name=topic.name, partitions=[_single(partition) for partition in topic.partitions])
+            for topic in group.topics
+        ],
     )
 
 

@@ -20,7 +20,8 @@ Portion = list[tuple[str, TopicPartition | None]]
 
 
 def portions(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[Portion]:
-    """Some groups of the state with all offsets they have there. A portion may be empty: putting much in order takes turns too."""
+    """Some groups of the state with all offsets they have there. A portion may be empty: putting much in order takes
+    turns too."""
     entries = _entries(state, group_ids)
     while part := list(islice(entries, PORTION)):
         yield [entry for entry in part if entry is not None]

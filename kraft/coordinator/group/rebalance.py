@@ -1,9 +1,11 @@
-"""The rebalance of a classic group: how one generation ends and the next begins. Shared by joining, syncing, leaving and dying.
+"""The rebalance of a classic group: how one generation ends and the next begins. Shared by joining, syncing, leaving
+and dying.
 
-Join phase (PreparingRebalance): members hand in their subscriptions with JoinGroup and wait until all are there, or the longest rebalance timeout has passed;
-dynamic members who did not come are out. The first rebalance of an empty group waits `group.initial.rebalance.delay.ms` instead, longer while members keep
-coming. Sync phase (CompletingRebalance): everybody sends SyncGroup, the leader's carries the assignment; who has not synced within the rebalance timeout is
-out.
+Join phase (PreparingRebalance): members hand in their subscriptions with JoinGroup and wait until all are there, or
+the longest rebalance timeout has passed; dynamic members who did not come are out. The first rebalance of an empty
+group waits `group.initial.rebalance.delay.ms` instead, longer while members keep coming. Sync phase
+(CompletingRebalance): everybody sends SyncGroup, the leader's carries the assignment; who has not synced within the
+rebalance timeout is out.
 """
 
 from __future__ import annotations
@@ -62,13 +64,16 @@ def complete_join_if_all_joined(draft: GroupDraft, group: ClassicGroup) -> None:
 
 
 def complete_join(draft: GroupDraft, group: ClassicGroup) -> None:
-    """End the join phase: who has not come is out (static members keep their place until their session ends), and the next generation begins."""
+    """End the join phase: who has not come is out (static members keep their place until their session ends), and
+    the next generation begins."""
     group.join_deadline_ms = None
     group.initial_delay_ms = None
     for member in list(group.members.values()):
         if member.awaiting_join is None and member.group_instance_id is None:
             group.remove(member.member_id)
-            draft.note("group_member_removed", group=group.group_id, member=member.member_id, reason="did not rejoin in time")
+            draft.note(
+                "group_member_removed", group=group.group_id, member=member.member_id, reason="did not rejoin in time"
+            )
     if not group.elect_joined_leader() and group.members:
         # Only static members are left and none has come: wait for them once more, until their sessions end.
         draft.schedule_join(group, group.rebalance_timeout_ms)
@@ -92,7 +97,9 @@ def _begin_sync_phase(draft: GroupDraft, group: ClassicGroup) -> None:
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         draft.complete(member.awaiting_join, join_response(group, member.member_id))
-        members[member.member_id] = replace(member, awaiting_join=None, is_new=False, session_deadline_ms=draft.now_ms + member.session_timeout_ms)
+        members[member.member_id] = replace(
+            member, awaiting_join=None, is_new=False, session_deadline_ms=draft.now_ms + member.session_timeout_ms
+        )
         draft.timers.append(("member", group.group_id, member.member_id))
     group.members = members
     group.awaiting_join_count = 0
@@ -105,7 +112,11 @@ def join_response(group: ClassicGroup, member_id: str, *, skip_assignment: bool 
     everybody = []
     if group.is_leader(member_id):
         everybody = [
-            JoinGroupResponseMember(member_id=member.member_id, group_instance_id=member.group_instance_id, metadata=member.metadata_for(group.protocol))
+            JoinGroupResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                metadata=member.metadata_for(group.protocol),
+            )
             for member in group.members.values()
         ]
     return JoinGroupResponse(
@@ -156,7 +167,8 @@ def expire_session(draft: GroupDraft, group: ClassicGroup, member_id: str) -> No
 
 
 def expire_join(draft: GroupDraft, group: ClassicGroup) -> None:
-    """The join phase has lasted as long as it may. An initial one is extended while members keep coming, up to the rebalance timeout."""
+    """The join phase has lasted as long as it may. An initial one is extended while members keep coming, up to the
+    rebalance timeout."""
     group.join_deadline_ms = None
     if group.state is not PREPARING_REBALANCE:
         return
@@ -182,7 +194,8 @@ def expire_sync(draft: GroupDraft, group: ClassicGroup) -> None:
 
 
 def send_back_awaiting_sync(draft: GroupDraft, group: ClassicGroup, error_code: int) -> None:
-    """The generation ends before it was settled: assignments are void and whoever waits for one joins again, with a fresh session."""
+    """The generation ends before it was settled: assignments are void and whoever waits for one joins again, with a
+    fresh session."""
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
         changed = replace(member, assignment=b"", awaiting_sync=None)

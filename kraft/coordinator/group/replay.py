@@ -1,7 +1,9 @@
-"""Records to state: the only code that changes what is durable about a group, for records just written and for records read back alike.
+"""Records to state: the only code that changes what is durable about a group, for records just written and for
+records read back alike.
 
-A record replayed onto a living group keeps what only lives in memory (waiting requests, deadlines, protocols other than the selected one) for the members it
-names; replayed onto nothing, it gives a group whose members have yet to show that they are alive.
+A record replayed onto a living group keeps what only lives in memory (waiting requests, deadlines, protocols other
+than the selected one) for the members it names; replayed onto nothing, it gives a group whose members have yet to
+show that they are alive.
 """
 
 from __future__ import annotations
@@ -41,13 +43,17 @@ def replay_bytes(state: GroupShardState, key: bytes, value: bytes | None) -> Gro
     if kind == GROUP_METADATA:
         group_id = decode_group_metadata_key(key)
         if value is None:
-            return GroupShardState(state.groups.delete(group_id) if group_id in state.groups else state.groups, state.offsets)
+            return GroupShardState(
+                state.groups.delete(group_id) if group_id in state.groups else state.groups, state.offsets
+            )
         group = replay_group(state.group(group_id), group_id, decode_group_metadata_value(value))
         return GroupShardState(state.groups.set(group_id, group), state.offsets)
     return state
 
 
-def replay_offset(offsets: GroupOffsets, partition: TopicPartition, committed: OffsetAndMetadata | None) -> GroupOffsets:
+def replay_offset(
+    offsets: GroupOffsets, partition: TopicPartition, committed: OffsetAndMetadata | None
+) -> GroupOffsets:
     """One group's offsets after a commit, or after its tombstone."""
     if committed is not None:
         return offsets.set(partition, committed)
@@ -82,7 +88,11 @@ def replay_group(live: ClassicGroup | None, group_id: str, value: GroupMetadataV
         for name in dict.fromkeys(name for name, _ in member.protocols):
             supporters[name] = supporters.get(name, 0) + 1
     group.members, group.supporters = members, supporters
-    group.static_members = {member.group_instance_id: member.member_id for member in members.values() if member.group_instance_id is not None}
+    group.static_members = {
+        member.group_instance_id: member.member_id
+        for member in members.values()
+        if member.group_instance_id is not None
+    }
     group.subscribed_topics = subscribed_topics(group.protocol_type, group.protocol, members.values())
     return group
 
@@ -94,7 +104,9 @@ def _member(recorded: MemberMetadata, protocol: str, known: ClassicMember | None
         group_instance_id=recorded.group_instance_id,
         client_id=recorded.client_id,
         client_host=recorded.client_host,
-        rebalance_timeout_ms=recorded.session_timeout if recorded.rebalance_timeout == -1 else recorded.rebalance_timeout,
+        rebalance_timeout_ms=recorded.session_timeout
+        if recorded.rebalance_timeout == -1
+        else recorded.rebalance_timeout,
         session_timeout_ms=recorded.session_timeout,
         protocols=(recorded_protocol,),
         assignment=bytes(recorded.assignment),

@@ -1,4 +1,5 @@
-"""What one shard of the group coordinator remembers: an immutable value, rebuilt by replaying its partition of `__consumer_offsets`."""
+"""What one shard of the group coordinator remembers: an immutable value, rebuilt by replaying its partition of
+`__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ NO_TIMESTAMP = -1
 
 
 class OffsetAndMetadata(NamedTuple):
-    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 where there is none; a zero `topic_id` means it was never known."""
+    """One committed offset. `leader_epoch` and `expire_timestamp_ms` are -1 where there is none; a zero `topic_id`
+    means it was never known."""
 
     offset: int
     leader_epoch: int

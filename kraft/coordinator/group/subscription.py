@@ -1,4 +1,5 @@
-"""What the members of a consumer group subscribe to, as far as the coordinator looks: only the topics, to know which offsets are in use."""
+"""What the members of a consumer group subscribe to, as far as the coordinator looks: only the topics, to know which
+offsets are in use."""
 
 from __future__ import annotations
 
@@ -12,8 +13,11 @@ from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProto
 _I16 = struct.Struct(">h")
 
 
-def subscribed_topics(protocol_type: str | None, protocol: str | None, members: Iterable[ClassicMember]) -> frozenset[str] | None:
-    """All topics that members subscribe to; None where that cannot be known: another protocol type, or metadata that is not the consumer protocol's."""
+def subscribed_topics(
+    protocol_type: str | None, protocol: str | None, members: Iterable[ClassicMember]
+) -> frozenset[str] | None:
+    """All topics that members subscribe to; None where that cannot be known: another protocol type, or metadata that
+    is not the consumer protocol's."""
     if protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     topics: list[str] = []

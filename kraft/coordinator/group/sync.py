@@ -6,7 +6,14 @@ from dataclasses import replace
 
 from kraft.common.errors import ApiError
 from kraft.coordinator.group import rebalance
-from kraft.coordinator.group.classic_group import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, ClassicGroup, ClassicMember, without
+from kraft.coordinator.group.classic_group import (
+    COMPLETING_REBALANCE,
+    EMPTY,
+    PREPARING_REBALANCE,
+    ClassicGroup,
+    ClassicMember,
+    without,
+)
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.shard import PARKED, Parked
 from kraft.protocol.error_codes import ErrorCode
@@ -15,7 +22,8 @@ from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 
 
 def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Parked:
-    """Answer at once, or park the caller until the leader has assigned. The leader's assignment is written before anybody hears of it."""
+    """Answer at once, or park the caller until the leader has assigned. The leader's assignment is written before
+    anybody hears of it."""
     group = draft.group(request.group_id)
     if group is None or group.state is EMPTY:
         return SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
@@ -40,20 +48,30 @@ def sync(draft: GroupDraft, request: SyncGroupRequest) -> SyncGroupResponse | Pa
 
 
 def abandon_assignment(draft: GroupDraft, request: SyncGroupRequest, error_code: int) -> None:
-    """The log refused what the leader assigned: whoever waits for it is told the same, and all join again. A generation that went on, or that is settled
-    after all, is left alone."""
+    """The log refused what the leader assigned: whoever waits for it is told the same, and all join again. A
+    generation that went on, or that is settled after all, is left alone."""
     group = draft.group(request.group_id)
-    if group is None or group.state is not COMPLETING_REBALANCE or group.generation != request.generation_id or not group.is_leader(request.member_id):
+    if (
+        group is None
+        or group.state is not COMPLETING_REBALANCE
+        or group.generation != request.generation_id
+        or not group.is_leader(request.member_id)
+    ):
         return
     group = draft.edit(request.group_id)
     rebalance.send_back_awaiting_sync(draft, group, error_code)
-    rebalance.prepare_rebalance(draft, group, f"the assignment of {request.member_id} could not be stored: error {error_code}")
+    rebalance.prepare_rebalance(
+        draft, group, f"the assignment of {request.member_id} could not be stored: error {error_code}"
+    )
 
 
 def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
     member = group.require_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
-        raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"generation {request.generation_id} is not the group's, which is {group.generation}")
+        raise ApiError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"generation {request.generation_id} is not the group's, which is {group.generation}",
+        )
     for asked, actual in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
         if asked is not None and actual is not None and asked != actual:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the group speaks {actual}, not {asked}")
@@ -61,7 +79,8 @@ def _validate(group: ClassicGroup, request: SyncGroupRequest) -> ClassicMember:
 
 
 def _settle(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-    """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like every answer that rests on it."""
+    """The generation is settled by its record: Stable from here on. Answers wait until the record is committed, like
+    every answer that rests on it."""
     group = draft.write_assignments(group, assignments)
     members: dict[str, ClassicMember] = {}
     for member in group.members.values():
@@ -75,4 +94,6 @@ def _settle(draft: GroupDraft, group: ClassicGroup, assignments: dict[str, bytes
 
 
 def _assignment(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-    return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment)
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=member.assignment
+    )

@@ -43,7 +43,13 @@ class AclsDraft:
     def access_control_entry(self, record: AccessControlEntryRecord) -> None:
         self.changed.setdefault(record.id, self._base.by_id.get(record.id))
         self._by_id[record.id] = AccessControlEntry(
-            record.resource_type, record.resource_name, record.pattern_type, record.principal, record.host, record.operation, record.permission_type
+            record.resource_type,
+            record.resource_name,
+            record.pattern_type,
+            record.principal,
+            record.host,
+            record.operation,
+            record.permission_type,
         )
 
     def remove_access_control_entry(self, record: RemoveAccessControlEntryRecord) -> None:

@@ -1,4 +1,5 @@
-"""Client quotas by entity (KIP-546). An entity is a tuple of (type, name) pairs in order of type; the default of a type has the name None."""
+"""Client quotas by entity (KIP-546). An entity is a tuple of (type, name) pairs in order of type; the default of a
+type has the name None."""
 
 from __future__ import annotations
 

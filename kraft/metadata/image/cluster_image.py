@@ -1,7 +1,7 @@
 """Registered brokers and controllers (KIP-631, KIP-858 directories, KIP-919 controller registration).
 
-A broker's epoch is the log offset at which its registration was decided; records that name another epoch are from a former incarnation and must never be
-replayed onto this one.
+A broker's epoch is the log offset at which its registration was decided; records that name another epoch are from a
+former incarnation and must never be replayed onto this one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,11 @@ from kraft.metadata.image.partition_registration import directory_is_online
 from kraft.metadata.records.broker_registration_change_record import BrokerRegistrationChangeRecord
 from kraft.metadata.records.fence_broker_record import FenceBrokerRecord
 from kraft.metadata.records.register_broker_record import BrokerEndpoint, BrokerFeature, RegisterBrokerRecord
-from kraft.metadata.records.register_controller_record import ControllerEndpoint, ControllerFeature, RegisterControllerRecord
+from kraft.metadata.records.register_controller_record import (
+    ControllerEndpoint,
+    ControllerFeature,
+    RegisterControllerRecord,
+)
 from kraft.metadata.records.unfence_broker_record import UnfenceBrokerRecord
 from kraft.metadata.records.unregister_broker_record import UnregisterBrokerRecord
 
@@ -41,7 +45,8 @@ class FeatureRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistration:
-    """One broker. `directories` are its working log directories, ascending; `cordoned_directories` is None until the broker has told."""
+    """One broker. `directories` are its working log directories, ascending; `cordoned_directories` is None until the
+    broker has told."""
 
     id: int
     epoch: int
@@ -63,7 +68,9 @@ class BrokerRegistration:
     @property
     def has_uncordoned_directories(self) -> bool:
         cordoned = self.cordoned_directories
-        return not self.directories or cordoned is None or any(directory not in cordoned for directory in self.directories)
+        return (
+            not self.directories or cordoned is None or any(directory not in cordoned for directory in self.directories)
+        )
 
     def has_online_directory(self, directory: bytes) -> bool:
         return directory_is_online(directory, self.directories)
@@ -77,8 +84,14 @@ class BrokerRegistration:
             is_migrating_zk_broker=self.is_migrating_zk_broker,
             incarnation_id=self.incarnation_id,
             broker_epoch=self.epoch,
-            end_points=[BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol) for e in self.endpoints],
-            features=[BrokerFeature(name=name, min_supported_version=r.min_level, max_supported_version=r.max_level) for name, r in self.features.items()],
+            end_points=[
+                BrokerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for e in self.endpoints
+            ],
+            features=[
+                BrokerFeature(name=name, min_supported_version=r.min_level, max_supported_version=r.max_level)
+                for name, r in self.features.items()
+            ],
             rack=self.rack,
             fenced=self.fenced,
             in_controlled_shutdown=self.in_controlled_shutdown,
@@ -102,8 +115,14 @@ class ControllerRegistration:
             controller_id=self.id,
             incarnation_id=self.incarnation_id,
             zk_migration_ready=self.zk_migration_ready,
-            end_points=[ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol) for e in self.endpoints],
-            features=[ControllerFeature(name=name, min_supported_version=r.min_level, max_supported_version=r.max_level) for name, r in self.features.items()],
+            end_points=[
+                ControllerEndpoint(name=e.name, host=e.host, port=e.port, security_protocol=e.security_protocol)
+                for e in self.endpoints
+            ],
+            features=[
+                ControllerFeature(name=name, min_supported_version=r.min_level, max_supported_version=r.max_level)
+                for name, r in self.features.items()
+            ],
         )
 
 
@@ -144,7 +163,9 @@ class ClusterDraft:
             epoch=record.broker_epoch,
             incarnation_id=record.incarnation_id,
             endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-            features=OrderedMap({f.name: FeatureRange(f.min_supported_version, f.max_supported_version) for f in record.features}),
+            features=OrderedMap(
+                {f.name: FeatureRange(f.min_supported_version, f.max_supported_version) for f in record.features}
+            ),
             rack=record.rack,
             fenced=record.fenced,
             in_controlled_shutdown=record.in_controlled_shutdown,
@@ -165,17 +186,23 @@ class ClusterDraft:
         self._put(replace(self._expect(record.id, record.epoch), fenced=False))
 
     def change_broker(self, record: BrokerRegistrationChangeRecord) -> None:
-        """Fenced: 1 fences, -1 unfences, 0 leaves. InControlledShutdown: 1 enters. Empty LogDirs and null CordonedLogDirs leave."""
+        """Fenced: 1 fences, -1 unfences, 0 leaves. InControlledShutdown: 1 enters. Empty LogDirs and null
+        CordonedLogDirs leave."""
         broker = self._expect(record.broker_id, record.broker_epoch)
         if record.fenced not in (-1, 0, 1) or record.in_controlled_shutdown not in (0, 1):
-            raise ValueError(f"a change of broker {record.broker_id} has fenced={record.fenced}, in_controlled_shutdown={record.in_controlled_shutdown}")
+            raise ValueError(
+                f"a change of broker {record.broker_id} has fenced={record.fenced}, "
+                f"in_controlled_shutdown={record.in_controlled_shutdown}"
+            )
         self._put(
             replace(
                 broker,
                 fenced=broker.fenced if record.fenced == 0 else record.fenced == 1,
                 in_controlled_shutdown=broker.in_controlled_shutdown or record.in_controlled_shutdown == 1,
                 directories=tuple(sorted(record.log_dirs)) if record.log_dirs else broker.directories,
-                cordoned_directories=broker.cordoned_directories if record.cordoned_log_dirs is None else tuple(sorted(record.cordoned_log_dirs)),
+                cordoned_directories=broker.cordoned_directories
+                if record.cordoned_log_dirs is None
+                else tuple(sorted(record.cordoned_log_dirs)),
             )
         )
 
@@ -186,7 +213,9 @@ class ClusterDraft:
             incarnation_id=record.incarnation_id,
             zk_migration_ready=record.zk_migration_ready,
             endpoints=tuple(Endpoint(e.name, e.host, e.port, e.security_protocol) for e in record.end_points),
-            features=OrderedMap({f.name: FeatureRange(f.min_supported_version, f.max_supported_version) for f in record.features}),
+            features=OrderedMap(
+                {f.name: FeatureRange(f.min_supported_version, f.max_supported_version) for f in record.features}
+            ),
         )
 
     def finish(self) -> ClusterImage:
@@ -197,7 +226,9 @@ class ClusterDraft:
         if broker is None:
             raise ValueError(f"a record names broker {broker_id}, which is not registered")
         if broker.epoch != epoch:
-            raise ValueError(f"a record names epoch {epoch} of broker {broker_id}, which is registered with epoch {broker.epoch}")
+            raise ValueError(
+                f"a record names epoch {epoch} of broker {broker_id}, which is registered with epoch {broker.epoch}"
+            )
         return broker
 
     def _touch(self, broker_id: int) -> None:

@@ -1,4 +1,5 @@
-"""Delegation tokens by id (KIP-900 era records). The secret key that signs them is configuration and never in the log."""
+"""Delegation tokens by id (KIP-900 era records). The secret key that signs them is configuration and never in the
+log."""
 
 from __future__ import annotations
 
@@ -50,7 +51,12 @@ class DelegationTokensDraft:
     def delegation_token(self, record: DelegationTokenRecord) -> None:
         self.changed.setdefault(record.token_id, self._base.by_id.get(record.token_id))
         self._by_id[record.token_id] = DelegationToken(
-            record.owner, record.requester, tuple(record.renewers), record.issue_timestamp, record.max_timestamp, record.expiration_timestamp
+            record.owner,
+            record.requester,
+            tuple(record.renewers),
+            record.issue_timestamp,
+            record.max_timestamp,
+            record.expiration_timestamp,
         )
 
     def remove_delegation_token(self, record: RemoveDelegationTokenRecord) -> None:

@@ -1,6 +1,8 @@
-"""Finalized feature levels (KIP-584). Level 0 is the same as not finalized, so it is not kept, except for metadata.version, which has no level 0.
+"""Finalized feature levels (KIP-584). Level 0 is the same as not finalized, so it is not kept, except for
+metadata.version, which has no level 0.
 
-kraft.version is never here: the Raft layer keeps it in control records; a FeatureLevelRecord that names it is passed over, as Kafka does.
+kraft.version is never here: the Raft layer keeps it in control records; a FeatureLevelRecord that names it is passed
+over, as Kafka does.
 """
 
 from __future__ import annotations

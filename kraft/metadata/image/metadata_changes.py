@@ -1,7 +1,8 @@
-"""What a batch of records changed: keys with their values from before, so that publishers touch only what moved and never compare images by walking.
+"""What a batch of records changed: keys with their values from before, so that publishers touch only what moved and
+never compare images by walking.
 
-Every table maps a key to the value it had before the batch (None: it did not exist). The value after is in the new image. Changes of consecutive batches are
-added up with `merge`.
+Every table maps a key to the value it had before the batch (None: it did not exist). The value after is in the new
+image. Changes of consecutive batches are added up with `merge`.
 """
 
 from __future__ import annotations
@@ -58,7 +59,18 @@ def _before(topic: TopicImage, touched: dict[int, PartitionRegistration | None] 
 class MetadataChanges:
     """The changed keys of every part of an image."""
 
-    __slots__ = ("acls", "brokers", "client_quotas", "configs", "controllers", "delegation_tokens", "features", "producer_ids", "scram", "topics")
+    __slots__ = (
+        "acls",
+        "brokers",
+        "client_quotas",
+        "configs",
+        "controllers",
+        "delegation_tokens",
+        "features",
+        "producer_ids",
+        "scram",
+        "topics",
+    )
 
     def __init__(self) -> None:
         self.topics = TopicsChanges()
@@ -86,7 +98,8 @@ class MetadataChanges:
 
     @staticmethod
     def between(before: MetadataImage, after: MetadataImage) -> MetadataChanges:
-        """The changes that a whole new image brings, as when a snapshot replaces what was known. The only place where images are compared by walking."""
+        """The changes that a whole new image brings, as when a snapshot replaces what was known. The only place
+        where images are compared by walking."""
         changes = MetadataChanges()
         tables: tuple[tuple[str, OrderedMap[Any, Any], OrderedMap[Any, Any]], ...] = (
             ("brokers", before.cluster.brokers, after.cluster.brokers),

@@ -1,7 +1,8 @@
 """The whole of the cluster's metadata as one immutable value.
 
-`replay_batch` opens each part that a batch touches once, replays every record into the draft, and closes them: about 2.6 us a record, whatever the size of
-the image. Markers of metadata transactions (KIP-868) and no-ops change nothing here; keeping an open transaction out of sight is the loader's duty.
+`replay_batch` opens each part that a batch touches once, replays every record into the draft, and closes them: about
+2.6 us a record, whatever the size of the image. Markers of metadata transactions (KIP-868) and no-ops change nothing
+here; keeping an open transaction out of sight is the loader's duty.
 """
 
 from __future__ import annotations
@@ -132,7 +133,9 @@ class MetadataDraft:
             parts[name] = draft.finish()
             if name == "topics":
                 changes.topics = draft.changes
-                changes.topics.partitions = {topic_id: changed for topic_id, changed in draft.changes.partitions.items() if changed}
+                changes.topics.partitions = {
+                    topic_id: changed for topic_id, changed in draft.changes.partitions.items() if changed
+                }
             elif name == "cluster":
                 changes.brokers, changes.controllers = draft.changed_brokers, draft.changed_controllers
             else:

@@ -1,7 +1,8 @@
 """The one wrapper through which maps of an image are iterated: always in key order.
 
-`immutables.Map` shares structure between versions, but iterates in an order that depends on the hash seed of the process. Nothing in an image may show that
-order, so images hold an `OrderedMap`, which sorts its keys when somebody first iterates and remembers them (a map never changes, only its successors differ).
+`immutables.Map` shares structure between versions, but iterates in an order that depends on the hash seed of the
+process. Nothing in an image may show that order, so images hold an `OrderedMap`, which sorts its keys when somebody
+first iterates and remembers them (a map never changes, only its successors differ).
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ D = TypeVar("D")
 
 
 class OrderedMap(Generic[K, V]):
-    """An immutable map with O(log n) successors, iterated in ascending key order. Keys must be hashable and mutually comparable."""
+    """An immutable map with O(log n) successors, iterated in ascending key order. Keys must be hashable and mutually
+    comparable."""
 
     __slots__ = ("_keys", "_map")
 

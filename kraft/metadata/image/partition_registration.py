@@ -1,8 +1,10 @@
-"""One partition as the metadata log knows it, and how a PartitionChangeRecord changes it (KIP-631, KIP-858, KIP-966).
+"""One partition as the metadata log knows it, and how a PartitionChangeRecord changes it (KIP-631, KIP-858,
+KIP-966).
 
-The two epochs are the safety argument of replication. The partition epoch rises with every change, so an AlterPartition made from an older view is refused.
-The leader epoch rises exactly when the record carries the Leader tag, even if it names the same leader, so a leader can be told to start over; brokers fence
-followers and clients by it.
+The two epochs are the safety argument of replication. The partition epoch rises with every change, so an
+AlterPartition made from an older view is refused. The leader epoch rises exactly when the record carries the Leader
+tag, even if it names the same leader, so a leader can be told to start over; brokers fence followers and clients by
+it.
 """
 
 from __future__ import annotations
@@ -25,12 +27,14 @@ LOST_DIRECTORY: Final = bytes(15) + b"\x02"
 
 
 def directory_is_reserved(directory: bytes) -> bool:
-    """Whether an id is one of the hundred that never name a real directory (KIP-858): high half zero, low half under 100."""
+    """Whether an id is one of the hundred that never name a real directory (KIP-858): high half zero, low half under
+    100."""
     return directory[:15] == bytes(15) and directory[15] < 100
 
 
 def directory_is_online(directory: bytes, online: tuple[bytes, ...]) -> bool:
-    """Whether a replica in `directory` counts as on a working disk of a broker whose working directories are `online`."""
+    """Whether a replica in `directory` counts as on a working disk of a broker whose working directories are
+    `online`."""
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     if directory == LOST_DIRECTORY:
@@ -93,7 +97,9 @@ class PartitionRegistration(NamedTuple):
             self.removing_replicas if record.removing_replicas is None else tuple(record.removing_replicas),
             self.adding_replicas if record.adding_replicas is None else tuple(record.adding_replicas),
             record.leader if changes_leader else self.leader,
-            self.leader_recovery_state if record.leader_recovery_state == NO_RECOVERY_CHANGE else record.leader_recovery_state,
+            self.leader_recovery_state
+            if record.leader_recovery_state == NO_RECOVERY_CHANGE
+            else record.leader_recovery_state,
             self.leader_epoch + 1 if changes_leader else self.leader_epoch,
             self.partition_epoch + 1,
             self.elr if record.eligible_leader_replicas is None else tuple(record.eligible_leader_replicas),
@@ -120,9 +126,11 @@ class PartitionRegistration(NamedTuple):
 
 
 def is_unclean_election(before: PartitionRegistration, after: PartitionRegistration) -> bool:
-    """Whether this change made a replica leader that may lack acknowledged records: it was neither in sync nor eligible, and the partition has to recover.
+    """Whether this change made a replica leader that may lack acknowledged records: it was neither in sync nor
+    eligible, and the partition has to recover.
 
-    The recovery state alone does not tell: it stays RECOVERING if the next election, before the leader could report that it has recovered, is unclean again.
+    The recovery state alone does not tell: it stays RECOVERING if the next election, before the leader could report
+    that it has recovered, is unclean again.
     """
     if after.leader_recovery_state != RECOVERING or after.leader_epoch == before.leader_epoch or not after.has_leader:
         return False
@@ -130,9 +138,12 @@ def is_unclean_election(before: PartitionRegistration, after: PartitionRegistrat
 
 
 def registration_of(
-    record: PartitionRecord, interned: dict[tuple[int, ...], tuple[int, ...]], directories: dict[tuple[bytes, ...], tuple[bytes, ...]]
+    record: PartitionRecord,
+    interned: dict[tuple[int, ...], tuple[int, ...]],
+    directories: dict[tuple[bytes, ...], tuple[bytes, ...]],
 ) -> PartitionRegistration:
-    """The registration a PartitionRecord makes. Equal replica lists become one tuple: most partitions of a cluster share a few dozen of them."""
+    """The registration a PartitionRecord makes. Equal replica lists become one tuple: most partitions of a cluster
+    share a few dozen of them."""
     replicas = tuple(record.replicas)
     replicas = interned.setdefault(replicas, replicas)
     isr = tuple(record.isr)

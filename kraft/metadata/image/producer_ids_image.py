@@ -19,7 +19,9 @@ class ProducerIdsImage:
 
     def write(self) -> Iterator[Any]:
         if self != ProducerIdsImage():
-            yield ProducerIdsRecord(broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=self.next_producer_id)
+            yield ProducerIdsRecord(
+                broker_id=self.broker_id, broker_epoch=self.broker_epoch, next_producer_id=self.next_producer_id
+            )
 
 
 class ProducerIdsDraft:
@@ -31,7 +33,10 @@ class ProducerIdsDraft:
 
     def producer_ids(self, record: ProducerIdsRecord) -> None:
         if record.next_producer_id <= self._image.next_producer_id:
-            raise ValueError(f"a record moves the next producer id from {self._image.next_producer_id} back to {record.next_producer_id}")
+            raise ValueError(
+                f"a record moves the next producer id from {self._image.next_producer_id} back to "
+                f"{record.next_producer_id}"
+            )
         self._image = ProducerIdsImage(record.next_producer_id, record.broker_id, record.broker_epoch)
         self.changed = True
 

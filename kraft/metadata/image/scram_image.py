@@ -43,7 +43,9 @@ class ScramDraft:
     def user_scram_credential(self, record: UserScramCredentialRecord) -> None:
         key = (record.name, record.mechanism)
         self.changed.setdefault(key, self._base.credentials.get(key))
-        self._credentials[key] = ScramCredential(bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations)
+        self._credentials[key] = ScramCredential(
+            bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
+        )
 
     def remove_user_scram_credential(self, record: RemoveUserScramCredentialRecord) -> None:
         key = (record.name, record.mechanism)

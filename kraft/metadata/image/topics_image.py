@@ -1,8 +1,9 @@
 """Topics, their partitions, and indexes that make the controller's questions cheap.
 
-The sets of partitions without a leader, not led by their preferred replica, and being reassigned are functions of the partitions, kept in step by
-`TopicsDraft` alone: small in a healthy cluster, and touched only when a partition enters or leaves that state. Which partitions a broker holds is computed
-when first asked of an image: keeping it current would cost a map insertion for each replica of each record (1.7 us), and only fencing, shutdown and
+The sets of partitions without a leader, not led by their preferred replica, and being reassigned are functions of
+the partitions, kept in step by `TopicsDraft` alone: small in a healthy cluster, and touched only when a partition
+enters or leaves that state. Which partitions a broker holds is computed when first asked of an image: keeping it
+current would cost a map insertion for each replica of each record (1.7 us), and only fencing, shutdown and
 decommissioning ask.
 """
 
@@ -48,7 +49,9 @@ class TopicsImage:
     leaderless: PartitionSet = field(default_factory=OrderedMap)
     imbalanced: PartitionSet = field(default_factory=OrderedMap)
     reassigning: PartitionSet = field(default_factory=OrderedMap)
-    _by_broker: dict[int, tuple[TopicIdPartition, ...]] | None = field(default=None, init=False, compare=False, repr=False)
+    _by_broker: dict[int, tuple[TopicIdPartition, ...]] | None = field(
+        default=None, init=False, compare=False, repr=False
+    )
 
     def by_name(self, name: str) -> TopicImage | None:
         topic_id = self.id_by_name.get(name)
@@ -100,7 +103,19 @@ class _OpenTopic:
 class TopicsDraft:
     """A topics image under change. Private to one `replay_batch`; nothing outside sees it half done."""
 
-    __slots__ = ("_base", "_by_id", "_colliding", "_directories", "_id_by_name", "_imbalanced", "_interned", "_leaderless", "_open", "_reassigning", "changes")
+    __slots__ = (
+        "_base",
+        "_by_id",
+        "_colliding",
+        "_directories",
+        "_id_by_name",
+        "_imbalanced",
+        "_interned",
+        "_leaderless",
+        "_open",
+        "_reassigning",
+        "changes",
+    )
 
     def __init__(self, base: TopicsImage) -> None:
         self._base = base
@@ -126,13 +141,19 @@ class TopicsDraft:
         self.changes.created[record.topic_id] = record.name
 
     def partition(self, record: PartitionRecord) -> None:
-        self._set(self._opened(record.topic_id), record.partition_id, registration_of(record, self._interned, self._directories))
+        self._set(
+            self._opened(record.topic_id),
+            record.partition_id,
+            registration_of(record, self._interned, self._directories),
+        )
 
     def partition_change(self, record: PartitionChangeRecord) -> None:
         topic = self._opened(record.topic_id)
         current = topic.partitions.get(record.partition_id)
         if current is None:
-            raise ValueError(f"a change names partition {record.partition_id} of topic {topic.name!r}, which does not exist")
+            raise ValueError(
+                f"a change names partition {record.partition_id} of topic {topic.name!r}, which does not exist"
+            )
         self._set(topic, record.partition_id, current.merge(record))
 
     def remove_topic(self, record: RemoveTopicRecord) -> str:
@@ -162,7 +183,9 @@ class TopicsDraft:
             topic = self._close(topic_id)
             for partition_id, partition in topic.partitions.items():
                 if partition.elr or partition.last_known_elr:
-                    change = PartitionChangeRecord(topic_id=topic_id, partition_id=partition_id, eligible_leader_replicas=[], last_known_elr=[])
+                    change = PartitionChangeRecord(
+                        topic_id=topic_id, partition_id=partition_id, eligible_leader_replicas=[], last_known_elr=[]
+                    )
                     self._set(self._opened(topic_id), partition_id, partition.merge(change))
 
     def finish(self) -> TopicsImage:
@@ -209,11 +232,16 @@ class TopicsDraft:
             topic.changed[partition_id] = old
         self._index((topic.id, partition_id), old, new)
 
-    def _index(self, key: TopicIdPartition, old: PartitionRegistration | None, new: PartitionRegistration | None) -> None:
+    def _index(
+        self, key: TopicIdPartition, old: PartitionRegistration | None, new: PartitionRegistration | None
+    ) -> None:
         had_none, has_none = old is not None and old.leader == NO_LEADER, new is not None and new.leader == NO_LEADER
         if had_none != has_none:
             self._leaderless = self._toggle(self._leaderless, self._base.leaderless, key, has_none)
-        was_off, is_off = old is not None and not old.has_preferred_leader, new is not None and not new.has_preferred_leader
+        was_off, is_off = (
+            old is not None and not old.has_preferred_leader,
+            new is not None and not new.has_preferred_leader,
+        )
         if was_off != is_off:
             self._imbalanced = self._toggle(self._imbalanced, self._base.imbalanced, key, is_off)
         was_moving, is_moving = old is not None and old.is_reassigning, new is not None and new.is_reassigning

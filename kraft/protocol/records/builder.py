@@ -48,8 +48,9 @@ def build_batch(
 ) -> bytes:
     """One whole batch of `records` (at least one), whose offsets must ascend.
 
-    `base_offset` and `last_offset` default to those of the records; the cleaner passes the original's, so that a batch keeps its span when records leave it.
-    With LOG_APPEND_TIME, `log_append_time_ms` is the batch's max timestamp. `delete_horizon_ms` takes the place of the base timestamp (KIP-534).
+    `base_offset` and `last_offset` default to those of the records; the cleaner passes the original's, so that a
+    batch keeps its span when records leave it. With LOG_APPEND_TIME, `log_append_time_ms` is the batch's max
+    timestamp. `delete_horizon_ms` takes the place of the base timestamp (KIP-534).
     """
     base_offset = records[0].offset if base_offset is None else base_offset
     last_offset = records[-1].offset if last_offset is None else last_offset
@@ -57,7 +58,14 @@ def build_batch(
     payload = bytearray()
     max_timestamp = NO_TIMESTAMP
     for record in records:
-        append_record(payload, record.offset - base_offset, record.timestamp - base_timestamp, record.key, record.value, record.headers)
+        append_record(
+            payload,
+            record.offset - base_offset,
+            record.timestamp - base_timestamp,
+            record.key,
+            record.value,
+            record.headers,
+        )
         if record.timestamp > max_timestamp:
             max_timestamp = record.timestamp
     attributes = codec | (TRANSACTIONAL_FLAG if is_transactional else 0) | (CONTROL_FLAG if is_control else 0)
@@ -66,43 +74,119 @@ def build_batch(
         attributes |= TIMESTAMP_TYPE_FLAG
         max_timestamp = log_append_time_ms
     return _seal(
-        payload if codec == NONE else compress(codec, payload, level), base_offset, leader_epoch, attributes, last_offset - base_offset, base_timestamp,
-        max_timestamp, producer_id, producer_epoch, base_sequence, len(records),
-    )  # fmt: skip
+        payload if codec == NONE else compress(codec, payload, level),
+        base_offset,
+        leader_epoch,
+        attributes,
+        last_offset - base_offset,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
 
 
 def build_empty_batch(batch: RecordBatch) -> bytes:
-    """`batch` without its records: keeps offsets, producer, epoch and sequence, as Kafka's cleaner does for the last batch of a producer."""
+    """`batch` without its records: keeps offsets, producer, epoch and sequence, as Kafka's cleaner does for the last
+    batch of a producer."""
     attributes = batch.attributes & (TIMESTAMP_TYPE_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG)
     return _seal(
-        b"", batch.base_offset, batch.partition_leader_epoch, attributes, batch.last_offset_delta, NO_TIMESTAMP, batch.max_timestamp,
-        batch.producer_id, batch.producer_epoch, batch.base_sequence, 0,
-    )  # fmt: skip
+        b"",
+        batch.base_offset,
+        batch.partition_leader_epoch,
+        attributes,
+        batch.last_offset_delta,
+        NO_TIMESTAMP,
+        batch.max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        0,
+    )
 
 
 def with_max_timestamp(batch: RecordBatch, timestamp_type: int, max_timestamp: int) -> bytearray:
-    """A copy of the whole batch with another timestamp type and max timestamp, and the CRC that goes with them. Records stay as they are, compressed or not."""
+    """A copy of the whole batch with another timestamp type and max timestamp, and the CRC that goes with them.
+    Records stay as they are, compressed or not."""
     copy = bytearray(batch.view)
-    attributes = batch.attributes | TIMESTAMP_TYPE_FLAG if timestamp_type == LOG_APPEND_TIME else batch.attributes & ~TIMESTAMP_TYPE_FLAG
-    _pack(copy, batch.base_offset, batch.length, batch.partition_leader_epoch, attributes, batch.last_offset_delta, batch.base_timestamp, max_timestamp,
-          batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)  # fmt: skip
+    attributes = (
+        batch.attributes | TIMESTAMP_TYPE_FLAG
+        if timestamp_type == LOG_APPEND_TIME
+        else batch.attributes & ~TIMESTAMP_TYPE_FLAG
+    )
+    _pack(
+        copy,
+        batch.base_offset,
+        batch.length,
+        batch.partition_leader_epoch,
+        attributes,
+        batch.last_offset_delta,
+        batch.base_timestamp,
+        max_timestamp,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        batch.count,
+    )
     return copy
 
 
 def _seal(
-    payload: bytes | bytearray, base_offset: int, leader_epoch: int, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
-    producer_id: int, producer_epoch: int, base_sequence: int, count: int,
-) -> bytes:  # fmt: skip
+    payload: bytes | bytearray,
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    count: int,
+) -> bytes:
     batch = bytearray(HEADER_SIZE) + payload
-    _pack(batch, base_offset, len(batch) - LOG_OVERHEAD, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp,
-          producer_id, producer_epoch, base_sequence, count)  # fmt: skip
+    _pack(
+        batch,
+        base_offset,
+        len(batch) - LOG_OVERHEAD,
+        leader_epoch,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
     return bytes(batch)
 
 
 def _pack(
-    batch: bytearray, base_offset: int, length: int, leader_epoch: int, attributes: int, last_offset_delta: int, base_timestamp: int, max_timestamp: int,
-    producer_id: int, producer_epoch: int, base_sequence: int, count: int,
-) -> None:  # fmt: skip
-    fields = (attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, count)
+    batch: bytearray,
+    base_offset: int,
+    length: int,
+    leader_epoch: int,
+    attributes: int,
+    last_offset_delta: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    producer_id: int,
+    producer_epoch: int,
+    base_sequence: int,
+    count: int,
+) -> None:
+    fields = (
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
     HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, 0, *fields)
     HEADER.pack_into(batch, 0, base_offset, length, leader_epoch, MAGIC, crc32c(memoryview(batch)[CRC_START:]), *fields)

@@ -1,7 +1,8 @@
 """The five codecs of a record batch, with a bound on what a batch may decompress to.
 
-Bytes are a function of input and level: gzip carries no time. Formats are what Kafka's Java clients read and write: snappy in xerial framing (raw snappy is
-accepted too), LZ4 frames with independent 64 KB blocks and no checksum, gzip and zstd as streams that may consist of several members.
+Bytes are a function of input and level: gzip carries no time. Formats are what Kafka's Java clients read and write:
+snappy in xerial framing (raw snappy is accepted too), LZ4 frames with independent 64 KB blocks and no checksum, gzip
+and zstd as streams that may consist of several members.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _snappy = cast(_SnappyModule, cramjam.snappy)
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
-    """`data` in the given codec. `level` is the codec's own scale (gzip 1-9 or -1, lz4 1-17, zstd -131072..22); None is Kafka's default."""
+    """`data` in the given codec. `level` is the codec's own scale (gzip 1-9 or -1, lz4 1-17, zstd -131072..22); None
+    is Kafka's default."""
     try:
         return _COMPRESSORS[codec](data, DEFAULT_LEVELS.get(codec, 0) if level is None else level)
     except KeyError:
@@ -128,9 +130,16 @@ def _unsnap_block(block: bytes, bytes_max: int) -> bytes:
 
 
 def _lz4(data: Buffer, level: int) -> bytes:
-    # Kafka's level 9 is LZ4's fast mode for lz4-java's default; the frame library's fast mode is 0 and its high-compression modes start at 3.
+    # Kafka's level 9 is LZ4's fast mode for lz4-java's default; the frame library's fast mode is 0 and its
+    # high-compression modes start at 3.
     mode = 0 if level <= 9 else level - 7
-    frame: bytes = lz4.frame.compress(bytes(data), compression_level=mode, block_size=lz4.frame.BLOCKSIZE_MAX64KB, block_linked=False, store_size=False)
+    frame: bytes = lz4.frame.compress(
+        bytes(data),
+        compression_level=mode,
+        block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+        block_linked=False,
+        store_size=False,
+    )
     return frame
 
 
@@ -151,5 +160,17 @@ def _unzstd(data: Buffer, bytes_max: int) -> bytes:
         return reader.read(bytes_max + 1)
 
 
-_COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {NONE: _plain, GZIP: _gzip, SNAPPY: _snap, LZ4: _lz4, ZSTD: _zstd}
-_DECOMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {NONE: _plain, GZIP: _gunzip, SNAPPY: _unsnap, LZ4: _unlz4, ZSTD: _unzstd}
+_COMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
+    NONE: _plain,
+    GZIP: _gzip,
+    SNAPPY: _snap,
+    LZ4: _lz4,
+    ZSTD: _zstd,
+}
+_DECOMPRESSORS: dict[int, Callable[[Buffer, int], bytes]] = {
+    NONE: _plain,
+    GZIP: _gunzip,
+    SNAPPY: _unsnap,
+    LZ4: _unlz4,
+    ZSTD: _unzstd,
+}

@@ -1,8 +1,8 @@
 """Control records: written by brokers and controllers into a log, never shown to applications.
 
-The key is version i16 and type i16. A transaction marker's value is version i16 and coordinator epoch i32 (KIP-98); the quorum's control records (KIP-595,
-KIP-630, KIP-853) carry a message of their schema, encoded by the caller. A batch of control records holds exactly one record when it is a marker; the quorum
-puts several in one batch.
+The key is version i16 and type i16. A transaction marker's value is version i16 and coordinator epoch i32 (KIP-98);
+the quorum's control records (KIP-595, KIP-630, KIP-853) carry a message of their schema, encoded by the caller. A
+batch of control records holds exactly one record when it is a marker; the quorum puts several in one batch.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class TransactionMarker:
 
 
 def marker_of(batch: RecordBatch) -> TransactionMarker | None:
-    """The transaction marker in a control batch; None when the batch is of another kind or empty. Raises InvalidRecord."""
+    """The transaction marker in a control batch; None when the batch is of another kind or empty. Raises
+    InvalidRecord."""
     if not batch.is_control or batch.count == 0:
         return None
     record = batch.records()[0]
@@ -71,13 +72,33 @@ def marker_of(batch: RecordBatch) -> TransactionMarker | None:
     return TransactionMarker(control_type, coordinator_epoch)
 
 
-def build_marker_batch(marker: TransactionMarker, *, offset: int, timestamp_ms: int, leader_epoch: int, producer_id: int, producer_epoch: int) -> bytes:
+def build_marker_batch(
+    marker: TransactionMarker,
+    *,
+    offset: int,
+    timestamp_ms: int,
+    leader_epoch: int,
+    producer_id: int,
+    producer_epoch: int,
+) -> bytes:
     """The one-record batch that commits or aborts a producer's transaction on one partition."""
     record = Record(offset, timestamp_ms, control_key(marker.control_type), _MARKER.pack(0, marker.coordinator_epoch))
-    return build_batch([record], leader_epoch=leader_epoch, producer_id=producer_id, producer_epoch=producer_epoch, is_transactional=True, is_control=True)
+    return build_batch(
+        [record],
+        leader_epoch=leader_epoch,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=True,
+        is_control=True,
+    )
 
 
-def build_control_batch(entries: Sequence[tuple[int, bytes]], *, base_offset: int, timestamp_ms: int, leader_epoch: int) -> bytes:
+def build_control_batch(
+    entries: Sequence[tuple[int, bytes]], *, base_offset: int, timestamp_ms: int, leader_epoch: int
+) -> bytes:
     """A batch of the quorum's control records: (type, encoded message) each."""
-    records = [Record(base_offset + index, timestamp_ms, control_key(control_type), value) for index, (control_type, value) in enumerate(entries)]
+    records = [
+        Record(base_offset + index, timestamp_ms, control_key(control_type), value)
+        for index, (control_type, value) in enumerate(entries)
+    ]
     return build_batch(records, leader_epoch=leader_epoch, is_control=True)

@@ -1,4 +1,5 @@
-"""One record inside a batch: length, attributes, deltas of timestamp and offset, key, value, headers, all in zig-zag varints (KIP-98)."""
+"""One record inside a batch: length, attributes, deltas of timestamp and offset, key, value, headers, all in zig-zag
+varints (KIP-98)."""
 
 from __future__ import annotations
 
@@ -27,13 +28,15 @@ class RecordCountMismatch(InvalidRecord):
 class Record:
     """One record. `offset` and `timestamp` (ms) are absolute; null keys and values are None; header keys are text.
 
-    Bytes of a header key that are not UTF-8, which some producers send, are lone surrogates in it (PEP 383): encoded with `HEADER_KEY_ERRORS` they are
-    what they were, so that a record that is written again stays the same.
+    Bytes of a header key that are not UTF-8, which some producers send, are lone surrogates in it (PEP 383): encoded
+    with `HEADER_KEY_ERRORS` they are what they were, so that a record that is written again stays the same.
     """
 
     __slots__ = ("headers", "key", "offset", "timestamp", "value")
 
-    def __init__(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> None:
+    def __init__(
+        self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()
+    ) -> None:
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
@@ -47,19 +50,32 @@ class Record:
         return hash(self._fields())
 
     def __repr__(self) -> str:
-        return f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, headers={self.headers!r})"
+        return (
+            f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+            f"headers={self.headers!r})"
+        )
 
     def _fields(self) -> tuple[object, ...]:
         return (self.offset, self.timestamp, self.key, self.value, self.headers)
 
 
-def decode_records(payload: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None = None) -> list[Record]:
+def decode_records(
+    payload: bytes | memoryview,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    log_append_time_ms: int | None = None,
+) -> list[Record]:
     """All records of a decompressed payload, see `iterate_records`."""
     return list(iterate_records(payload, count, base_offset, base_timestamp, log_append_time_ms))
 
 
 def iterate_records(
-    payload: bytes | memoryview, count: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None = None
+    payload: bytes | memoryview,
+    count: int,
+    base_offset: int,
+    base_timestamp: int,
+    log_append_time_ms: int | None = None,
 ) -> Iterator[Record]:
     """The `count` records of a decompressed payload, one by one. `log_append_time_ms` replaces every timestamp.
 
@@ -76,10 +92,14 @@ def iterate_records(
             raise InvalidRecord(f"record {index} of the batch at offset {base_offset}: {problem}") from problem
         yield record
     if position != end:
-        raise RecordCountMismatch(f"{end - position} bytes are left after the {count} records that the batch header says")
+        raise RecordCountMismatch(
+            f"{end - position} bytes are left after the {count} records that the batch header says"
+        )
 
 
-def _decode_record(data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None) -> tuple[Record, int]:
+def _decode_record(
+    data: bytes, position: int, base_offset: int, base_timestamp: int, log_append_time_ms: int | None
+) -> tuple[Record, int]:
     length, start = read_varint(data, position)
     end = start + length
     if length < 0 or end > len(data):
@@ -94,7 +114,13 @@ def _decode_record(data: bytes, position: int, base_offset: int, base_timestamp:
         headers, position = _read_headers(data, position, end, header_count)
     if position != end:
         raise InvalidRecord(f"a record says it has {length} bytes and has {position - start}")
-    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta if log_append_time_ms is None else log_append_time_ms, key, value, headers), end
+    return Record(
+        base_offset + offset_delta,
+        base_timestamp + timestamp_delta if log_append_time_ms is None else log_append_time_ms,
+        key,
+        value,
+        headers,
+    ), end
 
 
 def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
@@ -120,7 +146,9 @@ def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[Hea
     return tuple(headers), position
 
 
-def append_record(out: bytearray, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+def append_record(
+    out: bytearray, offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Headers
+) -> None:
     """Encode one record at the end of `out`."""
     body = bytearray(1)
     append_varint(body, timestamp_delta)

@@ -1,9 +1,10 @@
 """A record batch of format v2 as a view over bytes (KIP-98; Kafka's DefaultRecordBatch).
 
-Layout, big-endian, 61 bytes of header: base offset i64, length i32 (of what follows it), partition leader epoch i32, magic i8 = 2, CRC u32, attributes i16,
-last offset delta i32, base timestamp i64, max timestamp i64, producer id i64, producer epoch i16, base sequence i32, record count i32. The CRC-32C covers
-everything from the attributes on, so a leader may set base offset and leader epoch in place without touching it. Attributes: bits 0-2 codec, 3 timestamp type,
-4 transactional, 5 control, 6 base timestamp is a delete horizon (KIP-534).
+Layout, big-endian, 61 bytes of header: base offset i64, length i32 (of what follows it), partition leader epoch i32,
+magic i8 = 2, CRC u32, attributes i16, last offset delta i32, base timestamp i64, max timestamp i64, producer id i64,
+producer epoch i16, base sequence i32, record count i32. The CRC-32C covers everything from the attributes on, so a
+leader may set base offset and leader epoch in place without touching it. Attributes: bits 0-2 codec, 3 timestamp
+type, 4 transactional, 5 control, 6 base timestamp is a delete horizon (KIP-534).
 """
 
 from __future__ import annotations
@@ -56,15 +57,29 @@ def increment_sequence(sequence: int, increment: int) -> int:
 
 
 class RecordBatch:
-    """A view of the batch that starts at `position` of `buffer`; the buffer may end after the header (then only header facts can be asked for).
+    """A view of the batch that starts at `position` of `buffer`; the buffer may end after the header (then only
+    header facts can be asked for).
 
     Raises CorruptBatch when not even a header is there. Nothing else is checked: see `check_frame` and `verify_crc`.
     """
 
     __slots__ = (
-        "attributes", "base_offset", "base_sequence", "base_timestamp", "buffer", "count", "crc", "last_offset_delta", "length", "magic", "max_timestamp",
-        "partition_leader_epoch", "position", "producer_epoch", "producer_id",
-    )  # fmt: skip
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "buffer",
+        "count",
+        "crc",
+        "last_offset_delta",
+        "length",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "position",
+        "producer_epoch",
+        "producer_id",
+    )
 
     base_offset: int
     length: int
@@ -83,11 +98,24 @@ class RecordBatch:
     def __init__(self, buffer: Buffer, position: int = 0) -> None:
         try:
             (
-                self.base_offset, self.length, self.partition_leader_epoch, self.magic, self.crc, self.attributes, self.last_offset_delta, self.base_timestamp,
-                self.max_timestamp, self.producer_id, self.producer_epoch, self.base_sequence, self.count,
-            ) = HEADER.unpack_from(buffer, position)  # fmt: skip
+                self.base_offset,
+                self.length,
+                self.partition_leader_epoch,
+                self.magic,
+                self.crc,
+                self.attributes,
+                self.last_offset_delta,
+                self.base_timestamp,
+                self.max_timestamp,
+                self.producer_id,
+                self.producer_epoch,
+                self.base_sequence,
+                self.count,
+            ) = HEADER.unpack_from(buffer, position)
         except StructError as problem:
-            raise CorruptBatch(f"{len(buffer) - position} bytes are too few for the header of a record batch") from problem
+            raise CorruptBatch(
+                f"{len(buffer) - position} bytes are too few for the header of a record batch"
+            ) from problem
         self.buffer = buffer
         self.position = position
 
@@ -138,7 +166,10 @@ class RecordBatch:
         """The whole batch. Raises CorruptBatch when the buffer ends before it."""
         size = self.size
         if size < HEADER_SIZE or self.position + size > len(self.buffer):
-            raise CorruptBatch(f"a batch of {size} bytes at offset {self.base_offset} does not fit in the {len(self.buffer) - self.position} bytes there are")
+            raise CorruptBatch(
+                f"a batch of {size} bytes at offset {self.base_offset} does not fit in the "
+                f"{len(self.buffer) - self.position} bytes there are"
+            )
         return memoryview(self.buffer)[self.position : self.position + size]
 
     def check_frame(self) -> None:
@@ -147,7 +178,10 @@ class RecordBatch:
             raise CorruptBatch(f"magic {self.magic} at offset {self.base_offset}: only format 2 is supported")
         size = self.length + LOG_OVERHEAD
         if size < HEADER_SIZE or self.position + size > len(self.buffer):
-            raise CorruptBatch(f"a batch of {size} bytes at offset {self.base_offset} does not fit in the {len(self.buffer) - self.position} bytes there are")
+            raise CorruptBatch(
+                f"a batch of {size} bytes at offset {self.base_offset} does not fit in the "
+                f"{len(self.buffer) - self.position} bytes there are"
+            )
 
     def computed_crc(self) -> int:
         return int(crc32c(self.view[CRC_START:]))
@@ -156,7 +190,9 @@ class RecordBatch:
         """Raises CorruptBatch when content and CRC differ."""
         computed = self.computed_crc()
         if computed != self.crc:
-            raise CorruptBatch(f"CRC of the batch at offset {self.base_offset} is {computed:#010x}, its header says {self.crc:#010x}")
+            raise CorruptBatch(
+                f"CRC of the batch at offset {self.base_offset} is {computed:#010x}, its header says {self.crc:#010x}"
+            )
 
     def payload(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> bytes | memoryview:
         """The records' bytes, decompressed. Raises CompressionError (a ProtocolError), also past the bound."""
@@ -165,17 +201,21 @@ class RecordBatch:
         return raw if codec == NONE else decompress(codec, raw, decompressed_bytes_max)
 
     def records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[Record]:
-        """Every record, decoded and checked: exactly `count`, no bytes left. Raises InvalidRecord or CompressionError."""
+        """Every record, decoded and checked: exactly `count`, no bytes left. Raises InvalidRecord or
+        CompressionError."""
         return list(self.iterate_records(decompressed_bytes_max))
 
     def iterate_records(self, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[Record]:
         """The same, one record at a time, for those who must pause in between."""
         log_append_time_ms = self.max_timestamp if self.attributes & TIMESTAMP_TYPE_FLAG else None
-        return iterate_records(self.payload(decompressed_bytes_max), self.count, self.base_offset, self.base_timestamp, log_append_time_ms)
+        return iterate_records(
+            self.payload(decompressed_bytes_max), self.count, self.base_offset, self.base_timestamp, log_append_time_ms
+        )
 
     def __repr__(self) -> str:
         return (
-            f"RecordBatch(offsets={self.base_offset}..{self.last_offset}, epoch={self.partition_leader_epoch}, size={self.size}, count={self.count}, "
+            f"RecordBatch(offsets={self.base_offset}..{self.last_offset}, "
+            f"epoch={self.partition_leader_epoch}, size={self.size}, count={self.count}, "
             f"attributes={self.attributes:#x}, timestamps={self.base_timestamp}..{self.max_timestamp}, "
             f"producer={self.producer_id}/{self.producer_epoch}, sequence={self.base_sequence})"
         )
@@ -188,7 +228,9 @@ def batches(buffer: Buffer, *, partial_tail: bool = False) -> Iterator[RecordBat
     """
     position, end = 0, len(buffer)
     while position < end:
-        if partial_tail and (end - position < HEADER_SIZE or end - position < _OVERHEAD.unpack_from(buffer, position)[1] + LOG_OVERHEAD):
+        if partial_tail and (
+            end - position < HEADER_SIZE or end - position < _OVERHEAD.unpack_from(buffer, position)[1] + LOG_OVERHEAD
+        ):
             return
         batch = RecordBatch(buffer, position)
         batch.check_frame()
@@ -197,7 +239,8 @@ def batches(buffer: Buffer, *, partial_tail: bool = False) -> Iterator[RecordBat
 
 
 def with_offset_and_epoch(batch: Buffer, base_offset: int, leader_epoch: int) -> bytearray:
-    """A copy of the batch's header with base offset and leader epoch set; the rest of the batch follows it unchanged."""
+    """A copy of the batch's header with base offset and leader epoch set; the rest of the batch follows it
+    unchanged."""
     header = bytearray(batch[:HEADER_SIZE])
     _OFFSET.pack_into(header, 0, base_offset)
     _EPOCH.pack_into(header, LOG_OVERHEAD, leader_epoch)

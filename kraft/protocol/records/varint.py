@@ -13,7 +13,8 @@ def append_varint(out: bytearray, value: int) -> None:
 
 
 def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
-    """The value at `position` and the position after it. Raises IndexError at the end of the buffer, ValueError when it takes more than ten bytes."""
+    """The value at `position` and the position after it. Raises IndexError at the end of the buffer, ValueError when
+    it takes more than ten bytes."""
     byte = buffer[position]
     if byte < 0x80:
         return (byte >> 1) ^ -(byte & 1), position + 1

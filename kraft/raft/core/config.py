@@ -1,4 +1,5 @@
-"""What a replica is told about itself and its quorum when it starts. Times in ms; names and defaults are those of Kafka's `controller.quorum.*` keys."""
+"""What a replica is told about itself and its quorum when it starts. Times in ms; names and defaults are those of
+Kafka's `controller.quorum.*` keys."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class QuorumConfig:
     retry_backoff_ms: int = 20
     fetch_wait_ms_max: int = 500
     fetch_bytes_max: int = 1 << 20
-    haste_ms_max: int = 150  # A pre-vote follows within this time at the start, and where a leader is known to be dead or to have resigned.
+    # A pre-vote follows within this time at the start, and where a leader is known to be dead or to have resigned.
+    haste_ms_max: int = 150
     observer_expiry_ms: int = 300_000
     new_voter_silence_ms_max: int = 3_600_000  # A new voter must have been caught up within this time.
 

@@ -1,4 +1,5 @@
-"""What the core wants done, and in which order. The order is the safety argument: a vote or an acknowledgement leaves only after what it promises is on disk.
+"""What the core wants done, and in which order. The order is the safety argument: a vote or an acknowledgement
+leaves only after what it promises is on disk.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Truncate(NamedTuple):
 
 
 class SnapshotChunk(NamedTuple):
-    """Write a downloaded part of `snapshot` at `position`. With `last`, check the file, sync it, give it its name, and report `SnapshotDownloaded`."""
+    """Write a downloaded part of `snapshot` at `position`. With `last`, check the file, sync it, give it its name,
+    and report `SnapshotDownloaded`."""
 
     snapshot: OffsetAndEpoch
     position: int
@@ -52,7 +54,8 @@ LogOperation = Append | Truncate | SnapshotChunk | StartFromSnapshot
 
 
 class Send(NamedTuple):
-    """A request to the replica `to` (negative: a bootstrap server). The answer comes back as an event with this correlation."""
+    """A request to the replica `to` (negative: a bootstrap server). The answer comes back as an event with this
+    correlation."""
 
     to: int
     endpoints: Endpoints
@@ -81,8 +84,8 @@ class Apply(NamedTuple):
 
 
 def is_replication(message: Message) -> bool:
-    """Records or snapshot bytes that a leader hands out promise nothing of its own disk: it counts itself by `LogFlushed` only, and may not lead the epoch
-    again after a crash.
+    """Records or snapshot bytes that a leader hands out promise nothing of its own disk: it counts itself by
+    `LogFlushed` only, and may not lead the epoch again after a crash.
 
     So followers write and sync while the leader does.
     """
@@ -96,10 +99,11 @@ Stage = ElectionState | LogOperation | Flush | Message | Apply
 class Effects:
     """What the driver must do, in the order of `stages`.
 
-    Persist `election` and sync it; carry out `log`; hand out records to followers; sync the log; send the other `messages`; apply up to `high_watermark`.
+    Persist `election` and sync it; carry out `log`; hand out records to followers; sync the log; send the other
+    `messages`; apply up to `high_watermark`.
 
-    Effects of several steps may be merged and done at once (`merge`): promises are only made earlier durable by it, never sent earlier.
-    That is the group commit.
+    Effects of several steps may be merged and done at once (`merge`): promises are only made earlier durable by it,
+    never sent earlier. That is the group commit.
     """
 
     election: ElectionState | None = None
@@ -109,7 +113,12 @@ class Effects:
     high_watermark: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.messages or self.log) or self.election is not None or self.flush is not None or self.high_watermark is not None
+        return (
+            bool(self.messages or self.log)
+            or self.election is not None
+            or self.flush is not None
+            or self.high_watermark is not None
+        )
 
     def stages(self) -> Iterator[Stage]:
         """Each thing to do, in the only order that is safe."""
@@ -139,7 +148,9 @@ class Effects:
             high_watermark = effects.high_watermark if effects.high_watermark is not None else high_watermark
             log.extend(effects.log)
             messages.extend(effects.messages)
-        return Effects(election=election, log=tuple(log), flush=flush, messages=tuple(messages), high_watermark=high_watermark)
+        return Effects(
+            election=election, log=tuple(log), flush=flush, messages=tuple(messages), high_watermark=high_watermark
+        )
 
 
 NOTHING = Effects()

@@ -1,4 +1,5 @@
-"""What a replica must never forget: the epoch it is in, its vote there, and the leader it followed. Persisted as `quorum-state`."""
+"""What a replica must never forget: the epoch it is in, its vote there, and the leader it followed. Persisted as
+`quorum-state`."""
 
 from __future__ import annotations
 

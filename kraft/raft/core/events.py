@@ -1,4 +1,5 @@
-"""Everything that can happen to a replica. Passing time is an event too: `Tick`, or simply the `now_ms` of any other."""
+"""Everything that can happen to a replica. Passing time is an event too: `Tick`, or simply the `now_ms` of any
+other."""
 
 from __future__ import annotations
 
@@ -28,21 +29,24 @@ class ResponseReceived(NamedTuple):
 
 
 class RequestFailed(NamedTuple):
-    """No answer will come. `refused`: the peer's port refused the connection or closed it, a proof that its process is gone."""
+    """No answer will come. `refused`: the peer's port refused the connection or closed it, a proof that its process
+    is gone."""
 
     correlation: int
     refused: bool = False
 
 
 class LogFlushed(NamedTuple):
-    """The `Flush` of these values is done. One from before a truncation says nothing about what was written since, hence the generation."""
+    """The `Flush` of these values is done. One from before a truncation says nothing about what was written since,
+    hence the generation."""
 
     end_offset: int
     generation: int
 
 
 class SnapshotDownloaded(NamedTuple):
-    """The snapshot of a finished `SnapshotChunk(last=True)` is on disk under its name, synced, and holds these voters."""
+    """The snapshot of a finished `SnapshotChunk(last=True)` is on disk under its name, synced, and holds these
+    voters."""
 
     snapshot: OffsetAndEpoch
     voters: VoterSet | None

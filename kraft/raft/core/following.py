@@ -1,4 +1,5 @@
-"""Following: finding the leader, fetching from it, giving up records that it does not have, standing for election when it is silent (KIP-595)."""
+"""Following: finding the leader, fetching from it, giving up records that it does not have, standing for election
+when it is silent (KIP-595)."""
 
 from __future__ import annotations
 
@@ -46,13 +47,25 @@ def poll_follower(q: QuorumState, role: Follower) -> int:
 
 
 def fetch_request(q: QuorumState, max_wait_ms: int) -> FetchRequest:
-    """Our log's end is our acknowledgement: effects are carried out in an order that has it synced before this leaves."""
+    """Our log's end is our acknowledgement: effects are carried out in an order that has it synced before this
+    leaves."""
     log, config = q.log, q.config
-    return FetchRequest(q.local, q.epoch, log.end_offset, log.last_epoch, log.high_watermark, max_wait_ms, config.fetch_bytes_max, config.cluster_id)
+    return FetchRequest(
+        q.local,
+        q.epoch,
+        log.end_offset,
+        log.last_epoch,
+        log.high_watermark,
+        max_wait_ms,
+        config.fetch_bytes_max,
+        config.cluster_id,
+    )
 
 
 def snapshot_request(q: QuorumState, download: Download) -> FetchSnapshotRequest:
-    return FetchSnapshotRequest(q.local, q.epoch, download.snapshot, download.position, q.config.fetch_bytes_max, q.config.cluster_id)
+    return FetchSnapshotRequest(
+        q.local, q.epoch, download.snapshot, download.position, q.config.fetch_bytes_max, q.config.cluster_id
+    )
 
 
 def poll_unattached(q: QuorumState) -> int:
@@ -137,7 +150,8 @@ def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
 
 
 def on_request_failed(q: QuorumState, waiting: InFlight, refused: bool) -> None:
-    """No answer. From the leader: look for another; if its port refused, it is dead, and we stand soon instead of after the whole fetch timeout."""
+    """No answer. From the leader: look for another; if its port refused, it is dead, and we stand soon instead of
+    after the whole fetch timeout."""
     q.back_off(waiting)
     role = q.role
     if isinstance(role, Resigned) and refused:
@@ -182,13 +196,18 @@ def check_leader_claim(q: QuorumState, epoch: int, leader_id: int, cluster_id: s
         return ErrorCode.BROKER_NOT_AVAILABLE
     if epoch < q.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
-    if leader_id < 0 or leader_id == q.local.id or (epoch == q.epoch and q.election.has_leader and q.election.leader_id != leader_id):
+    if (
+        leader_id < 0
+        or leader_id == q.local.id
+        or (epoch == q.epoch and q.election.has_leader and q.election.leader_id != leader_id)
+    ):
         return ErrorCode.INVALID_REQUEST
     return ErrorCode.NONE
 
 
 def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest) -> None:
-    """The leader goes by its own word: whoever it prefers stands at once, the others a little later, and nobody refuses a pre-vote for its sake."""
+    """The leader goes by its own word: whoever it prefers stands at once, the others a little later, and nobody
+    refuses a pre-vote for its sake."""
     error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
     if error == ErrorCode.NONE:
         if request.epoch > q.epoch:
@@ -203,7 +222,8 @@ def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest
 
 
 def succession_backoff_ms(q: QuorumState, preferred: tuple[ReplicaKey, ...]) -> int:
-    """0 for the first successor, then doubling to `election_backoff_ms_max` for the last, and that for who is not listed."""
+    """0 for the first successor, then doubling to `election_backoff_ms_max` for the last, and that for who is not
+    listed."""
     longest = q.config.election_backoff_ms_max
     position = next((index for index, key in enumerate(preferred) if key.matches(q.local)), None)
     if position is None:
@@ -218,7 +238,11 @@ def poll_resigned(q: QuorumState, role: Resigned) -> int:
         return q.now_ms
     for voter_id in role.unacknowledged:
         if q.can_send(EndQuorumEpochRequest, voter_id):
-            q.send(voter_id, q.endpoints_of(voter_id), EndQuorumEpochRequest(q.epoch, q.local.id, role.preferred, q.config.endpoints, q.config.cluster_id))
+            q.send(
+                voter_id,
+                q.endpoints_of(voter_id),
+                EndQuorumEpochRequest(q.epoch, q.local.id, role.preferred, q.config.endpoints, q.config.cluster_id),
+            )
     return NEVER_MS if q.shutting_down else role.until_ms
 
 
@@ -232,8 +256,8 @@ def on_end_response(q: QuorumState, waiting: InFlight, response: Response) -> No
 
 
 def update_own_voter(q: QuorumState, role: Follower) -> int:
-    """A voter whose listeners or versions are not those in the voter set tells the leader, every two fetch timeouts until they are (KIP-853); under
-    kraft.version 0 until that leader has answered.
+    """A voter whose listeners or versions are not those in the voter set tells the leader, every two fetch timeouts
+    until they are (KIP-853); under kraft.version 0 until that leader has answered.
     """
     own = q.voters.get(q.local.id)
     if own is None or not q.is_voter or not q.config.endpoints:

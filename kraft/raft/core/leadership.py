@@ -1,10 +1,17 @@
-"""Leading an epoch: the first record, serving Fetch, the high watermark, keeping or losing the quorum (KIP-595, KIP-1166)."""
+"""Leading an epoch: the first record, serving Fetch, the high watermark, keeping or losing the quorum (KIP-595,
+KIP-1166)."""
 
 from __future__ import annotations
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core.log_state import Batch
-from kraft.raft.core.messages import BeginQuorumEpochRequest, BeginQuorumEpochResponse, FetchRequest, FetchResponse, Response
+from kraft.raft.core.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    Response,
+)
 from kraft.raft.core.payloads import LeaderChange, Voters
 from kraft.raft.core.quorum_state import NEVER_MS, InFlight, QuorumState
 from kraft.raft.core.reconfiguration import finish_voter_change, poll_voter_change
@@ -15,7 +22,8 @@ from kraft.raft.core.voter_set import BOOTSTRAP_OFFSET, ReplicaKey, Voter, Voter
 def start_leading(q: QuorumState, candidacy: Candidate) -> None:
     """Become leader and write LEADER_CHANGE.
 
-    Voters that came from the bootstrap checkpoint are written behind it, and our own listeners if they changed (KIP-853).
+    Voters that came from the bootstrap checkpoint are written behind it, and our own listeners if they changed
+    (KIP-853).
     """
     granting = tuple(voter.key for voter in q.voters.voters if voter.key.id in candidacy.granted)
     leader = q.become_leader()
@@ -58,7 +66,8 @@ def append(q: QuorumState, leader: Leader, count: int, payload: object) -> Batch
 
 
 def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> None:
-    """Records, or where the fetcher's log differs from ours, or a snapshot if we no longer have what it needs. Its offset is its acknowledgement."""
+    """Records, or where the fetcher's log differs from ours, or a snapshot if we no longer have what it needs. Its
+    offset is its acknowledgement."""
     leader = q.role
     error = check_leader_request(q, request.epoch, request.cluster_id)
     if error != ErrorCode.NONE:
@@ -106,16 +115,24 @@ def divergence(q: QuorumState, request: FetchRequest) -> FetchResponse | None:
     log, offset, epoch = q.log, request.offset, request.last_fetched_epoch
     snapshot = log.latest_snapshot
     if offset == 0 and snapshot is not None and snapshot.offset > 0:
-        return FetchResponse(q.hint(), snapshot=snapshot, log_start_offset=log.start_offset, high_watermark=known_high_watermark(q))
+        return FetchResponse(
+            q.hint(), snapshot=snapshot, log_start_offset=log.start_offset, high_watermark=known_high_watermark(q)
+        )
     if offset == 0 and log.start_offset == 0:
         return None
     oldest = log.snapshots[0] if log.snapshots else None
-    too_old = oldest is not None and (offset < log.start_offset or (offset == log.start_offset and epoch != oldest.epoch) or epoch < oldest.epoch)
+    too_old = oldest is not None and (
+        offset < log.start_offset or (offset == log.start_offset and epoch != oldest.epoch) or epoch < oldest.epoch
+    )
     if too_old:
-        return FetchResponse(q.hint(), snapshot=snapshot, log_start_offset=log.start_offset, high_watermark=known_high_watermark(q))
+        return FetchResponse(
+            q.hint(), snapshot=snapshot, log_start_offset=log.start_offset, high_watermark=known_high_watermark(q)
+        )
     end = log.end_of_epoch(epoch)
     if end.epoch != epoch or end.offset < offset:
-        return FetchResponse(q.hint(), diverging=end, log_start_offset=log.start_offset, high_watermark=known_high_watermark(q))
+        return FetchResponse(
+            q.hint(), diverging=end, log_start_offset=log.start_offset, high_watermark=known_high_watermark(q)
+        )
     return None
 
 
@@ -125,7 +142,13 @@ def known_high_watermark(q: QuorumState) -> int:
 
 def records_response(q: QuorumState, leader: Leader, request: FetchRequest) -> FetchResponse:
     return FetchResponse(
-        q.hint(), ErrorCode.NONE, leader.high_watermark, q.log.start_offset, offset=request.offset, end_offset=q.log.end_offset, max_bytes=request.max_bytes
+        q.hint(),
+        ErrorCode.NONE,
+        leader.high_watermark,
+        q.log.start_offset,
+        offset=request.offset,
+        end_offset=q.log.end_offset,
+        max_bytes=request.max_bytes,
     )
 
 
@@ -139,7 +162,11 @@ def park(q: QuorumState, leader: Leader, token: object, request: FetchRequest) -
 
 def release_parked(q: QuorumState, leader: Leader) -> None:
     """Answer the fetchers for whom there is something new, or whose time is up."""
-    ready = [key for key, parked in leader.parked.items() if parked.until_ms <= q.now_ms or has_news(q, leader, parked.request)]
+    ready = [
+        key
+        for key, parked in leader.parked.items()
+        if parked.until_ms <= q.now_ms or has_news(q, leader, parked.request)
+    ]
     for key in ready:
         parked = leader.parked.pop(key)
         q.reply(parked.token, records_response(q, leader, parked.request), epoch=q.epoch)
@@ -149,7 +176,8 @@ def release_parked(q: QuorumState, leader: Leader) -> None:
 
 
 def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
-    """Commit what a majority holds. Only once that reaches past our own LEADER_CHANGE: records of older epochs never commit by counting (thesis section 3.6.2).
+    """Commit what a majority holds. Only once that reaches past our own LEADER_CHANGE: records of older epochs never
+    commit by counting (thesis section 3.6.2).
     """
     candidate = majority_offset(q, leader)
     if may_commit(q, leader, candidate):
@@ -162,7 +190,8 @@ def advance_high_watermark(q: QuorumState, leader: Leader) -> None:
 
 
 def is_removed(q: QuorumState) -> bool:
-    """Whether a committed voter set leaves us out: a leader goes once its own removal is committed (thesis section 4.2.2)."""
+    """Whether a committed voter set leaves us out: a leader goes once its own removal is committed (thesis section
+    4.2.2)."""
     return not q.is_voter and q.log.history.latest_offset < q.log.high_watermark
 
 
@@ -171,7 +200,8 @@ def may_commit(q: QuorumState, leader: Leader, candidate: int) -> bool:
 
 
 def majority_offset(q: QuorumState, leader: Leader) -> int:
-    """The greatest offset up to which a majority of the voters in effect has the log on disk; ourselves only up to what is synced. Observers never count."""
+    """The greatest offset up to which a majority of the voters in effect has the log on disk; ourselves only up to
+    what is synced. Observers never count."""
     offsets = sorted((replicated_end(q, leader, voter.key) for voter in q.voters.voters), reverse=True)
     return offsets[len(offsets) // 2] if offsets else -1
 
@@ -199,7 +229,14 @@ def poll_leader(q: QuorumState, leader: Leader) -> int:
 
 def resign(q: QuorumState, leader: Leader) -> None:
     """Step down within the epoch; the voters with the longest logs are to stand first."""
-    ends = sorted(((replicated_end(q, leader, voter.key), -voter.key.id, voter.key) for voter in q.voters.voters if voter.key.id != q.local.id), reverse=True)
+    ends = sorted(
+        (
+            (replicated_end(q, leader, voter.key), -voter.key.id, voter.key)
+            for voter in q.voters.voters
+            if voter.key.id != q.local.id
+        ),
+        reverse=True,
+    )
     q.become_resigned(tuple(key for _, _, key in ends))
 
 
@@ -209,7 +246,10 @@ def quorum_lost_ms(q: QuorumState, leader: Leader) -> int:
     needed = voters.majority - (1 if q.is_voter else 0)
     if needed <= 0:
         return NEVER_MS
-    contacts = sorted((last_contact_ms(q, leader, voter.key) for voter in voters.voters if not voter.key.matches(q.local)), reverse=True)
+    contacts = sorted(
+        (last_contact_ms(q, leader, voter.key) for voter in voters.voters if not voter.key.matches(q.local)),
+        reverse=True,
+    )
     return contacts[needed - 1] + q.config.check_quorum_timeout_ms
 
 
@@ -230,7 +270,9 @@ def announce(q: QuorumState, leader: Leader) -> int:
         if q.now_ms >= due and q.can_send(BeginQuorumEpochRequest, node_id):
             leader.begin_sent_ms[node_id] = q.now_ms
             due = q.now_ms + period
-            request = BeginQuorumEpochRequest(q.epoch, q.local.id, q.config.endpoints, node_id, voter.key.directory_id, q.config.cluster_id)
+            request = BeginQuorumEpochRequest(
+                q.epoch, q.local.id, q.config.endpoints, node_id, voter.key.directory_id, q.config.cluster_id
+            )
             q.send(node_id, q.endpoints_of(node_id), request)
         if due > q.now_ms:
             wake = min(wake, due)

@@ -1,5 +1,5 @@
-"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never bytes. It runs ahead of the disk by the effects that are still being carried
-out.
+"""The log as the core knows it: offsets, epochs, snapshots and voter sets, never bytes. It runs ahead of the disk by
+the effects that are still being carried out.
 
 0 <= start_offset <= high_watermark <= end_offset and flushed_end <= end_offset hold always.
 """
@@ -33,11 +33,24 @@ class Batch(NamedTuple):
 
 
 class LogState:
-    """Offsets and epochs of a log. Owned by one core; the driver tells it what was found on disk at start and, by events, what has been synced since."""
+    """Offsets and epochs of a log. Owned by one core; the driver tells it what was found on disk at start and, by
+    events, what has been synced since."""
 
-    __slots__ = ("_epochs", "_starts", "end_offset", "flushed_end", "generation", "high_watermark", "history", "snapshots", "start_offset")
+    __slots__ = (
+        "_epochs",
+        "_starts",
+        "end_offset",
+        "flushed_end",
+        "generation",
+        "high_watermark",
+        "history",
+        "snapshots",
+        "start_offset",
+    )
 
-    def __init__(self, history: VoterSetHistory, *, start_offset: int = 0, snapshots: Iterable[OffsetAndEpoch] = ()) -> None:
+    def __init__(
+        self, history: VoterSetHistory, *, start_offset: int = 0, snapshots: Iterable[OffsetAndEpoch] = ()
+    ) -> None:
         self.history = history
         self.snapshots: list[OffsetAndEpoch] = sorted(snapshots)
         self.start_offset = start_offset
@@ -65,7 +78,9 @@ class LogState:
         return self.history.latest
 
     @classmethod
-    def recover(cls, history: VoterSetHistory, start_offset: int, snapshots: Iterable[OffsetAndEpoch], batches: Iterable[Batch]) -> LogState:
+    def recover(
+        cls, history: VoterSetHistory, start_offset: int, snapshots: Iterable[OffsetAndEpoch], batches: Iterable[Batch]
+    ) -> LogState:
         """The log as found on disk, all of it synced by then.
 
         The latest snapshot, where the log ends before it or contradicts it, must have replaced it already.
@@ -78,7 +93,9 @@ class LogState:
         return log
 
     def append(self, batch: Batch) -> None:
-        assert batch.base_offset == self.end_offset, f"batch at {batch.base_offset} does not continue the log at {self.end_offset}"
+        assert batch.base_offset == self.end_offset, (
+            f"batch at {batch.base_offset} does not continue the log at {self.end_offset}"
+        )
         assert batch.epoch >= self.last_epoch, f"epoch {batch.epoch} after epoch {self.last_epoch}"
         if not self._epochs or batch.epoch > self._epochs[-1]:
             self._epochs.append(batch.epoch)
@@ -90,9 +107,13 @@ class LogState:
             self.history.add_version(batch.last_offset, batch.kraft_version)
 
     def truncate_to(self, offset: int) -> None:
-        """Drop everything from `offset` on. What is committed is never dropped: a request to do so means the quorum's promise was broken."""
+        """Drop everything from `offset` on. What is committed is never dropped: a request to do so means the
+        quorum's promise was broken."""
         if offset < self.high_watermark:
-            raise AssertionError(f"asked to truncate to {offset}, below the high watermark {self.high_watermark}: committed records would be lost")
+            raise AssertionError(
+                f"asked to truncate to {offset}, below the high watermark {self.high_watermark}: committed "
+                "records would be lost"
+            )
         while self._starts and self._starts[-1] >= offset:
             self._starts.pop()
             self._epochs.pop()

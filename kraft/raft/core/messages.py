@@ -1,8 +1,8 @@
-"""The RPCs of KRaft as the core sees them: one partition, no framing. `kraft/raft/wire.py` converts them to and from Kafka's messages.
+"""The RPCs of KRaft as the core sees them: one partition, no framing. `kraft/raft/wire.py` converts them to and from
+Kafka's messages.
 
-They are named tuples: immutable, comparable, and cheap enough for a million in a test run. Where a response carries bytes (records, a part of a snapshot) the
-core names the range
-and whoever sends the response reads it.
+They are named tuples: immutable, comparable, and cheap enough for a million in a test run. Where a response carries
+bytes (records, a part of a snapshot) the core names the range and whoever sends the response reads it.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ class EndQuorumEpochResponse(NamedTuple):
 
 
 class FetchRequest(NamedTuple):
-    """Fetch (1) of the metadata partition. `offset` acknowledges everything before it: it is on the sender's disk, synced."""
+    """Fetch (1) of the metadata partition. `offset` acknowledges everything before it: it is on the sender's disk,
+    synced."""
 
     replica: ReplicaKey
     epoch: int
@@ -188,4 +189,12 @@ Request = (
     | UpdateVersionRequest
     | ProbeVersionsRequest
 )
-Response = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse | FetchSnapshotResponse | VoterResponse | ProbeVersionsResponse
+Response = (
+    VoteResponse
+    | BeginQuorumEpochResponse
+    | EndQuorumEpochResponse
+    | FetchResponse
+    | FetchSnapshotResponse
+    | VoterResponse
+    | ProbeVersionsResponse
+)

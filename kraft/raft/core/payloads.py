@@ -1,4 +1,5 @@
-"""What the core itself writes to the log. The driver encodes these as control batches (LeaderChangeMessage, KRaftVersionRecord, VotersRecord)."""
+"""What the core itself writes to the log. The driver encodes these as control batches (LeaderChangeMessage,
+KRaftVersionRecord, VotersRecord)."""
 
 from __future__ import annotations
 

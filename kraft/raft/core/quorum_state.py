@@ -1,8 +1,8 @@
-"""The state of one replica, the moves between its roles, and the effects that a step collects. Every part of the core works on one `QuorumState`; nobody else
-holds it.
+"""The state of one replica, the moves between its roles, and the effects that a step collects. Every part of the
+core works on one `QuorumState`; nobody else holds it.
 
-A move that changes epoch, vote or known leader records the new `ElectionState` for persisting, at the place where it changes: there is no other way to change
-them.
+A move that changes epoch, vote or known leader records the new `ElectionState` for persisting, at the place where it
+changes: there is no other way to change them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class InFlight(NamedTuple):
 class QuorumState:
     """See the module. `now_ms` is the time of the step in progress."""
 
-    def __init__(self, config: QuorumConfig, log: LogState, election: ElectionState, rng: random.Random, now_ms: int) -> None:
+    def __init__(
+        self, config: QuorumConfig, log: LogState, election: ElectionState, rng: random.Random, now_ms: int
+    ) -> None:
         self.config = config
         self.local = config.local
         self.log = log
@@ -77,7 +79,11 @@ class QuorumState:
         if self.is_voter:
             return True
         history = self.log.history
-        return self.config.can_be_voter and history.latest_offset >= self.log.high_watermark and history.previous.contains(self.local)
+        return (
+            self.config.can_be_voter
+            and history.latest_offset >= self.log.high_watermark
+            and history.previous.contains(self.local)
+        )
 
     @property
     def is_only_voter(self) -> bool:
@@ -97,7 +103,9 @@ class QuorumState:
     def hint(self) -> LeaderHint:
         """What we tell others of the leader."""
         leader_id = self.election.leader_id
-        return LeaderHint(leader_id, self.election.epoch, self.endpoints_of(leader_id) if leader_id != NO_LEADER else ())
+        return LeaderHint(
+            leader_id, self.election.epoch, self.endpoints_of(leader_id) if leader_id != NO_LEADER else ()
+        )
 
     def random_election_timeout_ms(self) -> int:
         return self.config.election_timeout_ms + self._rng.randrange(self.config.election_timeout_ms)
@@ -112,13 +120,16 @@ class QuorumState:
     # Moves between roles
 
     def become_unattached(self, epoch: int, *, leader_id: int = NO_LEADER, in_haste: bool = False) -> None:
-        """A higher epoch, or this one without a leader within reach. The vote of this epoch, if given, stays given. `in_haste`: ask for pre-votes soon."""
+        """A higher epoch, or this one without a leader within reach. The vote of this epoch, if given, stays given.
+        `in_haste`: ask for pre-votes soon."""
         assert epoch >= self.epoch, "an epoch never falls"
         if epoch > self.epoch:
             self._persist(ElectionState(epoch, leader_id))
         elif leader_id != self.election.leader_id and leader_id != NO_LEADER:
             self._learn_leader(leader_id)
-        self._enter(Unattached(self.now_ms + (self.random_haste_ms() if in_haste else self.random_election_timeout_ms())))
+        self._enter(
+            Unattached(self.now_ms + (self.random_haste_ms() if in_haste else self.random_election_timeout_ms()))
+        )
 
     def become_follower(self, epoch: int, leader_id: int, endpoints: Endpoints) -> None:
         assert leader_id != self.local.id, "no replica follows itself"
@@ -128,12 +139,21 @@ class QuorumState:
         elif leader_id != self.election.leader_id:
             self._learn_leader(leader_id)
         timeout_ms = self.config.fetch_timeout_ms
-        self._enter(Follower(leader_id, endpoints or self.endpoints_of(leader_id), self.now_ms + timeout_ms, self.now_ms + 2 * timeout_ms))
+        self._enter(
+            Follower(
+                leader_id,
+                endpoints or self.endpoints_of(leader_id),
+                self.now_ms + timeout_ms,
+                self.now_ms + 2 * timeout_ms,
+            )
+        )
 
     def become_prospective(self) -> None:
         assert self.may_stand, "only voters stand for election"
         endpoints = self.role.leader_endpoints if isinstance(self.role, Follower | Prospective) else ()
-        self._enter(Prospective(self.voters.ids, self.local.id, self.now_ms + self.random_election_timeout_ms(), endpoints))
+        self._enter(
+            Prospective(self.voters.ids, self.local.id, self.now_ms + self.random_election_timeout_ms(), endpoints)
+        )
 
     def become_candidate(self) -> None:
         assert self.may_stand, "only voters stand for election"
@@ -163,7 +183,9 @@ class QuorumState:
             self._enter(Unattached(self.now_ms + self.random_election_timeout_ms()))
 
     def _learn_leader(self, leader_id: int) -> None:
-        assert self.election.leader_id in (NO_LEADER, leader_id), f"two leaders in epoch {self.epoch}: {self.election.leader_id} and {leader_id}"
+        assert self.election.leader_id in (NO_LEADER, leader_id), (
+            f"two leaders in epoch {self.epoch}: {self.election.leader_id} and {leader_id}"
+        )
         self._persist(self.election._replace(leader_id=leader_id))
 
     def _persist(self, election: ElectionState) -> None:
@@ -185,7 +207,14 @@ class QuorumState:
             self.reply(parked.token, FetchResponse(self.hint(), ErrorCode.NOT_LEADER_OR_FOLLOWER))
         change = leader.voter_change
         if change is not None and not change.responded:
-            self.reply(change.token, VoterResponse(self.hint(), ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader changed before the voter change was committed"))
+            self.reply(
+                change.token,
+                VoterResponse(
+                    self.hint(),
+                    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                    "the leader changed before the voter change was committed",
+                ),
+            )
 
     # Requests of our own: at most one of a kind to a peer waits for an answer
 
@@ -233,7 +262,9 @@ class QuorumState:
         self._effects_log.append(Truncate(end_offset))
         self._flush()
 
-    def start_from_snapshot(self, operation: LogOperation, snapshot: OffsetAndEpoch, voters: VoterSet, kraft_version: int) -> None:
+    def start_from_snapshot(
+        self, operation: LogOperation, snapshot: OffsetAndEpoch, voters: VoterSet, kraft_version: int
+    ) -> None:
         self.log.start_from_snapshot(snapshot, voters, kraft_version)
         self._effects_log.append(operation)
         self._flush()
@@ -243,8 +274,11 @@ class QuorumState:
         self._effects_log.append(operation)
 
     def commit(self, high_watermark: int) -> None:
-        """Raise the high watermark; it never falls, whatever is asked. The first one that a leader tells is passed on even if it is what we had."""
-        if high_watermark > self.log.high_watermark or (high_watermark == self.log.high_watermark and not self._committed_told):
+        """Raise the high watermark; it never falls, whatever is asked. The first one that a leader tells is passed
+        on even if it is what we had."""
+        if high_watermark > self.log.high_watermark or (
+            high_watermark == self.log.high_watermark and not self._committed_told
+        ):
             self._committed_told = True
             assert high_watermark <= self.log.end_offset, "what is committed is in the log"
             self.log.high_watermark = high_watermark
@@ -254,7 +288,12 @@ class QuorumState:
         self._effects_flush = Flush(self.log.end_offset, self.log.generation)
 
     def take_effects(self) -> Effects:
-        if not self._effects_messages and not self._effects_log and self._effects_election is None and self._effects_high_watermark is None:
+        if (
+            not self._effects_messages
+            and not self._effects_log
+            and self._effects_election is None
+            and self._effects_high_watermark is None
+        ):
             return NOTHING
         effects = Effects(
             election=self._effects_election,
@@ -266,5 +305,3 @@ class QuorumState:
         self._effects_election = self._effects_flush = self._effects_high_watermark = None
         self._effects_log, self._effects_messages = [], []
         return effects
-
-

@@ -3,8 +3,8 @@
     effects = node.step(event, now_ms)      # then carry out effects.stages(), in order
     node.deadline_ms                        # step(Tick(), now) no later than this
 
-The caller persists before it sends; `Effects` says how. Between two steps nothing changes. After an exception the node must not be used again: its disk, read
-afresh, is the truth.
+The caller persists before it sends; `Effects` says how. Between two steps nothing changes. After an exception the
+node must not be used again: its disk, read afresh, is the truth.
 """
 
 from __future__ import annotations
@@ -50,9 +50,12 @@ RESPONSE_HANDLERS: dict[type, ResponseHandler] = {
 
 
 class RaftNode:
-    """One replica. `log` and `election` are what was found on disk; `log` belongs to the node from now on. The first effects come from the first `step`."""
+    """One replica. `log` and `election` are what was found on disk; `log` belongs to the node from now on. The first
+    effects come from the first `step`."""
 
-    def __init__(self, config: QuorumConfig, log: LogState, election: ElectionState, rng: random.Random, now_ms: int) -> None:
+    def __init__(
+        self, config: QuorumConfig, log: LogState, election: ElectionState, rng: random.Random, now_ms: int
+    ) -> None:
         self._q = QuorumState(config, log, election, rng, now_ms)
         self.deadline_ms = now_ms
         resume(self._q)
@@ -109,7 +112,8 @@ class RaftNode:
         return q.take_effects()
 
     def append(self, epoch: int, count: int, payload: object, now_ms: int) -> tuple[int, Effects]:
-        """Append `count` records as one batch, in the epoch that the caller believes to lead. Returns the first offset. Raises NotLeader."""
+        """Append `count` records as one batch, in the epoch that the caller believes to lead. Returns the first
+        offset. Raises NotLeader."""
         q = self._q
         q.now_ms = max(now_ms, q.now_ms)
         if not isinstance(q.role, Leader) or q.epoch != epoch or q.shutting_down:
@@ -120,7 +124,8 @@ class RaftNode:
 
 
 def resume(q: QuorumState) -> None:
-    """The role to start in (KIP-595): an epoch once led is never led again, a candidacy goes on, a leader is followed."""
+    """The role to start in (KIP-595): an epoch once led is never led again, a candidacy goes on, a leader is
+    followed."""
     election = q.election
     if q.log.last_epoch > election.epoch:
         q.become_unattached(q.log.last_epoch, in_haste=True)
@@ -186,7 +191,8 @@ def on_failed(q: QuorumState, correlation: int, refused: bool) -> None:
 
 
 def on_flushed(q: QuorumState, event: events.LogFlushed) -> None:
-    """Our own log counts from here. A flush that began before a truncation says nothing about what was written after it."""
+    """Our own log counts from here. A flush that began before a truncation says nothing about what was written after
+    it."""
     if event.generation == q.log.generation:
         q.log.flushed_end = max(q.log.flushed_end, event.end_offset)
         if isinstance(q.role, Leader):
@@ -217,5 +223,3 @@ def poll_role(q: QuorumState, role: Role) -> int:
     if isinstance(role, Candidate):
         return voting.poll_candidate(q, role)
     return following.poll_resigned(q, role)
-
-

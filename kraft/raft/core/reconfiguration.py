@@ -1,8 +1,8 @@
 """Changing the voters, one at a time (thesis section 4.1, KIP-853).
 
-Rules: only a leader that has committed something of its own epoch (else an uncommitted change of an older leader might still be at large), only when no other
-change is uncommitted; the
-new set counts from when it is appended; the request is answered when the new set has committed it.
+Rules: only a leader that has committed something of its own epoch (else an uncommitted change of an older leader
+might still be at large), only when no other change is uncommitted; the new set counts from when it is appended; the
+request is answered when the new set has committed it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def refuse_new_voter(q: QuorumState, voter: Voter) -> Refusal | None:
     if q.voters.get(voter.key.id) is not None:
         return ErrorCode.DUPLICATE_VOTER, f"node {voter.key.id} is a voter already"
     if not q.can_send(ProbeVersionsRequest, voter.key.id):
-        return ErrorCode.REQUEST_TIMED_OUT, f"an earlier question for the versions of node {voter.key.id} is not answered yet"
+        return (
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"an earlier question for the versions of node {voter.key.id} is not answered yet",
+        )
     return None
 
 
@@ -68,7 +71,9 @@ def on_probe_response(q: QuorumState, waiting: InFlight, response: Response) -> 
         leader.voter_change = None
         refuse(q, change.token, refusal)
         return
-    append_voters(q, change, q.voters.with_voter(Voter(voter.key, voter.endpoints, response.min_version, response.max_version)))
+    append_voters(
+        q, change, q.voters.with_voter(Voter(voter.key, voter.endpoints, response.min_version, response.max_version))
+    )
     assert isinstance(change.request, AddVoterRequest)
     if not change.request.ack_when_committed:
         change.responded = True
@@ -88,9 +93,16 @@ def refuse_probed(q: QuorumState, leader: Leader, key: ReplicaKey, response: Pro
         return ErrorCode.REQUEST_TIMED_OUT, f"node {key.id} did not tell its supported versions"
     if not response.min_version <= q.log.history.kraft_version <= response.max_version:
         supported = f"{response.min_version} to {response.max_version}"
-        return ErrorCode.INVALID_REQUEST, f"node {key.id} supports kraft.version {supported}, the cluster is at {q.log.history.kraft_version}"
+        return (
+            ErrorCode.INVALID_REQUEST,
+            f"node {key.id} supports kraft.version {supported}, the cluster is at {q.log.history.kraft_version}",
+        )
     progress = leader.progress.get(key)
-    if progress is None or progress.caught_up_ms < 0 or q.now_ms - progress.caught_up_ms > q.config.new_voter_silence_ms_max:
+    if (
+        progress is None
+        or progress.caught_up_ms < 0
+        or q.now_ms - progress.caught_up_ms > q.config.new_voter_silence_ms_max
+    ):
         return ErrorCode.REQUEST_TIMED_OUT, f"node {key.id} has not caught up with the leader"
     return None
 
@@ -100,7 +112,11 @@ def on_probe_failed(q: QuorumState, waiting: InFlight) -> None:
     if change is not None:
         assert isinstance(leader, Leader)
         leader.voter_change = None
-        refuse(q, change.token, (ErrorCode.REQUEST_TIMED_OUT, "the new voter could not be asked for its supported versions"))
+        refuse(
+            q,
+            change.token,
+            (ErrorCode.REQUEST_TIMED_OUT, "the new voter could not be asked for its supported versions"),
+        )
 
 
 def on_remove_voter(q: QuorumState, token: object, request: RemoveVoterRequest) -> None:
@@ -124,13 +140,19 @@ def on_update_voter(q: QuorumState, token: object, request: UpdateVoterRequest) 
         refuse(q, token, OTHER_CLUSTER)
         return
     if request.epoch != q.epoch:
-        refuse(q, token, (ErrorCode.FENCED_LEADER_EPOCH if request.epoch < q.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH, ""))
+        refuse(
+            q, token, (ErrorCode.FENCED_LEADER_EPOCH if request.epoch < q.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH, "")
+        )
         return
     if isinstance(leader, Leader) and q.log.history.kraft_version == 0:
         known = q.voters.get(voter.key.id) is not None and voter.key.id != q.local.id
         if known:
             leader.reported[voter.key.id] = voter
-        refuse(q, token, (ErrorCode.NONE, "") if known else (ErrorCode.VOTER_NOT_FOUND, f"node {voter.key.id} is not a voter"))
+        refuse(
+            q,
+            token,
+            (ErrorCode.NONE, "") if known else (ErrorCode.VOTER_NOT_FOUND, f"node {voter.key.id} is not a voter"),
+        )
         return
     refusal = refuse_change(q, request.cluster_id) or refuse_update(q, voter)
     if refusal is not None:
@@ -154,17 +176,26 @@ def refuse_update(q: QuorumState, voter: Voter) -> Refusal | None:
 
 
 def on_update_version(q: QuorumState, token: object, request: UpdateVersionRequest) -> None:
-    """kraft.version 0 to 1: from then on voters are identified by directory id, so every voter's must have been reported."""
+    """kraft.version 0 to 1: from then on voters are identified by directory id, so every voter's must have been
+    reported."""
     leader, current = q.role, q.log.history.kraft_version
     refusal = refuse_change(q, None, needs_version=False)
     if refusal is None and not current <= request.kraft_version <= MAX_KRAFT_VERSION:
-        refusal = ErrorCode.INVALID_UPDATE_VERSION, f"kraft.version is {current} and can be raised to {MAX_KRAFT_VERSION} only"
+        refusal = (
+            ErrorCode.INVALID_UPDATE_VERSION,
+            f"kraft.version is {current} and can be raised to {MAX_KRAFT_VERSION} only",
+        )
     if refusal is None and request.kraft_version != current:
         assert isinstance(leader, Leader)
         own = Voter(q.local, q.config.endpoints, MIN_KRAFT_VERSION, MAX_KRAFT_VERSION)
         reported = VoterSet([*leader.reported.values(), own])
-        if reported.ids != q.voters.ids or any(not v.min_version <= request.kraft_version <= v.max_version for v in reported.voters):
-            refusal = ErrorCode.INVALID_UPDATE_VERSION, "not every voter has reported that it supports this kraft.version"
+        if reported.ids != q.voters.ids or any(
+            not v.min_version <= request.kraft_version <= v.max_version for v in reported.voters
+        ):
+            refusal = (
+                ErrorCode.INVALID_UPDATE_VERSION,
+                "not every voter has reported that it supports this kraft.version",
+            )
         elif not request.validate_only:
             change_to(q, token, request, reported, request.timeout_ms, request.kraft_version)
             return
@@ -204,10 +235,15 @@ def has_committed_in_epoch(leader: Leader) -> bool:
 
 def has_change_under_way(q: QuorumState, leader: Leader) -> bool:
     history = q.log.history
-    return leader.voter_change is not None or max(history.latest_offset, history.kraft_version_offset, BOOTSTRAP_OFFSET) >= q.log.high_watermark
+    return (
+        leader.voter_change is not None
+        or max(history.latest_offset, history.kraft_version_offset, BOOTSTRAP_OFFSET) >= q.log.high_watermark
+    )
 
 
-def change_to(q: QuorumState, token: object, request: Request, voters: VoterSet, timeout_ms: int, kraft_version: int | None = None) -> None:
+def change_to(
+    q: QuorumState, token: object, request: Request, voters: VoterSet, timeout_ms: int, kraft_version: int | None = None
+) -> None:
     assert isinstance(q.role, Leader)
     change = q.role.voter_change = VoterChange(token, request, q.now_ms + timeout_ms)
     append_voters(q, change, voters, kraft_version)
@@ -231,7 +267,8 @@ def finish_voter_change(q: QuorumState, leader: Leader) -> None:
 
 
 def poll_voter_change(q: QuorumState, leader: Leader) -> int:
-    """Give up waiting in time. A record that is appended stays, and may still commit: the caller is told that the outcome is not known."""
+    """Give up waiting in time. A record that is appended stays, and may still commit: the caller is told that the
+    outcome is not known."""
     change = leader.voter_change
     if change is None or change.responded:
         return NEVER_MS

@@ -1,12 +1,14 @@
-"""What a replica is at the moment, one class a role, each with only what that role needs. The epoch, the vote and the known leader are in `ElectionState`, not
-here.
+"""What a replica is at the moment, one class a role, each with only what that role needs. The epoch, the vote and
+the known leader are in `ElectionState`, not here.
 
     Unattached --election timeout--> Prospective --majority of pre-votes--> Candidate --majority of votes--> Leader
-    Prospective --refused, timeout--> Follower (of the leader it knew) or Unattached        Candidate --timeout--> Prospective
-    any --a leader of this or a higher epoch--> Follower        any --a higher epoch--> Unattached
-    Follower --fetch timeout--> Prospective        Leader --no majority fetches, shutdown, removed--> Resigned --election timeout--> Unattached, epoch + 1
+    Prospective --refused, timeout--> Follower (of the leader it knew) or Unattached        Candidate --timeout-->
+    Prospective any --a leader of this or a higher epoch--> Follower        any --a higher epoch--> Unattached
+    Follower --fetch timeout--> Prospective        Leader --no majority fetches, shutdown, removed--> Resigned
+    --election timeout--> Unattached, epoch + 1
 
-Only voters stand for election; an observer is an Unattached or a Follower that is not in the voter set. Times are in ms of the clock that `step` is given.
+Only voters stand for election; an observer is an Unattached or a Follower that is not in the voter set. Times are in
+ms of the clock that `step` is given.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class Canvass:
 
 
 class Prospective(Canvass):
-    """Asks whether it would win, without raising the epoch (KIP-996), so that a replica cut off alone disturbs nobody on return."""
+    """Asks whether it would win, without raising the epoch (KIP-996), so that a replica cut off alone disturbs
+    nobody on return."""
 
     __slots__ = ("leader_endpoints",)
     name = "Prospective"
@@ -75,7 +78,8 @@ class Candidate(Canvass):
 
 
 class Download:
-    """A snapshot on its way from the leader; `position` is how much of it has been handed to the disk. `done`: all of it, waiting for the disk."""
+    """A snapshot on its way from the leader; `position` is how much of it has been handed to the disk. `done`: all
+    of it, waiting for the disk."""
 
     __slots__ = ("done", "position", "snapshot")
 
@@ -88,21 +92,33 @@ class Download:
 class Follower:
     """Fetches from a leader."""
 
-    __slots__ = ("download", "fetch_until_ms", "has_fetched", "leader_endpoints", "leader_id", "seek_elsewhere", "update_voter_at_ms")
+    __slots__ = (
+        "download",
+        "fetch_until_ms",
+        "has_fetched",
+        "leader_endpoints",
+        "leader_id",
+        "seek_elsewhere",
+        "update_voter_at_ms",
+    )
     name = "Follower"
 
-    def __init__(self, leader_id: int, leader_endpoints: Endpoints, fetch_until_ms: int, update_voter_at_ms: int) -> None:
+    def __init__(
+        self, leader_id: int, leader_endpoints: Endpoints, fetch_until_ms: int, update_voter_at_ms: int
+    ) -> None:
         self.leader_id = leader_id
         self.leader_endpoints = leader_endpoints
         self.fetch_until_ms = fetch_until_ms  # A voter that gets no answer until then stands for election.
         self.has_fetched = False  # From this leader in this epoch; while so, it grants no pre-vote.
         self.seek_elsewhere = False  # The leader did not answer: ask somebody else who leads.
         self.download: Download | None = None
-        self.update_voter_at_ms = update_voter_at_ms  # When to tell the leader our endpoints, if its voter set has others.
+        # When to tell the leader our endpoints, if its voter set has others.
+        self.update_voter_at_ms = update_voter_at_ms
 
 
 class Progress:
-    """What the leader knows of another replica. 0 <= end_offset <= the leader's end offset; -1 before the first Fetch of this epoch."""
+    """What the leader knows of another replica. 0 <= end_offset <= the leader's end offset; -1 before the first
+    Fetch of this epoch."""
 
     __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "key", "leader_end_then")
 
@@ -135,7 +151,8 @@ class ParkedFetch:
 
 
 class VoterChange:
-    """The one change of voters that may be under way. `offset` is that of its record once appended, -1 while the new voter's versions are asked for."""
+    """The one change of voters that may be under way. `offset` is that of its record once appended, -1 while the new
+    voter's versions are asked for."""
 
     __slots__ = ("offset", "request", "responded", "token", "until_ms", "voter")
 
@@ -149,9 +166,19 @@ class VoterChange:
 
 
 class Leader:
-    """Has a majority's votes for its epoch. Its first record is LEADER_CHANGE at `epoch_start`; nothing commits before that does (thesis section 3.6.2)."""
+    """Has a majority's votes for its epoch. Its first record is LEADER_CHANGE at `epoch_start`; nothing commits
+    before that does (thesis section 3.6.2)."""
 
-    __slots__ = ("begin_sent_ms", "epoch_start", "high_watermark", "parked", "progress", "reported", "since_ms", "voter_change")
+    __slots__ = (
+        "begin_sent_ms",
+        "epoch_start",
+        "high_watermark",
+        "parked",
+        "progress",
+        "reported",
+        "since_ms",
+        "voter_change",
+    )
     name = "Leader"
 
     def __init__(self, epoch_start: int, now_ms: int) -> None:
@@ -162,7 +189,8 @@ class Leader:
         self.begin_sent_ms: dict[int, int] = {}
         self.parked: dict[ReplicaKey, ParkedFetch] = {}
         self.voter_change: VoterChange | None = None
-        self.reported: dict[int, Voter] = {}  # By UpdateVoter under kraft.version 0: identities that an upgrade to 1 needs.
+        # By UpdateVoter under kraft.version 0: identities that an upgrade to 1 needs.
+        self.reported: dict[int, Voter] = {}
 
     def progress_of(self, replica: ReplicaKey) -> Progress:
         """Progress of whoever fetches, made on first contact."""
@@ -172,11 +200,14 @@ class Leader:
         return progress
 
     def progress_of_voter(self, voter: ReplicaKey) -> Progress | None:
-        """Progress of a voter; one whose directory id is not known (kraft.version 0) is found by its id, the latest contact first."""
+        """Progress of a voter; one whose directory id is not known (kraft.version 0) is found by its id, the latest
+        contact first."""
         exact = self.progress.get(voter)
         if exact is not None or any(voter.directory_id):
             return exact
-        return max((p for key, p in self.progress.items() if key.id == voter.id), key=lambda p: p.fetched_ms, default=None)
+        return max(
+            (p for key, p in self.progress.items() if key.id == voter.id), key=lambda p: p.fetched_ms, default=None
+        )
 
 
 class Resigned:

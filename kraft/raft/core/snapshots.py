@@ -1,4 +1,5 @@
-"""Snapshots as the quorum sees them: served in pieces by the leader, downloaded by followers that are behind its log (KIP-630). Their contents are opaque here.
+"""Snapshots as the quorum sees them: served in pieces by the leader, downloaded by followers that are behind its log
+(KIP-630). Their contents are opaque here.
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ def on_fetch_snapshot_request(q: QuorumState, token: object, request: FetchSnaps
     if error != ErrorCode.NONE:
         q.reply(token, FetchSnapshotResponse(q.hint(), error, request.snapshot))
     else:
-        q.reply(token, FetchSnapshotResponse(q.hint(), error, request.snapshot, request.position, request.max_bytes), epoch=q.epoch)
+        q.reply(
+            token,
+            FetchSnapshotResponse(q.hint(), error, request.snapshot, request.position, request.max_bytes),
+            epoch=q.epoch,
+        )
 
 
 def on_fetch_snapshot_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
@@ -40,7 +45,12 @@ def on_fetch_snapshot_response(q: QuorumState, waiting: InFlight, response: Resp
         heard_from_leader(q, role)
         return
     stale = response.snapshot != download.snapshot or response.position != download.position
-    if response.error != ErrorCode.NONE or stale or not response.data or download.position + len(response.data) > response.size:
+    if (
+        response.error != ErrorCode.NONE
+        or stale
+        or not response.data
+        or download.position + len(response.data) > response.size
+    ):
         q.back_off(waiting)
         role.seek_elsewhere = response.error != ErrorCode.NONE
         return
@@ -58,7 +68,8 @@ def on_download_failed(q: QuorumState, snapshot: OffsetAndEpoch) -> None:
 
 
 def on_snapshot_downloaded(q: QuorumState, event: SnapshotDownloaded) -> None:
-    """The file is safe on disk: start the log from it, unless the log has overtaken it meanwhile. All it holds is committed."""
+    """The file is safe on disk: start the log from it, unless the log has overtaken it meanwhile. All it holds is
+    committed."""
     log, snapshot = q.log, event.snapshot
     role = q.role
     if isinstance(role, Follower) and role.download is not None and role.download.snapshot == snapshot:
@@ -70,5 +81,7 @@ def on_snapshot_downloaded(q: QuorumState, event: SnapshotDownloaded) -> None:
         q.commit(snapshot.offset)
         log.add_snapshot(snapshot)
         return
-    voters, kraft_version = (event.voters, event.kraft_version) if event.voters is not None else (q.voters, log.history.kraft_version)
+    voters, kraft_version = (
+        (event.voters, event.kraft_version) if event.voters is not None else (q.voters, log.history.kraft_version)
+    )
     q.start_from_snapshot(StartFromSnapshot(snapshot), snapshot, voters, kraft_version)

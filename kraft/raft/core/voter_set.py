@@ -1,7 +1,8 @@
-"""Who votes. A voter is an id and a directory id together (KIP-853): a node whose disk was wiped returns with another directory id and is somebody else.
+"""Who votes. A voter is an id and a directory id together (KIP-853): a node whose disk was wiped returns with
+another directory id and is somebody else.
 
-A voter set takes effect when its record is appended, not when it commits, and is undone when the record is truncated; `VoterSetHistory` keeps every set that
-is still in the log.
+A voter set takes effect when its record is appended, not when it commits, and is undone when the record is
+truncated; `VoterSetHistory` keeps every set that is still in the log.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ class ReplicaKey(NamedTuple):
     directory_id: bytes = ZERO_UUID
 
     def matches(self, other: ReplicaKey) -> bool:
-        return self.id == other.id and (self.directory_id == other.directory_id or self.directory_id == ZERO_UUID or other.directory_id == ZERO_UUID)
+        return self.id == other.id and (
+            self.directory_id == other.directory_id or self.directory_id == ZERO_UUID or other.directory_id == ZERO_UUID
+        )
 
 
 class Endpoint(NamedTuple):
@@ -94,17 +97,19 @@ class VoterSet:
         return VoterSet(v for v in self.voters if not v.key.matches(key))
 
     def overlaps_majority(self, other: VoterSet) -> bool:
-        """Whether any majority of this set must share a voter with any majority of `other` (thesis section 4.1): true for sets that differ in at most one
-        member.
+        """Whether any majority of this set must share a voter with any majority of `other` (thesis section 4.1):
+        true for sets that differ in at most one member.
         """
         common = sum(1 for voter in self.voters if other.contains(voter.key))
         mine_only, theirs_only = len(self) - common, len(other) - common
-        # The fewest common members a majority must use is majority - own; two such draws collide if together they exceed what is common.
+        # The fewest common members a majority must use is majority - own; two such draws collide if together they
+        # exceed what is common.
         return max(self.majority - mine_only, 0) + max(other.majority - theirs_only, 0) > common
 
 
 class VoterSetHistory:
-    """Every voter set (and kraft.version) still in the log, by the offset of its record; the newest one is in effect. Owned by one core; not shared."""
+    """Every voter set (and kraft.version) still in the log, by the offset of its record; the newest one is in
+    effect. Owned by one core; not shared."""
 
     __slots__ = ("_sets", "_versions")
 
@@ -155,6 +160,7 @@ class VoterSetHistory:
         self._versions = [(end_offset - 1, kraft_version)]
 
     def at(self, end_offset: int) -> tuple[VoterSet, int]:
-        """Voters and kraft.version after the prefix of the log that ends at `end_offset`: what a snapshot of that prefix must hold."""
+        """Voters and kraft.version after the prefix of the log that ends at `end_offset`: what a snapshot of that
+        prefix must hold."""
         voters = next(voters for offset, voters in reversed(self._sets) if offset < end_offset)
         return voters, next(version for offset, version in reversed(self._versions) if offset < end_offset)

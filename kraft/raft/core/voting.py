@@ -1,4 +1,5 @@
-"""Elections: who gets our vote, and what we do with the votes of others (Raft section 5.2 and 5.4.1, KIP-595; pre-vote KIP-996)."""
+"""Elections: who gets our vote, and what we do with the votes of others (Raft section 5.2 and 5.4.1, KIP-595;
+pre-vote KIP-996)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Unat
 
 
 def on_vote_request(q: QuorumState, token: object, request: VoteRequest) -> None:
-    """Answer a vote or pre-vote. Also a replica that is not in our voter set is answered: its set may be newer than ours (KIP-853)."""
+    """Answer a vote or pre-vote. Also a replica that is not in our voter set is answered: its set may be newer than
+    ours (KIP-853)."""
     error = check_vote_request(q, request)
     if error != ErrorCode.NONE:
         q.reply(token, VoteResponse(q.hint(), False, error))
@@ -30,7 +32,12 @@ def check_vote_request(q: QuorumState, request: VoteRequest) -> int:
         return ErrorCode.INCONSISTENT_CLUSTER_ID
     if q.shutting_down:
         return ErrorCode.BROKER_NOT_AVAILABLE
-    if request.end_offset < 0 or request.last_epoch < 0 or request.last_epoch > request.epoch or (not request.pre_vote and request.last_epoch == request.epoch):
+    if (
+        request.end_offset < 0
+        or request.last_epoch < 0
+        or request.last_epoch > request.epoch
+        or (not request.pre_vote and request.last_epoch == request.epoch)
+    ):
         return ErrorCode.INVALID_REQUEST
     if request.epoch < q.epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
@@ -47,11 +54,15 @@ def is_addressed_to_us(q: QuorumState, voter_id: int, directory_id: bytes) -> bo
 def would_grant(q: QuorumState, request: VoteRequest) -> bool:
     """Whether the candidate gets our vote, in the epoch that we are now both in.
 
-    A pre-vote is refused by whoever has a leader that it hears of; a vote by whoever has voted for another or knows the leader of the epoch.
-    Either is for a log at least as up to date as ours.
+    A pre-vote is refused by whoever has a leader that it hears of; a vote by whoever has voted for another or knows
+    the leader of the epoch. Either is for a log at least as up to date as ours.
     """
     if request.pre_vote:
-        return is_up_to_date(q, request) and not isinstance(q.role, Leader) and not (isinstance(q.role, Follower) and q.role.has_fetched)
+        return (
+            is_up_to_date(q, request)
+            and not isinstance(q.role, Leader)
+            and not (isinstance(q.role, Follower) and q.role.has_fetched)
+        )
     if q.election.voted is not None:
         return q.election.voted.matches(request.candidate)
     return isinstance(q.role, Unattached | Prospective) and not q.election.has_leader and is_up_to_date(q, request)
@@ -63,7 +74,8 @@ def is_up_to_date(q: QuorumState, request: VoteRequest) -> bool:
 
 
 def on_vote_response(q: QuorumState, waiting: InFlight, response: Response) -> None:
-    """Count an answer. One to another role or epoch than the present never gets here: changing role drops every request in flight."""
+    """Count an answer. One to another role or epoch than the present never gets here: changing role drops every
+    request in flight."""
     assert isinstance(response, VoteResponse)
     role = q.role
     assert isinstance(role, Prospective | Candidate)
@@ -88,13 +100,19 @@ def count_votes(q: QuorumState) -> None:
     elif isinstance(role, Prospective) and role.lost:
         give_up_canvass(q, role)
     elif isinstance(role, Candidate) and role.lost:
-        role.until_ms = min(role.until_ms, q.now_ms + q.random_haste_ms())  # The votes were split, or somebody else has them, as the next pre-vote tells.
+        # The votes were split, or somebody else has them, as the next pre-vote tells.
+        role.until_ms = min(role.until_ms, q.now_ms + q.random_haste_ms())
 
 
 def give_up_canvass(q: QuorumState, role: Prospective) -> None:
-    """Back to the leader we knew, if we know where it is; its place is granted to others now, since a new `Follower` has not fetched."""
+    """Back to the leader we knew, if we know where it is; its place is granted to others now, since a new `Follower`
+    has not fetched."""
     leader_id = q.election.leader_id
-    if q.election.has_leader and leader_id != q.local.id and (role.leader_endpoints or q.voters.get(leader_id) is not None):
+    if (
+        q.election.has_leader
+        and leader_id != q.local.id
+        and (role.leader_endpoints or q.voters.get(leader_id) is not None)
+    ):
         q.become_follower(q.epoch, leader_id, role.leader_endpoints)
     else:
         q.become_unattached(q.epoch)
@@ -145,11 +163,21 @@ def canvass(q: QuorumState, role: Prospective | Candidate) -> None:
 def vote_request(q: QuorumState, voter_id: int, pre_vote: bool) -> VoteRequest:
     voter = q.voters.get(voter_id)
     voter_directory_id = voter.key.directory_id if voter is not None else ZERO_UUID
-    return VoteRequest(q.epoch, q.local, q.log.last_epoch, q.log.end_offset, pre_vote, voter_id, voter_directory_id, q.config.cluster_id)
+    return VoteRequest(
+        q.epoch,
+        q.local,
+        q.log.last_epoch,
+        q.log.end_offset,
+        pre_vote,
+        voter_id,
+        voter_directory_id,
+        q.config.cluster_id,
+    )
 
 
 def on_leader_hint(q: QuorumState, hint: LeaderHint) -> bool:
-    """What every response tells: the epoch, and maybe who leads it. True if it moved us, so that the rest of the response is about the past."""
+    """What every response tells: the epoch, and maybe who leads it. True if it moved us, so that the rest of the
+    response is about the past."""
     if hint.epoch < q.epoch or hint.leader_id == q.local.id:
         if hint.epoch > q.epoch:
             q.become_unattached(hint.epoch)

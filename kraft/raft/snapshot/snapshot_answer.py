@@ -1,6 +1,8 @@
-"""The bytes of Fetch and FetchSnapshot answers, read when the answer leaves: later than it was decided, so a snapshot may be gone by then.
+"""The bytes of Fetch and FetchSnapshot answers, read when the answer leaves: later than it was decided, so a
+snapshot may be gone by then.
 
-What cannot be read for now, since no descriptor or memory is left, is an error of that one answer: the follower asks again.
+What cannot be read for now, since no descriptor or memory is left, is an error of that one answer: the follower asks
+again.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from kraft.raft.quorum_storage import QuorumStorage
 
 
 def with_records(response: FetchResponse, log: MetadataLog) -> tuple[FetchResponse, bytes]:
-    """`response` and the records that it is to hand out; one that says only that they cannot be read for now. Raises OSError."""
+    """`response` and the records that it is to hand out; one that says only that they cannot be read for now. Raises
+    OSError."""
     try:
         return response, log.read(response.offset, response.end_offset, response.max_bytes)
     except OutOfResources:
         return FetchResponse(response.hint, ErrorCode.KAFKA_STORAGE_ERROR), b""
 
 
-def with_bytes(response: FetchSnapshotResponse, storage: QuorumStorage, kept: Collection[OffsetAndEpoch]) -> FetchSnapshotResponse:
-    """`response` with its bytes, or with an error where the snapshot is not among the `kept` ones or cannot be read for now. Raises CorruptData, OSError."""
+def with_bytes(
+    response: FetchSnapshotResponse, storage: QuorumStorage, kept: Collection[OffsetAndEpoch]
+) -> FetchSnapshotResponse:
+    """`response` with its bytes, or with an error where the snapshot is not among the `kept` ones or cannot be read
+    for now. Raises CorruptData, OSError."""
     snapshot = response.snapshot
     if response.error != ErrorCode.NONE or snapshot is None:
         return response

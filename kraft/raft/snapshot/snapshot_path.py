@@ -1,4 +1,5 @@
-"""Names of snapshot files (KIP-630): 20 digits of end offset, 10 of epoch; `.part` while being written, `.deleted` while waiting to be removed."""
+"""Names of snapshot files (KIP-630): 20 digits of end offset, 10 of epoch; `.part` while being written, `.deleted`
+while waiting to be removed."""
 
 from __future__ import annotations
 

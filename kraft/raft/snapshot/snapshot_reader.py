@@ -1,4 +1,5 @@
-"""Reading a snapshot: header, batches of decoded records, footer. Blocking; in slices if the caller iterates in slices."""
+"""Reading a snapshot: header, batches of decoded records, footer. Blocking; in slices if the caller iterates in
+slices."""
 
 from __future__ import annotations
 
@@ -16,9 +17,12 @@ from kraft.world.ports import FileSystem
 
 
 class SnapshotReader:
-    """One finished snapshot. Raises OSError, OutOfResources without a descriptor, and CorruptData where it is damaged or has no footer."""
+    """One finished snapshot. Raises OSError, OutOfResources without a descriptor, and CorruptData where it is
+    damaged or has no footer."""
 
-    def __init__(self, files: FileSystem, path: str, snapshot: OffsetAndEpoch, serde: RecordSerde | None = None) -> None:
+    def __init__(
+        self, files: FileSystem, path: str, snapshot: OffsetAndEpoch, serde: RecordSerde | None = None
+    ) -> None:
         self.snapshot = snapshot
         self.path = path
         self._serde = serde
@@ -58,7 +62,14 @@ class SnapshotReader:
         assert self._serde is not None, "a reader without serde only checks"
         for batch in self._walk():
             records = tuple(self._serde.decode(record.value or b"") for record in batch.records())
-            yield CommittedBatch(batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.max_timestamp, records, batch.size)
+            yield CommittedBatch(
+                batch.base_offset,
+                batch.last_offset,
+                batch.partition_leader_epoch,
+                batch.max_timestamp,
+                records,
+                batch.size,
+            )
 
     def _walk(self) -> Iterator[RecordBatch]:
         position, finished = 0, False

@@ -1,4 +1,5 @@
-"""Writing a snapshot: batches into a `.part` file, then sync, then its name. It does not exist before `freeze` has returned."""
+"""Writing a snapshot: batches into a `.part` file, then sync, then its name. It does not exist before `freeze` has
+returned."""
 
 from __future__ import annotations
 
@@ -21,13 +22,25 @@ BATCH_BYTES_MAX = 8 << 20
 
 
 class SnapshotWriter:
-    """Not shared. `append` any number of times, `freeze`, then `close`; a close without freeze drops it. `on_frozen` is called once it exists."""
+    """Not shared. `append` any number of times, `freeze`, then `close`; a close without freeze drops it. `on_frozen`
+    is called once it exists."""
 
     def __init__(
-        self, files: FileSystem, directory: str, name: str, snapshot: OffsetAndEpoch, serde: RecordSerde, *,
-        voters: VoterSet | None, kraft_version: int, last_contained_timestamp_ms: int, now_ms: int,
-        threads: Threads | None = None, on_frozen: Callable[[OffsetAndEpoch], None] | None = None, read_only: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        files: FileSystem,
+        directory: str,
+        name: str,
+        snapshot: OffsetAndEpoch,
+        serde: RecordSerde,
+        *,
+        voters: VoterSet | None,
+        kraft_version: int,
+        last_contained_timestamp_ms: int,
+        now_ms: int,
+        threads: Threads | None = None,
+        on_frozen: Callable[[OffsetAndEpoch], None] | None = None,
+        read_only: bool = True,
+    ) -> None:
         """Frozen snapshots are `read_only`, as Kafka's are."""
         self.snapshot = snapshot
         self._read_only = read_only
@@ -42,13 +55,20 @@ class SnapshotWriter:
         self._open = True
         with passing_refused(self._part):
             self._file = files.open(self._part, create=True, truncate=True)
-        self._write([snapshot_header(last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms)])
+        self._write(
+            [
+                snapshot_header(
+                    last_contained_timestamp_ms, kraft_version, voters, epoch=snapshot.epoch, timestamp_ms=now_ms
+                )
+            ]
+        )
         self._next_offset = 3 if kraft_version > 0 else 1
         self._records: list[Record] = []
         self._bytes = 0
 
     def append(self, records: Iterable[Any]) -> None:
-        """Add records; they go to the file in batches of at most 8 MiB. Raises OSError, and OutOfResources where there is no room: it is dropped then."""
+        """Add records; they go to the file in batches of at most 8 MiB. Raises OSError, and OutOfResources where
+        there is no room: it is dropped then."""
         for record in records:
             value = self._serde.encode(record)
             if self._bytes + len(value) > BATCH_BYTES_MAX:

@@ -1,8 +1,9 @@
 """A topic into Parquet, once: each micro-batch has a directory of its own, which a replay writes anew.
 
-Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns of the source. A batch's directory appears
-whole (Spark writes beside and renames), and nothing else ever counts: any reader of the directory sees each record once, without knowing of Spark. The
-checkpoint is in `<directory>/_checkpoint`.
+Layout: `<directory>/batch=<number>/day=<UTC day of the timestamp>/partition=<partition>/*.parquet`, with the columns
+of the source. A batch's directory appears whole (Spark writes beside and renames), and nothing else ever counts: any
+reader of the directory sees each record once, without knowing of Spark. The checkpoint is in
+`<directory>/_checkpoint`.
 """
 
 from __future__ import annotations
@@ -44,9 +45,17 @@ def archive(session: SparkSession, wanted: Archive, say: Say) -> dict[str, Any]:
     with memory.alone(say):
         starts = begun(wanted, found, place, memory)
         options = wanted.reading.stream_options(wanted.bootstrap, wanted.topic, wanted.records_per_batch, starts)
-        writer = session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(BatchFiles(place))
+        writer = (
+            session.readStream.format("kraft").options(**options).load().writeStream.foreachBatch(BatchFiles(place))
+        )
         progress = run_to_the_end(writer, memory.checkpoint, say)
-    return {"job": "archive", "topic": wanted.topic, "directory": str(place), "records": progress.rows, "batches": progress.batches}
+    return {
+        "job": "archive",
+        "topic": wanted.topic,
+        "directory": str(place),
+        "records": progress.rows,
+        "batches": progress.batches,
+    }
 
 
 def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Starts | None:
@@ -56,7 +65,10 @@ def begun(wanted: Archive, found: SeenTopic, place: Path, memory: Memory) -> Sta
         check_same(known, wish, str(place))
         return starts_of(known, found.partitions or 0)
     if not memory.is_begun() and any(place.glob("batch=*")):
-        raise JobFailed(f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give another directory")
+        raise JobFailed(
+            f"{place} holds an archive whose {CHECKPOINT} is gone: what has been archived is not known; give "
+            "another directory"
+        )
     starts = None if memory.is_begun() else log_starts(wanted.bootstrap, wanted.topic)
     memory.remember({**wish, "starts": starts})
     return starts
@@ -73,7 +85,9 @@ class BatchFiles:
 
         directory = self.place / f"batch={number:08d}"
         if (directory / WHOLE).is_file():
-            return  # By a run that was cut off before it was noted. Overwriting deletes first, and the log may not hold all of it any more.
+            # By a run that was cut off before it was noted. Overwriting deletes first, and the log may not hold all of
+            # it any more.
+            return
         dated = frame.withColumn("day", f.to_date("timestamp"))
         dated.write.mode("overwrite").partitionBy("day", "partition").parquet(str(directory))
 

@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 def asked(bootstrap: str, ask: Callable[[WireCluster], T], about: str = "") -> T:
-    """What `ask` finds out. Raises JobFailed, which begins with `about`, when nobody answers, or in a way that is of no use."""
+    """What `ask` finds out. Raises JobFailed, which begins with `about`, when nobody answers, or in a way that is of
+    no use."""
     try:
         cluster = WireCluster(bootstrap)
         try:

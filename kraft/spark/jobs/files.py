@@ -1,8 +1,9 @@
 """Files as rows: what is read, which columns it has, and whether all of it fits, before a run writes anything.
 
-Lines of text and of JSON become records as they are. CSV and Parquet have columns, those of the first run; a file that has others, or values of other types,
-is refused by name: nothing is guessed, moved to another column or left out. Spark's own ways to lose rows are closed: files that are older than others, names
-that read as patterns, sub-directories.
+Lines of text and of JSON become records as they are. CSV and Parquet have columns, those of the first run; a file
+that has others, or values of other types, is refused by name: nothing is guessed, moved to another column or left
+out. Spark's own ways to lose rows are closed: files that are older than others, names that read as patterns,
+sub-directories.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 FORMATS = ("csv", "json", "parquet", "text")
 TYPED = ("csv", "parquet")
 AGE_MAX = "365000d"
-"""Spark leaves out files that are older than the newest one it knows by more than this (7 days, if one does not say): a thousand years."""
+"""Spark leaves out files that are older than the newest one it knows by more than this (7 days, if one does not
+say): a thousand years."""
 PATTERN = re.compile(r"([\\{}\[\]*?])")
 PATTERN_OR_COMMA = re.compile(r"([\\{}\[\]*?,])")
 CORRUPT = "_corrupt_record"
@@ -43,7 +45,8 @@ class SourceFiles:
         return "text" if self.format == "json" else self.format
 
     def options(self) -> dict[str, str]:
-        """Files are found recursively: otherwise Spark skips sub-directories, and reads files again whose names look like patterns."""
+        """Files are found recursively: otherwise Spark skips sub-directories, and reads files again whose names look
+        like patterns."""
         own = CSV if self.format == "csv" else {}
         return dict(own) if self.by_columns else {**own, "recursiveFileLookup": "true"}
 
@@ -54,7 +57,11 @@ class SourceFiles:
     def stream(self, session: SparkSession, shape: StructType, files_per_batch: int) -> DataFrame:
         """The rows as they come. A single file must be a pattern: Spark's stream reads directories and patterns."""
         place = self.place
-        path = literal(place) if place.is_dir() else f"{literal(place.parent)}/{{{PATTERN_OR_COMMA.sub(_QUOTED, place.name)}}}"
+        path = (
+            literal(place)
+            if place.is_dir()
+            else f"{literal(place.parent)}/{{{PATTERN_OR_COMMA.sub(_QUOTED, place.name)}}}"
+        )
         reader = session.readStream.format(self.spark_format).options(**self.options()).schema(shape)
         return reader.option("maxFileAge", AGE_MAX).option("maxFilesPerTrigger", files_per_batch).load(path)
 
@@ -81,7 +88,10 @@ def source_files(file_format: str, place: Path) -> SourceFiles:
     """Raises JobFailed for what Spark would leave out, or read twice."""
     if not place.is_dir():
         if not is_seen(place.name):
-            raise JobFailed(f"{place}: Spark leaves out files whose names begin with _ or . (or end in ._COPYING_); give it another name")
+            raise JobFailed(
+                f"{place}: Spark leaves out files whose names begin with _ or . (or end in ._COPYING_); give "
+                "it another name"
+            )
         return SourceFiles(format=file_format, place=place, by_columns=False)
     if file_format not in TYPED:
         return SourceFiles(format=file_format, place=place, by_columns=False)
@@ -94,7 +104,11 @@ def source_files(file_format: str, place: Path) -> SourceFiles:
         inner = Path(directory).relative_to(place).parts
         plain = plain or (any(map(is_seen, names)) and not (inner and all("=" in each for each in inner)))
     if columns and (plain or strange):
-        what = "files beside them, which Spark would leave out" if plain else "names with one of {}[]*?\\, which Spark would read twice"
+        what = (
+            "files beside them, which Spark would leave out"
+            if plain
+            else "names with one of {}[]*?\\, which Spark would read twice"
+        )
         raise JobFailed(f"{place} has directories that name columns (name=value), and {what}: move or rename them")
     return SourceFiles(format=file_format, place=place, by_columns=columns)
 
@@ -113,7 +127,11 @@ def records(rows: DataFrame, file_format: str, key: str | None) -> DataFrame:
     if key is not None and key not in rows.columns:
         raise JobFailed(f"there is no column {key}; there are {', '.join(rows.columns)}")
     keyed = f.lit(None).cast("string") if key is None else f.col(quoted(key)).cast("string")
-    value = f.col("value") if file_format == "text" else f.to_json(f.struct(*[f.col(quoted(name)) for name in rows.columns]))
+    value = (
+        f.col("value")
+        if file_format == "text"
+        else f.to_json(f.struct(*[f.col(quoted(name)) for name in rows.columns]))
+    )
     return rows.select(keyed.alias("key"), value.alias("value"))
 
 
@@ -126,7 +144,12 @@ def lines_of_json(rows: DataFrame, key: str | None) -> DataFrame:
     from pyspark.sql import functions as f
 
     parsed = parsed_json(key)
-    complaint = f.concat(f.lit("ValueError: a line is not a JSON object: "), f.substring("value", 1, SHOWN_MAX), f.lit(" in "), f.input_file_name())
+    complaint = f.concat(
+        f.lit("ValueError: a line is not a JSON object: "),
+        f.substring("value", 1, SHOWN_MAX),
+        f.lit(" in "),
+        f.input_file_name(),
+    )
     value = f.when(parsed[CORRUPT].isNotNull(), f.raise_error(complaint).cast("string")).otherwise(f.col("value"))
     keyed = f.lit(None).cast("string") if key is None else parsed[key]
     written = rows.where(f.trim("value") != "").select(keyed.alias("key"), value.alias("value"))
@@ -174,8 +197,15 @@ def check_columns(now: StructType, shape: StructType, place: Path) -> None:
     known = {field.name: field.dataType.simpleString() for field in shape}
     for field in now:
         if known.get(field.name) != field.dataType.simpleString():
-            what = f"type {field.dataType.simpleString()} (it was {known[field.name]})" if field.name in known else "not among those of the first run"
-            raise JobFailed(f"{first_with(place, field.name)}: column {field.name} is {what}; give such files a directory and a run of their own")
+            what = (
+                f"type {field.dataType.simpleString()} (it was {known[field.name]})"
+                if field.name in known
+                else "not among those of the first run"
+            )
+            raise JobFailed(
+                f"{first_with(place, field.name)}: column {field.name} is {what}; give such files a directory "
+                "and a run of their own"
+            )
 
 
 def first_with(place: Path, column: str) -> Any:

@@ -1,4 +1,5 @@
-"""Files into a topic: each line of text or JSON, each row of CSV or Parquet (as JSON) a record. Files that a run before has taken are left alone."""
+"""Files into a topic: each line of text or JSON, each row of CSV or Parquet (as JSON) a record. Files that a run
+before has taken are left alone."""
 
 from __future__ import annotations
 
@@ -37,13 +38,17 @@ def ingest(session: SparkSession, wanted: Ingest, say: Say) -> dict[str, Any]:
         raise JobNotFound(f"{wanted.path} does not exist")
     found = look_up(wanted.bootstrap, wanted.topic)
     names = found.cluster, wanted.topic, str(given.resolve())
-    checkpoint = state_directory(wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.bootstrap))
+    checkpoint = state_directory(
+        wanted.checkpoint, "ingest", names, before=(str(given), wanted.topic, wanted.bootstrap)
+    )
     memory = Memory(session, checkpoint)
     with memory.alone(say):
         return ingest_alone(session, wanted, given, found, memory, say)
 
 
-def ingest_alone(session: SparkSession, wanted: Ingest, given: Path, found: SeenTopic, memory: Memory, say: Say) -> dict[str, Any]:
+def ingest_alone(
+    session: SparkSession, wanted: Ingest, given: Path, found: SeenTopic, memory: Memory, say: Say
+) -> dict[str, Any]:
     checkpoint, known = memory.checkpoint, memory.recall()
     if known is not None:
         check_there(wanted.topic, found, checkpoint)
@@ -58,16 +63,41 @@ def ingest_alone(session: SparkSession, wanted: Ingest, given: Path, found: Seen
     shape = fitting_shape(session, files, known, wanted.key)
     found = ensure_topic(wanted.bootstrap, wanted.topic, wanted.partitions)
     if known is None:
-        memory.remember({**wish_of(wanted, given, found), "place": str(place), "layout": layout, "settings": settings, "schema": shape.jsonValue()})
+        memory.remember(
+            {
+                **wish_of(wanted, given, found),
+                "place": str(place),
+                "layout": layout,
+                "settings": settings,
+                "schema": shape.jsonValue(),
+            }
+        )
     frame = records(files.stream(session, shape, wanted.files_per_batch), wanted.format, wanted.key)
-    writer = frame.writeStream.format("kraft").option("kafka.bootstrap.servers", wanted.bootstrap).option("topic", wanted.topic)
+    writer = (
+        frame.writeStream.format("kraft")
+        .option("kafka.bootstrap.servers", wanted.bootstrap)
+        .option("topic", wanted.topic)
+    )
     progress = run_to_the_end(writer, checkpoint, say)
-    return {"job": "ingest", "path": str(place), "topic": wanted.topic, "records": progress.rows, "batches": progress.batches, "checkpoint": checkpoint}
+    return {
+        "job": "ingest",
+        "path": str(place),
+        "topic": wanted.topic,
+        "records": progress.rows,
+        "batches": progress.batches,
+        "checkpoint": checkpoint,
+    }
 
 
 def wish_of(wanted: Ingest, given: Path, found: SeenTopic) -> Document:
     """What must stay the same from run to run."""
-    return {"job": "ingest", "path": str(given.resolve()), "format": wanted.format, "key": wanted.key or "", **identity_of(wanted.topic, found)}
+    return {
+        "job": "ingest",
+        "path": str(given.resolve()),
+        "format": wanted.format,
+        "key": wanted.key or "",
+        **identity_of(wanted.topic, found),
+    }
 
 
 def fitting_shape(session: SparkSession, files: SourceFiles, known: Document | None, key: str | None) -> StructType:

@@ -1,8 +1,9 @@
 """One run at a time in one checkpoint: two would plan the same micro-batches, and replace each other's files.
 
-A run has a file of its checkpoint locked (flock). The kernel takes the lock back however the run ends, so nothing is ever left to be cleaned up; what the file
-says only tells who it is. A run that is killed leaves its JVM behind for a moment, which may still write: the next run knows it by that record, and waits until
-it is gone. A checkpoint in a file system that is not this machine's own cannot be locked.
+A run has a file of its checkpoint locked (flock). The kernel takes the lock back however the run ends, so nothing is
+ever left to be cleaned up; what the file says only tells who it is. A run that is killed leaves its JVM behind for a
+moment, which may still write: the next run knows it by that record, and waits until it is gone. A checkpoint in a
+file system that is not this machine's own cannot be locked.
 """
 
 from __future__ import annotations
@@ -29,11 +30,21 @@ PROCESSES = Path("/proc")
 
 @contextmanager
 def sole_run(directory: Path, java: int | None, say: Say) -> Iterator[None]:
-    """Held while a run uses the checkpoint in `directory`; `java` is the process of its JVM, if it is a child. Raises JobFailed while another run holds it."""
+    """Held while a run uses the checkpoint in `directory`; `java` is the process of its JVM, if it is a child.
+    Raises JobFailed while another run holds it."""
     with lock_file(directory) as file:
         if locked(file, directory, say):
             wait_for_java(record_of(file), directory, say)
-            write(file, {"host": socket.gethostname(), "pid": os.getpid(), "since": now(), "java": java, "java_began": began(java)})
+            write(
+                file,
+                {
+                    "host": socket.gethostname(),
+                    "pid": os.getpid(),
+                    "since": now(),
+                    "java": java,
+                    "java_began": began(java),
+                },
+            )
             try:
                 yield
             finally:
@@ -57,7 +68,9 @@ def locked(file: IO[str], directory: Path, say: Say) -> bool:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as problem:
         who = shown(record_of(file))
-        raise JobFailed(f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there") from problem
+        raise JobFailed(
+            f"{directory} is in use by another run ({who}): wait until it has ended, or stop it; it goes on from there"
+        ) from problem
     except OSError as problem:
         say(Notice(f"{directory} cannot be locked ({problem}): see that no other run uses it", is_warning=True))
         return False
@@ -107,7 +120,8 @@ def is_alive(process: int, since: int | None) -> bool:
 
 
 def began(process: int | None) -> int | None:
-    """When a process of this machine began, in ticks since the machine did (proc(5), field 22). None if it has ended, or the system does not tell."""
+    """When a process of this machine began, in ticks since the machine did (proc(5), field 22). None if it has
+    ended, or the system does not tell."""
     if process is None:
         return None
     try:

@@ -1,7 +1,7 @@
 """A topic as one side of a comparison: what its log held when the comparison began, and whether it is compacted.
 
-Offsets are asked for once, so that everything that Spark reads of a side, however often, is the same: what is written meanwhile is not read, and what
-retention takes meanwhile ends the job.
+Offsets are asked for once, so that everything that Spark reads of a side, however often, is the same: what is
+written meanwhile is not read, and what retention takes meanwhile ends the job.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ class LogSide:
     def options(self) -> dict[str, str]:
         """Of the source: these records and no others."""
         limits = {"startingOffsets": self.starts, "endingOffsets": self.ends}
-        whole = {name: json.dumps({self.topic: {str(partition): offset for partition, offset in each.items()}}) for name, each in limits.items()}
+        whole = {
+            name: json.dumps({self.topic: {str(partition): offset for partition, offset in each.items()}})
+            for name, each in limits.items()
+        }
         return {**self.reading.options(self.bootstrap, self.topic), **whole}
 
     def rows(self, session: SparkSession) -> DataFrame:

@@ -1,9 +1,12 @@
-"""What a job remembers beside its checkpoint, so that a run that goes on does what the run before began, wherever it is started.
+"""What a job remembers beside its checkpoint, so that a run that goes on does what the run before began, wherever it
+is started.
 
-A micro-batch that is replayed must come out with the same rows in the same tasks (docs/adr/0008-exactly-once-sink.md). Spark's checkpoint holds offsets and
-files; how files become rows and tasks it takes from the session, and from the machine. So the first run writes `kraft-job.json` into the checkpoint: what was
-asked, the ids of cluster and topics, the schema of files, and the settings below. Later runs take schema and settings from there, and are refused when they
-ask for something else. A checkpoint of an earlier version has no such file yet: its next run writes it.
+A micro-batch that is replayed must come out with the same rows in the same tasks
+(docs/adr/0008-exactly-once-sink.md). Spark's checkpoint holds offsets and files; how files become rows and tasks it
+takes from the session, and from the machine. So the first run writes `kraft-job.json` into the checkpoint: what was
+asked, the ids of cluster and topics, the schema of files, and the settings below. Later runs take schema and
+settings from there, and are refused when they ask for something else. A checkpoint of an earlier version has no such
+file yet: its next run writes it.
 """
 
 from __future__ import annotations
@@ -22,12 +25,20 @@ if TYPE_CHECKING:
 
 NAME = "kraft-job.json"
 FILE_TASKS_MIN = "8"
-"""Spark would take the parallelism of the machine. A micro-batch of files has about so many tasks, or more of 128 MB each."""
+"""Spark would take the parallelism of the machine. A micro-batch of files has about so many tasks, or more of 128 MB
+each."""
 SPLIT = "spark.sql.files.minPartitionNum"
 KEPT = (
-    SPLIT, "spark.sql.files.maxPartitionNum", "spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes", "spark.sql.session.timeZone",
-    "spark.sql.ansi.enabled", "spark.sql.caseSensitive", "spark.sql.jsonGenerator.ignoreNullFields", "spark.sql.legacy.timeParserPolicy",
-)  # fmt: skip
+    SPLIT,
+    "spark.sql.files.maxPartitionNum",
+    "spark.sql.files.maxPartitionBytes",
+    "spark.sql.files.openCostInBytes",
+    "spark.sql.session.timeZone",
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.jsonGenerator.ignoreNullFields",
+    "spark.sql.legacy.timeParserPolicy",
+)
 """Settings that say into which tasks files are split, and how their rows are written as JSON."""
 
 MEANT = {"reads": ALL_RECORDS}
@@ -49,11 +60,13 @@ class Memory:
         self.files = self.path.getFileSystem(java.hadoopConfiguration())
 
     def alone(self, say: Say) -> AbstractContextManager[None]:
-        """To be held while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is in a file system of this machine."""
+        """To be held while a run uses the checkpoint. Raises JobFailed while another does, where the checkpoint is
+        in a file system of this machine."""
         place = self.files.makeQualified(self.jvm.org.apache.hadoop.fs.Path(self.checkpoint)).toUri()
         if place.getScheme() != "file":
             return nullcontext()
-        java = getattr(self.gateway, "proc", None)  # None where the JVM has started this process, and not the other way round.
+        # None where the JVM has started this process, and not the other way round.
+        java = getattr(self.gateway, "proc", None)
         return sole_run(Path(place.getPath()), None if java is None else java.pid, say)
 
     def is_begun(self) -> bool:
@@ -88,17 +101,23 @@ class Memory:
 
 
 def check_same(known: Document, wish: Document, checkpoint: str) -> None:
-    """Raises JobFailed when a run asks for something else than the runs before did, or meets other topics. What is None is not known."""
+    """Raises JobFailed when a run asks for something else than the runs before did, or meets other topics. What is
+    None is not known."""
     for name, value in wish.items():
         before = known.get(name, MEANT.get(name))
         if before is None or value is None or before == value:
             continue
         if name.startswith("id of "):
             raise JobFailed(
-                f"{name.removeprefix('id of ')} was deleted and made anew since {checkpoint} began (its id was {before}, and is {value}): "
-                "what was written and read before says nothing about it. To begin again, give another checkpoint, or remove this one"
+                f"{name.removeprefix('id of ')} was deleted and made anew since {checkpoint} began (its id "
+                f"was {before}, and is {value}): "
+                "what was written and read before says nothing about it. To begin again, give another "
+                "checkpoint, or remove this one"
             )
-        raise JobFailed(f"{checkpoint} belongs to a run with {name} {before or 'none'}, and here it is {value or 'none'}: give another checkpoint")
+        raise JobFailed(
+            f"{checkpoint} belongs to a run with {name} {before or 'none'}, and here it is {value or 'none'}: "
+            "give another checkpoint"
+        )
 
 
 def keep_settings(session: SparkSession, kept: dict[str, str | None] | None) -> dict[str, str | None]:

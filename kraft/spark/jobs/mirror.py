@@ -1,4 +1,5 @@
-"""A topic into another cluster: partitions, order, keys, values, headers and timestamps stay what they are; each record arrives once."""
+"""A topic into another cluster: partitions, order, keys, values, headers and timestamps stay what they are; each
+record arrives once."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ from kraft.spark.jobs.memory import Memory, check_same
 from kraft.spark.jobs.reading import AS_IT_IS, Reading, Starts, starts_of
 from kraft.spark.jobs.running import JobFailed, Notice, Say, run_to_the_end, state_directory
 from kraft.spark.jobs.topic_configs import carried, dangers, describe, shown
-from kraft.spark.jobs.topics import SeenTopic, check_there, ensure_topic, identity_of, log_starts, look_up, require_topic
+from kraft.spark.jobs.topics import (
+    SeenTopic,
+    check_there,
+    ensure_topic,
+    identity_of,
+    log_starts,
+    look_up,
+    require_topic,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror:
-    """`source` and `target` are bootstrap servers. `configs`: whether a target topic that is created takes over what was set for the source."""
+    """`source` and `target` are bootstrap servers. `configs`: whether a target topic that is created takes over what
+    was set for the source."""
 
     topic: str
     source: str
@@ -42,22 +52,39 @@ def mirror(session: SparkSession, wanted: Mirror, say: Say) -> dict[str, Any]:
         return mirror_alone(session, wanted, source, target, memory, say)
 
 
-def mirror_alone(session: SparkSession, wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say) -> dict[str, Any]:
+def mirror_alone(
+    session: SparkSession, wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say
+) -> dict[str, Any]:
     checkpoint, partitions = memory.checkpoint, source.partitions or 0
     starts, configs = prepared(wanted, source, target, memory, say)
-    reader = session.readStream.format("kraft").options(**wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch, starts))
+    reader = session.readStream.format("kraft").options(
+        **wanted.reading.stream_options(wanted.source, wanted.topic, wanted.records_per_batch, starts)
+    )
     frame = reader.load().select("key", "value", "headers", "partition", "timestamp")
-    writer = frame.writeStream.format("kraft").option("kafka.bootstrap.servers", wanted.target).option("topic", wanted.target_topic)
+    writer = (
+        frame.writeStream.format("kraft")
+        .option("kafka.bootstrap.servers", wanted.target)
+        .option("topic", wanted.target_topic)
+    )
     writer = writer.option("keepTimestamp", "true").option("kafka.compression.type", wanted.codec)
     progress = run_to_the_end(writer, checkpoint, say)
     return {
-        "job": "mirror", "topic": wanted.topic, "target_topic": wanted.target_topic, "partitions": partitions, "records": progress.rows,
-        "batches": progress.batches, "checkpoint": checkpoint, "configs": configs,
-    }  # fmt: skip
+        "job": "mirror",
+        "topic": wanted.topic,
+        "target_topic": wanted.target_topic,
+        "partitions": partitions,
+        "records": progress.rows,
+        "batches": progress.batches,
+        "checkpoint": checkpoint,
+        "configs": configs,
+    }
 
 
-def prepared(wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say) -> tuple[Starts | None, dict[str, str]]:
-    """Where the first run began, once it is known that both topics are those of the runs before, and what a topic was created with. Raises JobFailed."""
+def prepared(
+    wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memory, say: Say
+) -> tuple[Starts | None, dict[str, str]]:
+    """Where the first run began, once it is known that both topics are those of the runs before, and what a topic
+    was created with. Raises JobFailed."""
     known = memory.recall()
     if known is not None:
         check_there(wanted.target_topic, target, memory.checkpoint)
@@ -74,8 +101,8 @@ def prepared(wanted: Mirror, source: SeenTopic, target: SeenTopic, memory: Memor
 
 
 def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: Say) -> tuple[SeenTopic, dict[str, str]]:
-    """The topic to write to, created where there is none, and the configurations it was created with. One that is there stays as it is; what it does to records
-    that the source keeps is said either way.
+    """The topic to write to, created where there is none, and the configurations it was created with. One that is
+    there stays as it is; what it does to records that the source keeps is said either way.
     """
     ours = describe(wanted.source, wanted.topic)
     configs = carried(ours) if wanted.configs and target.partitions is None else {}
@@ -85,7 +112,12 @@ def prepared_target(wanted: Mirror, source: SeenTopic, target: SeenTopic, say: S
         except JobFailed as problem:
             hint = f" (those are of {wanted.topic} at the source; --no-configs leaves them out)" if configs else ""
             raise JobFailed(f"{problem}{hint}") from problem
-        say(Notice(f"created topic {wanted.target_topic} at {wanted.target} with {shown(configs) if configs else 'the defaults there'}"))
+        say(
+            Notice(
+                f"created topic {wanted.target_topic} at {wanted.target} with "
+                f"{shown(configs) if configs else 'the defaults there'}"
+            )
+        )
     for danger in dangers(ours, describe(wanted.target, wanted.target_topic)):
         say(Notice(f"topic {wanted.target_topic} at {wanted.target} {danger}", is_warning=True))
     return target, configs

@@ -15,9 +15,9 @@ Starts = dict[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """`committed` leaves out records of transactions that were aborted, or are still open (else they are read like any other). `skip_lost` leaves out, with
-    a warning, offsets that the log does not hold any more. `replace_names` replaces bytes of header names that are not UTF-8, as Java does. What is not
-    asked for ends the job.
+    """`committed` leaves out records of transactions that were aborted, or are still open (else they are read like
+    any other). `skip_lost` leaves out, with a warning, offsets that the log does not hold any more. `replace_names`
+    replaces bytes of header names that are not UTF-8, as Java does. What is not asked for ends the job.
     """
 
     committed: bool = False
@@ -26,16 +26,32 @@ class Reading:
 
     def options(self, bootstrap: str, topic: str) -> dict[str, str]:
         """Of the source."""
-        found = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "includeHeaders": "true", "failOnDataLoss": "false" if self.skip_lost else "true"}
+        found = {
+            "kafka.bootstrap.servers": bootstrap,
+            "subscribe": topic,
+            "includeHeaders": "true",
+            "failOnDataLoss": "false" if self.skip_lost else "true",
+        }
         if self.committed:
             found["kafka.isolation.level"] = "read_committed"
         return {**found, "headerNames": "replace" if self.replace_names else "refuse"}
 
-    def stream_options(self, bootstrap: str, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None) -> dict[str, str]:
-        """Of the source of a job that goes on where it stopped. `starts` is where its first run began, for every partition that there is now: Spark asks for
-        it again until a batch is done, and what the log has lost meanwhile is to be told as such."""
-        begin = "earliest" if starts is None else json.dumps({topic: {str(partition): offset for partition, offset in sorted(starts.items())}})
-        return {**self.options(bootstrap, topic), "startingOffsets": begin, "maxOffsetsPerTrigger": str(records_per_batch)}
+    def stream_options(
+        self, bootstrap: str, topic: str, records_per_batch: int, starts: Mapping[int, int] | None = None
+    ) -> dict[str, str]:
+        """Of the source of a job that goes on where it stopped. `starts` is where its first run began, for every
+        partition that there is now: Spark asks for it again until a batch is done, and what the log has lost
+        meanwhile is to be told as such."""
+        begin = (
+            "earliest"
+            if starts is None
+            else json.dumps({topic: {str(partition): offset for partition, offset in sorted(starts.items())}})
+        )
+        return {
+            **self.options(bootstrap, topic),
+            "startingOffsets": begin,
+            "maxOffsetsPerTrigger": str(records_per_batch),
+        }
 
     @property
     def remembered(self) -> dict[str, str | None]:
@@ -49,6 +65,14 @@ AS_IT_IS = Reading()
 
 
 def starts_of(known: Mapping[str, Any], partitions: int) -> Starts | None:
-    """Where the first run began, as it was remembered; None if it was not. Of partitions that have come since, all is read."""
+    """Where the first run began, as it was remembered; None if it was not. Of partitions that have come since, all
+    is read."""
     found = known.get("starts")
-    return None if found is None else {**dict.fromkeys(range(partitions), EARLIEST), **{int(partition): offset for partition, offset in found.items()}}
+    return (
+        None
+        if found is None
+        else {
+            **dict.fromkeys(range(partitions), EARLIEST),
+            **{int(partition): offset for partition, offset in found.items()},
+        }
+    )

@@ -25,8 +25,10 @@ READING = re.compile(r"reading file (?:file://)?(\S+?)\.\s+SQLSTATE")
 SKIP = "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost."
 """What users of a job can do, who set no options of its source."""
 ANEW = (
-    "What a run before wrote of this micro-batch, which it was cut off in, is not what this one would write: files were changed or removed, the log has lost "
-    "records, or the target got partitions meanwhile. What was written stays. To write all again, give another topic and another checkpoint."
+    "What a run before wrote of this micro-batch, which it was cut off in, is not what this one would write: "
+    "files were changed or removed, the log has lost "
+    "records, or the target got partitions meanwhile. What was written stays. To write all again, give "
+    "another topic and another checkpoint."
 )
 """What they can do whose rows do not come out the same again."""
 RAISED = re.compile(r"^(?:kraft\.[\w.]+: |(?=(?:\w+Error|cimpl\.KafkaException): ))")
@@ -104,7 +106,8 @@ class Counted:
 
 
 def reason(problem: Exception) -> str:
-    """The line of a Spark error that says why: ours if one of our errors is in it, then the file that could not be read, else the first."""
+    """The line of a Spark error that says why: ours if one of our errors is in it, then the file that could not be
+    read, else the first."""
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     ours = [RAISED.sub("", line) for line in lines if "KAFKA_" in line or RAISED.match(line)]
     if not ours and (file := READING.search(str(problem))):
@@ -130,7 +133,8 @@ def causes(lines: Sequence[str]) -> list[str]:
 
 
 def state_directory(checkpoint: str | None, job: str, names: Sequence[str], before: Sequence[str]) -> str:
-    """Where the job remembers how far it is: what was said, or a place of its own in the user's state directory, which goes by `names`.
+    """Where the job remembers how far it is: what was said, or a place of its own in the user's state directory,
+    which goes by `names`.
 
     Earlier versions kept it in the current directory and went by `before`; what is there is still used.
     """

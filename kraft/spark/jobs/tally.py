@@ -1,7 +1,8 @@
-"""What a comparison has counted, and what it means: whether two sides agree, where they first differ, and what was left out, and why. Pure.
+"""What a comparison has counted, and what it means: whether two sides agree, where they first differ, and what was
+left out, and why. Pure.
 
-The sides are called topic (left) and other (right). Every record, or key, of either side is of one kind; of the kinds of a partition only their counts and
-the first record leave Spark.
+The sides are called topic (left) and other (right). Every record, or key, of either side is of one kind; of the
+kinds of a partition only their counts and the first record leave Spark.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ LISTED_MAX = 20
 
 
 class Kind(StrEnum):
-    """`GONE_*` is held by the other side alone because retention has deleted it at this one; `COMPACTED` by the other alone because compaction has removed
-    it from the topic; `KEYLESS_*` is held by this side, and nothing that compaction keeps.
+    """`GONE_*` is held by the other side alone because retention has deleted it at this one; `COMPACTED` by the
+    other alone because compaction has removed it from the topic; `KEYLESS_*` is held by this side, and nothing that
+    compaction keeps.
     """
 
     SAME = "same"
@@ -46,8 +48,9 @@ LEFT_OUT = {
 
 
 class Tally(NamedTuple):
-    """How often a kind was met in a partition, compared with `shift` (see alignment.py). `left` and `right` are records, `cases` may be keys. The first that
-    was met is at `place`, and has these offsets; None where a side has none.
+    """How often a kind was met in a partition, compared with `shift` (see alignment.py). `left` and `right` are
+    records, `cases` may be keys. The first that was met is at `place`, and has these offsets; None where a side has
+    none.
     """
 
     partition: int
@@ -72,7 +75,8 @@ def partitions_of(tallies: Iterable[Tally]) -> list[tuple[int, list[Tally]]]:
 
 
 def best_shifts(tallies: Iterable[Tally]) -> list[Tally]:
-    """Of each partition, the tallies of the shift under which the fewest differ; the nearest to none, where several are as good."""
+    """Of each partition, the tallies of the shift under which the fewest differ; the nearest to none, where several
+    are as good."""
     kept: list[Tally] = []
     for _, of_partition in partitions_of(tallies):
         by_shift = [list(of_shift) for _, of_shift in groupby(of_partition, key=attrgetter("shift"))]
@@ -87,8 +91,8 @@ def cost(tallies: Sequence[Tally]) -> tuple[int, int, int]:
 
 
 def verdict(tallies: Sequence[Tally], compared_by: str, *, aligned: bool) -> dict[str, Any]:
-    """The part of the summary that says how the sides compare (docs/cli.md). `aligned`: what is compared with what was told by records that both sides hold,
-    so that there is no verdict where there are none.
+    """The part of the summary that says how the sides compare (docs/cli.md). `aligned`: what is compared with what
+    was told by records that both sides hold, so that there is no verdict where there are none.
     """
     by_partition = partitions_of(tallies)
     found = [difference(partition, each) for partition, each in by_partition if differing(each)]
@@ -118,7 +122,12 @@ def total(tallies: Iterable[Tally], kind: Kind) -> int:
 
 def difference(partition: int, tallies: Sequence[Tally]) -> dict[str, int | None]:
     first = min((each for each in tallies if each.kind in DIFFERENT), key=lambda each: (each.place, each.kind))
-    return {"partition": partition, "count": differing(tallies), "offset": first.left_offset, "other_offset": first.right_offset}
+    return {
+        "partition": partition,
+        "count": differing(tallies),
+        "offset": first.left_offset,
+        "other_offset": first.right_offset,
+    }
 
 
 def left_out_of(tally: Tally) -> dict[str, Any]:
@@ -139,4 +148,6 @@ def note(compared: int, any_records: bool, unproven: bool) -> str | None:
     """What the counts alone might hide."""
     if compared or not any_records:
         return None
-    return "nothing that both sides hold is left: nothing was compared" + (", so whether they agreed is not known" if unproven else "")
+    return "nothing that both sides hold is left: nothing was compared" + (
+        ", so whether they agreed is not known" if unproven else ""
+    )

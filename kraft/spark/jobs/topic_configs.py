@@ -1,8 +1,10 @@
-"""Configurations of a topic: what a copy of the topic takes over, and what of a copy deletes records that its source keeps. Pure but for `describe`.
+"""Configurations of a topic: what a copy of the topic takes over, and what of a copy deletes records that its source
+keeps. Pure but for `describe`.
 
-What was set for the source goes with its records: what is deleted and when, what is compacted, how large a record may be. What belongs to the cluster that
-it is in stays behind, as with MirrorMaker 2: how many replicas must be in sync, which are throttled, whether one that lacks records may lead, where tiers are.
-So does what would change or refuse timestamps, which were given long ago.
+What was set for the source goes with its records: what is deleted and when, what is compacted, how large a record
+may be. What belongs to the cluster that it is in stays behind, as with MirrorMaker 2: how many replicas must be in
+sync, which are throttled, whether one that lacks records may lead, where tiers are. So does what would change or
+refuse timestamps, which were given long ago.
 """
 
 from __future__ import annotations
@@ -20,10 +22,16 @@ from kraft.spark.jobs.running import JobFailed
 TOPIC_SOURCE = 1
 """DescribeConfigsResponse.ConfigSource.TOPIC_CONFIG: set for this topic. Others are defaults."""
 LEFT_BEHIND = (
-    "*.replication.throttled.replicas", "min.insync.replicas", "unclean.*", "message.timestamp.*", "remote.*", "local.retention.*",
-)  # fmt: skip
+    "*.replication.throttled.replicas",
+    "min.insync.replicas",
+    "unclean.*",
+    "message.timestamp.*",
+    "remote.*",
+    "local.retention.*",
+)
 KEEPS_TIMESTAMPS = {"message.timestamp.type": "CreateTime"}
-"""A copy has it set, whatever the defaults of its cluster: under LogAppendTime the broker would replace the timestamps."""
+"""A copy has it set, whatever the defaults of its cluster: under LogAppendTime the broker would replace the
+timestamps."""
 FOR_EVER = -1
 LIMITS = {"retention.ms": "ms", "retention.bytes": "bytes a partition"}
 
@@ -44,7 +52,9 @@ def describe(bootstrap: str, topic: str) -> Configs:
     what = f"configurations of topic {topic} at {bootstrap}"
     found = ask_any(bootstrap, DescribeConfigsRequest(resources=[wanted]), f"{what}: ").results[0]
     if found.error_code:
-        raise JobFailed(f"{what}: {name_of(found.error_code)}" + (f" ({found.error_message})" if found.error_message else ""))
+        raise JobFailed(
+            f"{what}: {name_of(found.error_code)}" + (f" ({found.error_message})" if found.error_message else "")
+        )
     return {each.name: TopicConfig(each.value, each.config_source == TOPIC_SOURCE) for each in found.configs}
 
 
@@ -53,7 +63,9 @@ def carried(source: Configs) -> dict[str, str]:
     return {
         name: config.value
         for name, config in sorted(source.items())
-        if config.explicit and config.value is not None and not any(fnmatchcase(name, pattern) for pattern in LEFT_BEHIND)
+        if config.explicit
+        and config.value is not None
+        and not any(fnmatchcase(name, pattern) for pattern in LEFT_BEHIND)
     } | KEEPS_TIMESTAMPS
 
 
@@ -87,10 +99,16 @@ def dangers(source: Configs, target: Configs) -> list[str]:
         ours, theirs = limit(source, name), limit(target, name)
         if ours is not None and theirs is not None and theirs >= 0 and (ours < 0 or theirs < ours):
             kept = "all" if ours < 0 else f"{ours} {unit}"
-            told.append(f"keeps {theirs} {unit} ({name}), and the source {kept}: the rest is deleted there, however lately it was copied")
+            told.append(
+                f"keeps {theirs} {unit} ({name}), and the source {kept}: the rest is deleted there, however "
+                "lately it was copied"
+            )
     if is_compacted(target) and not is_compacted(source):
         told.append("is compacted (cleanup.policy), and the source is not: only the last value of each key stays there")
     stamp = target.get("message.timestamp.type")
     if stamp is not None and stamp.value == "LogAppendTime":
-        told.append("gives records timestamps of its own (message.timestamp.type=LogAppendTime): those of the source do not stay")
+        told.append(
+            "gives records timestamps of its own (message.timestamp.type=LogAppendTime): those of the source "
+            "do not stay"
+        )
     return told

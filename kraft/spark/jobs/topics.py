@@ -22,7 +22,8 @@ ABSENT = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTIO
 
 
 class SeenTopic(NamedTuple):
-    """What a cluster says of a topic. `partitions` is None when it does not exist, `id` then too, and where brokers are older than topic ids (KIP-516)."""
+    """What a cluster says of a topic. `partitions` is None when it does not exist, `id` then too, and where brokers
+    are older than topic ids (KIP-516)."""
 
     cluster: str
     id: str | None
@@ -37,7 +38,9 @@ def look_up(bootstrap: str, topic: str) -> SeenTopic:
         return SeenTopic(name, None, None)
     if found.error_code:
         raise JobFailed(f"topic {topic}: {name_of(found.error_code)}")
-    return SeenTopic(name, str(uuid.UUID(bytes=bytes(found.topic_id))) if any(found.topic_id) else None, len(found.partitions))
+    return SeenTopic(
+        name, str(uuid.UUID(bytes=bytes(found.topic_id))) if any(found.topic_id) else None, len(found.partitions)
+    )
 
 
 def require_topic(bootstrap: str, topic: str) -> SeenTopic:
@@ -53,7 +56,10 @@ def log_starts(bootstrap: str, topic: str) -> dict[int, int]:
     deadline = time.monotonic() + SECONDS_MAX
 
     def ask(cluster: WireCluster) -> dict[int, int]:
-        return {partition: cluster.offset(topic, partition, EARLIEST, deadline) for partition in sorted(cluster.partitions(topic))}
+        return {
+            partition: cluster.offset(topic, partition, EARLIEST, deadline)
+            for partition in sorted(cluster.partitions(topic))
+        }
 
     return asked(bootstrap, ask, f"where topic {topic} at {bootstrap} begins: ")
 

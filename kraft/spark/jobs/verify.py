@@ -1,7 +1,8 @@
 """Whether a topic agrees with another topic or with an archive, as far as both still hold the same records.
 
-A topic and its archive are compared by partition and offset, two topics by place in the partition, or key by key if one of them is compacted. Of a record,
-key, value, headers and timestamp are compared. What one side lacks because of retention or compaction is left out, and counted: comparing.py, alignment.py.
+A topic and its archive are compared by partition and offset, two topics by place in the partition, or key by key if
+one of them is compacted. Of a record, key, value, headers and timestamp are compared. What one side lacks because of
+retention or compaction is left out, and counted: comparing.py, alignment.py.
 """
 
 from __future__ import annotations
@@ -35,13 +36,19 @@ class Verify:
 
 
 def verify(session: SparkSession, wanted: Verify) -> dict[str, Any]:
-    """`agree`, what was compared and what was left out, and the first difference of each partition. Raises JobNotFound, JobFailed."""
+    """`agree`, what was compared and what was left out, and the first difference of each partition. Raises
+    JobNotFound, JobFailed."""
     topic = log_side(wanted.bootstrap, wanted.topic, committed=wanted.committed)
     if wanted.archive is not None:
         other, found = wanted.archive, with_archive(session, wanted, topic, Path(wanted.archive).absolute())
     else:
         other = wanted.other_topic or wanted.topic
-        found = with_topic(session, wanted, topic, log_side(wanted.other_bootstrap or wanted.bootstrap, other, committed=wanted.committed))
+        found = with_topic(
+            session,
+            wanted,
+            topic,
+            log_side(wanted.other_bootstrap or wanted.bootstrap, other, committed=wanted.committed),
+        )
     return {"job": "verify", "topic": wanted.topic, "other": other, **found}
 
 
@@ -71,7 +78,9 @@ def side(rows: DataFrame, wanted: Verify) -> DataFrame:
     return prints(rows, timestamps=not wanted.ignore_timestamps)
 
 
-def shifts_of(session: SparkSession, left: DataFrame, right: DataFrame, topic: LogSide, other: LogSide) -> list[tuple[int, int]]:
+def shifts_of(
+    session: SparkSession, left: DataFrame, right: DataFrame, topic: LogSide, other: LogSide
+) -> list[tuple[int, int]]:
     """Of all partitions. As long as all logs begin at 0 nothing has to be read for it."""
     partitions = topic.starts.keys() | other.starts.keys()
     if not moved(topic.starts, other.starts):
@@ -79,7 +88,9 @@ def shifts_of(session: SparkSession, left: DataFrame, right: DataFrame, topic: L
     of_left, of_right = firsts(left), firsts(right)
     left_in_right = found_at(right, session.createDataFrame(first_prints(of_left), "partition int, print string"))
     right_in_left = found_at(left, session.createDataFrame(first_prints(of_right), "partition int, print string"))
-    return by_partition(held(topic.starts, of_left, left_in_right), held(other.starts, of_right, right_in_left), partitions)
+    return by_partition(
+        held(topic.starts, of_left, left_in_right), held(other.starts, of_right, right_in_left), partitions
+    )
 
 
 def first_prints(found: dict[int, tuple[int, str]]) -> list[tuple[int, str]]:

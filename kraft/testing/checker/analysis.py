@@ -1,7 +1,9 @@
-"""What several rules need to know of a history, worked out once: by partition the sends, polls and versions; when all was healed.
+"""What several rules need to know of a history, worked out once: by partition the sends, polls and versions; when
+all was healed.
 
-The versions of a partition are the values known at each offset, from every poll whatever became of it, from acknowledged sends, and from the final read.
-Offsets without a value (control records, compaction) leave no hole: order and skips are judged by rank among the known offsets.
+The versions of a partition are the values known at each offset, from every poll whatever became of it, from
+acknowledged sends, and from the final read. Offsets without a value (control records, compaction) leave no hole:
+order and skips are judged by rank among the known offsets.
 """
 
 from __future__ import annotations
@@ -11,7 +13,20 @@ from bisect import bisect_left, bisect_right
 from functools import cached_property
 
 from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import FAIL, OK, DeleteRecords, FinalRead, Keyed, ListOffset, Partition, Phase, Poll, ReplicaState, Send, Writers
+from kraft.testing.checker.operations import (
+    FAIL,
+    OK,
+    DeleteRecords,
+    FinalRead,
+    Keyed,
+    ListOffset,
+    Partition,
+    Phase,
+    Poll,
+    ReplicaState,
+    Send,
+    Writers,
+)
 
 HEALED = "healed"
 
@@ -101,7 +116,8 @@ class PartitionHistory:
         return self.deleted_by(math.inf)
 
     def deleted_by(self, moment: float) -> int:
-        """The same of what was asked for up to `moment`. Up to the end counts as everything that is known to have been there."""
+        """The same of what was asked for up to `moment`. Up to the end counts as everything that is known to have
+        been there."""
         asked = [delete.before for delete in self.deletes if delete.outcome != FAIL and delete.began <= moment]
         return max(((self._end if before < 0 else before) for before in asked), default=0)
 

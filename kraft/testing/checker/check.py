@@ -63,4 +63,6 @@ class Finding(NamedTuple):
 def check(history: History) -> list[Finding]:
     """Everything that is wrong with the history, at most `FINDINGS_MAX` of each rule."""
     analysis = Analysis(history)
-    return [Finding(name, sentence) for name, rule in RULES.items() for sentence in islice(rule(analysis), FINDINGS_MAX)]
+    return [
+        Finding(name, sentence) for name, rule in RULES.items() for sentence in islice(rule(analysis), FINDINGS_MAX)
+    ]

@@ -1,7 +1,7 @@
 """A history: operations in the order in which they began to be known, and their way through JSON lines.
 
-A line has the field `op` with the name of its kind (`Send.OP` and so on) and the fields of the class; absent fields have their defaults, unknown ones are
-refused.
+A line has the field `op` with the name of its kind (`Send.OP` and so on) and the fields of the class; absent fields
+have their defaults, unknown ones are refused.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """What clients did and saw, and what nodes were seen to be: one class a kind of operation.
 
-Every value sent is unique in the whole history. `began` and `ended` are seconds of one clock; `ended` is None while, or because, nobody answered.
+Every value sent is unique in the whole history. `began` and `ended` are seconds of one clock; `ended` is None while,
+or because, nobody answered.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Operation:
         self.outcome, self.ended = OK, now
 
     def failed(self, now: float, error: str, *, definite: bool) -> None:
-        """It ended with an error code; `definite` says that it had no effect (`errors.is_definite`), nor had earlier attempts at the same."""
+        """It ended with an error code; `definite` says that it had no effect (`errors.is_definite`), nor had earlier
+        attempts at the same."""
         self.outcome, self.ended, self.error = FAIL if definite else INFO, now, error
 
 
@@ -63,10 +65,12 @@ class Send(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Poll(Keyed):
-    """What one Fetch brought of one partition: [offset, value, leader epoch of its batch], in the order in which they came.
+    """What one Fetch brought of one partition: [offset, value, leader epoch of its batch], in the order in which
+    they came.
 
-    `epoch` is the leader epoch under which the leader answered, as far as the client knows (it sent it and was not refused), else -1. `repositioned` says
-    that the reader did not go on from where its last successful poll ended (assigned anew, sought, reset).
+    `epoch` is the leader epoch under which the leader answered, as far as the client knows (it sent it and was not
+    refused), else -1. `repositioned` says that the reader did not go on from where its last successful poll ended
+    (assigned anew, sought, reset).
     """
 
     OP: ClassVar[str] = "poll"
@@ -99,7 +103,8 @@ class DeleteRecords(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Commit(Keyed):
-    """OffsetCommit of one partition. Each offset is committed once per group and partition. `generation` is -1 without a membership."""
+    """OffsetCommit of one partition. Each offset is committed once per group and partition. `generation` is -1
+    without a membership."""
 
     OP: ClassVar[str] = "commit"
     group: str
@@ -115,7 +120,8 @@ class Committed(Keyed):
     group: str
     offset: int = -1
     deposed: bool = False
-    """Whether the node that answered was no coordinator any more and did not know it yet, where a harness can tell. What it says may be old, as in Kafka."""
+    """Whether the node that answered was no coordinator any more and did not know it yet, where a harness can tell.
+    What it says may be old, as in Kafka."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,7 +137,8 @@ class Assigned(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class TopicChange(Operation):
-    """A topic is to have `partitions`; 0: it is to be deleted. `config` holds what was set. `attempts` is how often it was asked for."""
+    """A topic is to have `partitions`; 0: it is to be deleted. `config` holds what was set. `attempts` is how often
+    it was asked for."""
 
     OP: ClassVar[str] = "topic_change"
     topic: str
@@ -152,7 +159,8 @@ class TopicSeen(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class FinalRead(Keyed):
-    """After healing: a fresh client read the whole partition, from `start` up to `end` (its latest offset, asked for before)."""
+    """After healing: a fresh client read the whole partition, from `start` up to `end` (its latest offset, asked for
+    before)."""
 
     OP: ClassVar[str] = "final_read"
     start: int = 0
@@ -172,7 +180,8 @@ class Phase(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class FaultInjected(Operation):
-    """The harness: a fault of some kind upon something that had `role` at the time. `ended` when it was over, None if it lasts until healing."""
+    """The harness: a fault of some kind upon something that had `role` at the time. `ended` when it was over, None
+    if it lasts until healing."""
 
     OP: ClassVar[str] = "fault"
     kind: str
@@ -198,7 +207,8 @@ class Unexpected(Operation):
 
 @dataclass(slots=True, kw_only=True)
 class ReplicaState(Keyed):
-    """White box: one replica on one node (`process`) in one of its lives, at one moment (`began`). All states of one moment belong to one global snapshot."""
+    """White box: one replica on one node (`process`) in one of its lives, at one moment (`began`). All states of one
+    moment belong to one global snapshot."""
 
     OP: ClassVar[str] = "replica"
     life: int = 0
@@ -258,7 +268,8 @@ class ReplicaContent(Keyed):
 
 @dataclass(slots=True, kw_only=True)
 class Writers(Keyed):
-    """At rest, where a harness can tell: who wrote each batch of a partition, as (first offset, offset after the last, producer id, producer epoch)."""
+    """At rest, where a harness can tell: who wrote each batch of a partition, as (first offset, offset after the
+    last, producer id, producer epoch)."""
 
     OP: ClassVar[str] = "writers"
     batches: list[tuple[int, int, int, int]] = field(default_factory=list)
@@ -277,7 +288,25 @@ class Rebuilt(Operation):
 KINDS: Final[dict[str, type[Operation]]] = {
     kind.OP: kind
     for kind in (
-        Send, Poll, ListOffset, DeleteRecords, Commit, Committed, Assigned, TopicChange, TopicSeen, FinalRead, Phase, FaultInjected, Stuck, Unexpected,
-        ReplicaState, QuorumState, ImageState, ReplicaContent, Writers, Rebuilt,
+        Send,
+        Poll,
+        ListOffset,
+        DeleteRecords,
+        Commit,
+        Committed,
+        Assigned,
+        TopicChange,
+        TopicSeen,
+        FinalRead,
+        Phase,
+        FaultInjected,
+        Stuck,
+        Unexpected,
+        ReplicaState,
+        QuorumState,
+        ImageState,
+        ReplicaContent,
+        Writers,
+        Rebuilt,
     )
-}  # fmt: skip
+}

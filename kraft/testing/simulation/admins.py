@@ -1,4 +1,5 @@
-"""Those who change the cluster while it is in trouble: replicas and leaders are moved, records deleted, voters added and removed."""
+"""Those who change the cluster while it is in trouble: replicas and leaders are moved, records deleted, voters added
+and removed."""
 
 from __future__ import annotations
 
@@ -8,8 +9,16 @@ import trio
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
-from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
@@ -19,16 +28,26 @@ from kraft.testing.simulation.readers import Reader
 from kraft.testing.simulation.recorder import Recorder
 from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
-METADATA: Final = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+METADATA: Final = DescribeQuorumRequest(
+    topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+)
 PREFERRED: Final = 0
 REPLICAS: Final = 3
 VOTERS_LEAST: Final = 2
 MOVES_PASS: Final[set[int]] = {*TRY_AGAIN, ErrorCode.INVALID_REPLICA_ASSIGNMENT, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS}
 ELECTIONS_PASS: Final[set[int]] = {
-    *TRY_AGAIN, ErrorCode.ELECTION_NOT_NEEDED, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-}  # fmt: skip
+    *TRY_AGAIN,
+    ErrorCode.ELECTION_NOT_NEEDED,
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
 DELETES_PASS: Final[set[int]] = {*TRY_AGAIN, ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.POLICY_VIOLATION}
-VOTERS_PASS: Final[set[int]] = {*TRY_AGAIN, ErrorCode.VOTER_NOT_FOUND, ErrorCode.DUPLICATE_VOTER, ErrorCode.INVALID_REQUEST}
+VOTERS_PASS: Final[set[int]] = {
+    *TRY_AGAIN,
+    ErrorCode.VOTER_NOT_FOUND,
+    ErrorCode.DUPLICATE_VOTER,
+    ErrorCode.INVALID_REQUEST,
+}
 
 
 class Mover:
@@ -48,22 +67,36 @@ class Mover:
                 if chance.random() < 0.5:
                     await self._elect(topic, index)
                 else:
-                    await self._reassign(topic, index, None if chance.random() < 0.2 else chance.sample(self._brokers, REPLICAS))
+                    await self._reassign(
+                        topic, index, None if chance.random() < 0.2 else chance.sample(self._brokers, REPLICAS)
+                    )
             except Unanswered:
                 await self._session.pause(0.5)
             await self._session.pause(4.0)
         self._session.close()
 
     async def _reassign(self, topic: str, index: int, replicas: list[int] | None) -> None:
-        moved = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)])
+        moved = ReassignableTopic(
+            name=topic, partitions=[ReassignablePartition(partition_index=index, replicas=replicas)]
+        )
         response = await self._session.call(AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[moved]), 0, 1)
-        codes = [response.error_code, *(partition.error_code for topic in response.responses for partition in topic.partitions)]
+        codes = [
+            response.error_code,
+            *(partition.error_code for topic in response.responses for partition in topic.partitions),
+        ]
         _only(codes, MOVES_PASS, "AlterPartitionReassignments")
 
     async def _elect(self, topic: str, index: int) -> None:
-        request = ElectLeadersRequest(election_type=PREFERRED, topic_partitions=[TopicPartitions(topic=topic, partitions=[index])], timeout_ms=5000)
+        request = ElectLeadersRequest(
+            election_type=PREFERRED,
+            topic_partitions=[TopicPartitions(topic=topic, partitions=[index])],
+            timeout_ms=5000,
+        )
         response = await self._session.call(request, 0, 2)
-        codes = [response.error_code, *(result.error_code for each in response.replica_election_results for result in each.partition_result)]
+        codes = [
+            response.error_code,
+            *(result.error_code for each in response.replica_election_results for result in each.partition_result),
+        ]
         _only(codes, ELECTIONS_PASS, "ElectLeaders")
 
 
@@ -87,7 +120,11 @@ class Deleter:
 
     async def _delete(self, before: int) -> None:
         topic, index = self._place
-        made = self._recorder.add(DeleteRecords(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, before=before))
+        made = self._recorder.add(
+            DeleteRecords(
+                process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, before=before
+            )
+        )
         partitions = [DeleteRecordsPartition(partition_index=index, offset=before)]
         request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=partitions)], timeout_ms=5000)
         try:
@@ -146,7 +183,9 @@ class VoterChanger:
             return
         if len(quorum.current_voters) > VOTERS_LEAST and self._session.chance.random() < 0.5:
             gone = self._session.chance.choice(quorum.current_voters)
-            request = RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=gone.replica_id, voter_directory_id=gone.replica_directory_id)
+            request = RemoveRaftVoterRequest(
+                cluster_id=CLUSTER_ID, voter_id=gone.replica_id, voter_directory_id=gone.replica_directory_id
+            )
             response = await self._session.call(request, 0, 0)
             _only([response.error_code], VOTERS_PASS, "RemoveRaftVoter")
         else:
@@ -159,7 +198,11 @@ class VoterChanger:
         new = self._session.chance.choice(able)
         listeners = [Listener(name="CONTROLLER", host=f"node-{new.replica_id}", port=CONTROLLER_PORT)]
         request = AddRaftVoterRequest(
-            cluster_id=CLUSTER_ID, timeout_ms=5000, voter_id=new.replica_id, voter_directory_id=new.replica_directory_id, listeners=listeners
+            cluster_id=CLUSTER_ID,
+            timeout_ms=5000,
+            voter_id=new.replica_id,
+            voter_directory_id=new.replica_directory_id,
+            listeners=listeners,
         )
         response = await self._session.call(request, 0, 1)
         _only([response.error_code], VOTERS_PASS, "AddRaftVoter")

@@ -1,7 +1,9 @@
-"""A fault that strikes at the worst moment: a leader proposes to take a follower into the in-sync set, its word to the active controller is held up on the way,
-and the follower dies. What was proposed arrives when it is not true any more (KIP-903).
+"""A fault that strikes at the worst moment: a leader proposes to take a follower into the in-sync set, its word to
+the active controller is held up on the way, and the follower dies. What was proposed arrives when it is not true any
+more (KIP-903).
 
-Faults that are drawn hit that moment, which lasts a thousandth of a second, hardly ever. Nodes are heard by what they log, at the moment when they log it.
+Faults that are drawn hit that moment, which lasts a thousandth of a second, hardly ever. Nodes are heard by what
+they log, at the moment when they log it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ HELD_SECONDS_MAX: Final = 0.4
 class Ambush:
     """Lies in wait while it is `armed`, for so many victims as the seed says."""
 
-    def __init__(self, scene: Scene, recorder: Recorder, observer: Observer, nodes: Mapping[str, Node], chance: random.Random) -> None:
+    def __init__(
+        self, scene: Scene, recorder: Recorder, observer: Observer, nodes: Mapping[str, Node], chance: random.Random
+    ) -> None:
         self._scene = scene
         self._recorder = recorder
         self._observer = observer
@@ -42,7 +46,12 @@ class Ambush:
             return
         joining = self._joining(name)
         controllers = self._observer.roles()[ACTIVE_CONTROLLER]
-        if joining is not None and len(controllers) == 1 and controllers[0] not in (name, joining) and self._chance.random() < RATE:
+        if (
+            joining is not None
+            and len(controllers) == 1
+            and controllers[0] not in (name, joining)
+            and self._chance.random() < RATE
+        ):
             self._left -= 1
             self._strike(name, controllers[0], joining)
 

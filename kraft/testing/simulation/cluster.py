@@ -1,7 +1,8 @@
-"""Three to five production nodes in the simulated world, with clients that go wherever a partition is led, and administrators who change things meanwhile.
+"""Three to five production nodes in the simulated world, with clients that go wherever a partition is led, and
+administrators who change things meanwhile.
 
-After a short calm come two phases: what fate drew, then everything healed and working again everywhere in bounded time. In the end what was acknowledged is
-where it was acknowledged, and the replicas have the same bytes.
+After a short calm come two phases: what fate drew, then everything healed and working again everywhere in bounded
+time. In the end what was acknowledged is where it was acknowledged, and the replicas have the same bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ ALL_TOPICS: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "2000
 TOPICS: Final = {
     EVENTS: (2, ALL_TOPICS),
     TRIMMED[0]: (1, ALL_TOPICS),
-    COMPACTED[0]: (1, {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"}),
+    COMPACTED[0]: (
+        1,
+        {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
+    ),
 }
 REPLICAS: Final = 3
 VOTERS: Final = 3
@@ -84,7 +88,9 @@ class ClusterRun(SimulatedRun):
         self.universe.on_log = self.ambush.heard
         self.recorder.is_deposed = self.observer.is_deposed
         self.recorder.leads_no_more = self.observer.leads_no_more
-        self.remaker = TopicRemaker(Surroundings(self.session, self.client, self.observer.taken_for), self.recorder, REPLICAS, ALL_TOPICS)
+        self.remaker = TopicRemaker(
+            Surroundings(self.session, self.client, self.observer.taken_for), self.recorder, REPLICAS, ALL_TOPICS
+        )
         self._last: Incarnation | None = None  # Of the topic that is made anew; None if it has vanished as it may.
         self._healed = 0  # How many operations there were when all was healed.
 
@@ -112,7 +118,9 @@ class ClusterRun(SimulatedRun):
     async def main(self, universe: Universe) -> None:
         async with trio.open_nursery() as node_nursery:
             for node in self.layout.nodes:
-                node_nursery.start_soon(self.keep_alive, node, self.layout.configuration(node, flush=self.flush, two_disks=self.two_disks))
+                node_nursery.start_soon(
+                    self.keep_alive, node, self.layout.configuration(node, flush=self.flush, two_disks=self.two_disks)
+                )
             await self._set_up()
             node_nursery.start_soon(self._observe)
             self.recorder.phase("calm")
@@ -152,16 +160,26 @@ class ClusterRun(SimulatedRun):
 
         def left() -> list[str]:
             places = [(name, path) for name in nodes for path in self.scene.directories(name).paths]
-            return [f"{path}/{found} on {name}" for name, path in places for found in leftovers(self.universe.disk(name), path.strip("/"), NAME, last)]
+            return [
+                f"{path}/{found} on {name}"
+                for name, path in places
+                for found in leftovers(self.universe.disk(name), path.strip("/"), NAME, last)
+            ]
 
         end = self.universe.time.now + LEFTOVER_SECONDS_MAX
         while left() and self.universe.time.now < end:
             await self.universe.sleep(0.5)
         for each in left():
-            self.recorder.stuck(f"{each} is of a topic that was deleted, and still there {LEFTOVER_SECONDS_MAX:g} s after all was read")
+            self.recorder.stuck(
+                f"{each} is of a topic that was deleted, and still there {LEFTOVER_SECONDS_MAX:g} s after all was read"
+            )
 
     def _leader_changes_seen(self) -> int:
-        states = {(state.place, state.leader_epoch) for state in self.recorder.history.of(ReplicaState) if state.is_leader and state.place in PLACES}
+        states = {
+            (state.place, state.leader_epoch)
+            for state in self.recorder.history.of(ReplicaState)
+            if state.is_leader and state.place in PLACES
+        }
         return len(states) - len({place for place, _ in states})
 
     async def _make_up(self) -> None:
@@ -197,15 +215,36 @@ class ClusterRun(SimulatedRun):
 
     def _start_clients(self, nursery: trio.Nursery) -> tuple[list[Client], list[Member]]:
         recorder = self.recorder
-        producing = [(place, idempotent) for place in MOVED for idempotent in (True, False)] + [(TRIMMED, True), (COMPACTED, True)]
+        producing = [(place, idempotent) for place in MOVED for idempotent in (True, False)] + [
+            (TRIMMED, True),
+            (COMPACTED, True),
+        ]
         clients: list[Client] = [
-            Producer(self.session(f"producer-{number}"), recorder, place, idempotent=idempotent, acks=-1, keyed=place == COMPACTED)
+            Producer(
+                self.session(f"producer-{number}"),
+                recorder,
+                place,
+                idempotent=idempotent,
+                acks=-1,
+                keyed=place == COMPACTED,
+            )
             for number, (place, idempotent) in enumerate(producing)
         ]
-        clients += [Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate((*PLACES, *MOVED))]
-        clients += [Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place) for number, place in enumerate(MOVED)]
-        clients += [TopicMaker(self.session("maker"), recorder, REPLICAS), Mover(self.session("mover"), MOVED, self.layout.brokers)]
-        clients += [Deleter(self.session("deleter"), recorder, TRIMMED), Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers)]
+        clients += [
+            Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate((*PLACES, *MOVED))
+        ]
+        clients += [
+            Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place)
+            for number, place in enumerate(MOVED)
+        ]
+        clients += [
+            TopicMaker(self.session("maker"), recorder, REPLICAS),
+            Mover(self.session("mover"), MOVED, self.layout.brokers),
+        ]
+        clients += [
+            Deleter(self.session("deleter"), recorder, TRIMMED),
+            Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers),
+        ]
         if self.layout.dynamic:
             clients.append(VoterChanger(self.session("voters"), self.layout))
         members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]
@@ -235,13 +274,21 @@ class ClusterRun(SimulatedRun):
     def _goes_on(self) -> bool:
         """Whether a send and a poll that began after healing have succeeded for each partition."""
         fresh = self.recorder.history.operations[self._healed :]
-        ended = {(type(each), each.place) for each in fresh if isinstance(each, Send | Poll) and each.outcome == OK and each.ended is not None}
+        ended = {
+            (type(each), each.place)
+            for each in fresh
+            if isinstance(each, Send | Poll) and each.outcome == OK and each.ended is not None
+        }
         return all((kind, place) in ended for kind in (Send, Poll) for place in PLACES)
 
     async def _read_everything(self) -> None:
         for place in PLACES:
-            await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(compacted=place == COMPACTED)
-        for group, place in sorted({(commit.group, commit.place) for commit in self.recorder.history.of(Commit) if commit.place in PLACES}):
+            await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(
+                compacted=place == COMPACTED
+            )
+        for group, place in sorted(
+            {(commit.group, commit.place) for commit in self.recorder.history.of(Commit) if commit.place in PLACES}
+        ):
             session = self.session(f"final {group}")
             while not await committed(session, self.recorder, group, place):
                 await find_coordinator(session, group)
@@ -269,5 +316,3 @@ class ClusterRun(SimulatedRun):
             await self.universe.sleep(0.05)
         for name, node in self.observer.living():
             self.observer.image(name, node)
-
-

@@ -5,7 +5,11 @@ from __future__ import annotations
 import trio
 
 from kraft.protocol.error_codes import ErrorCode, name_of
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraft.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -59,11 +63,22 @@ async def commit(
     """Whether the commit was acknowledged. `also` are error codes that a member may get."""
     topic, index = place
     made = recorder.add(
-        Commit(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group, offset=offset, generation=generation)
+        Commit(
+            process=session.name,
+            began=recorder.now(),
+            topic=topic,
+            partition=index,
+            group=group,
+            offset=offset,
+            generation=generation,
+        )
     )
     part = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
     request = OffsetCommitRequest(
-        group_id=group, generation_id_or_member_epoch=generation, member_id=member, topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])]
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member,
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
     )
     try:
         response = await session.call(request, *COMMIT_VERSIONS)
@@ -83,7 +98,9 @@ async def commit(
 async def committed(session: Session, recorder: Recorder, group: str, place: Partition) -> bool:
     """Ask the coordinator what it has; False if it does not answer."""
     topic, index = place
-    read = recorder.add(Committed(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group))
+    read = recorder.add(
+        Committed(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group)
+    )
     old = OffsetFetchRequestTopic(name=topic, partition_indexes=[index])
     new = OffsetFetchRequestTopics(name=topic, partition_indexes=[index])
     by_group = session.chance.random() < 0.5
@@ -98,7 +115,9 @@ async def committed(session: Session, recorder: Recorder, group: str, place: Par
         return False
     answer = response.groups[0] if by_group else response
     read.ended = recorder.now()
-    code = answer.error_code or (answer.topics[0].partitions[0].error_code if answer.topics else ErrorCode.NOT_COORDINATOR)
+    code = answer.error_code or (
+        answer.topics[0].partitions[0].error_code if answer.topics else ErrorCode.NOT_COORDINATOR
+    )
     if code != ErrorCode.NONE:
         read.error = name_of(code)
         if code not in TRY_AGAIN:

@@ -1,8 +1,9 @@
 """What fate can do to a node's disks.
 
-A disk is one log directory. One that is broken is mended after a while: the node's process is ended if it still runs with the others, and what was there works
-again, or there is an empty disk in its place. The latter happens once in a run at most, and not to the only disk that has all of a partition: what is
-acknowledged is on two, and nobody promises to outlive the loss of all copies.
+A disk is one log directory. One that is broken is mended after a while: the node's process is ended if it still runs
+with the others, and what was there works again, or there is an empty disk in its place. The latter happens once in a
+run at most, and not to the only disk that has all of a partition: what is acknowledged is on two, and nobody
+promises to outlive the loss of all copies.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def slow_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def dripping_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
-    """Every call that a thread waits for takes up to a second, for a while. Those on the loop are taken for the page cache's."""
+    """Every call that a thread waits for takes up to a second, for a while. Those on the loop are taken for the page
+    cache's."""
     time, disk = scene.universe.time, scene.universe.disk(node)
     drops, end = random.Random(chance.random()), time.now + chance.uniform(1.0, MENDED_SECONDS_MAX)
 
@@ -73,7 +75,13 @@ def failing_sync(scene: Scene, chance: random.Random, node: str) -> Bite:
 def bad_sectors(scene: Scene, chance: random.Random, node: str) -> Bite:
     """Reads of one disk fail, or writes; what was there is there."""
     path = chance.choice(scene.directories(node).paths)
-    return _break(scene, chance, node, path, [Fault(operation, within=path, times=math.inf) for operation in chance.choice((READS, WRITES))])
+    return _break(
+        scene,
+        chance,
+        node,
+        path,
+        [Fault(operation, within=path, times=math.inf) for operation in chance.choice((READS, WRITES))],
+    )
 
 
 def broken_disk(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -93,7 +101,11 @@ def _break(scene: Scene, chance: random.Random, node: str, path: str, faults: Se
     def mend() -> None:
         if _end(disk, faults) and bit():
             _end_process(scene, node)
-            if by_empty and scene.is_spare(node) and not any(scene.universe.disk(each).replaced for each in scene.nodes):
+            if (
+                by_empty
+                and scene.is_spare(node)
+                and not any(scene.universe.disk(each).replaced for each in scene.nodes)
+            ):
                 disk.replace(path.strip("/"))
 
     scene.universe.time.call_after(chance.uniform(0.1, MENDED_SECONDS_MAX), mend)

@@ -1,8 +1,9 @@
 """Which faults strike whom, and when: drawn from the seed.
 
-Each run draws its own mixture (swarm testing): a few kinds of fault and how often they strike, so that kinds meet in all combinations over many seeds and no
-kind drowns the others. Every other strike is not drawn but comes from the table of all kinds and roles, at a place that follows from the seed, so that a batch
-of consecutive seeds hits every cell.
+Each run draws its own mixture (swarm testing): a few kinds of fault and how often they strike, so that kinds meet in
+all combinations over many seeds and no kind drowns the others. Every other strike is not drawn but comes from the
+table of all kinds and roles, at a place that follows from the seed, so that a batch of consecutive seeds hits every
+cell.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class Fate:
         self.hurt_disks: set[str] = set()
         """Nodes whose disk was hurt: they may end by themselves."""
 
-    async def strike(self, scene: Scene, recorder: Recorder, seconds: float, roles_now: Callable[[], Mapping[str, Sequence[str]]]) -> None:
+    async def strike(
+        self, scene: Scene, recorder: Recorder, seconds: float, roles_now: Callable[[], Mapping[str, Sequence[str]]]
+    ) -> None:
         """Strike for so long. `roles_now` tells which living nodes have each role."""
         universe, chance = scene.universe, scene.universe.stream("fate")
         end = universe.time.now + seconds

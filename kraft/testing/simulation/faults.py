@@ -1,4 +1,5 @@
-"""What fate can do to a node of a simulated cluster. Each kind is one function, which returns how to tell afterwards whether it bit.
+"""What fate can do to a node of a simulated cluster. Each kind is one function, which returns how to tell afterwards
+whether it bit.
 
 Who is hit is somebody else's choice (`fate`): by role, so that over many runs every kind meets every role.
 """
@@ -81,12 +82,19 @@ def half_open(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def lossy_network(scene: Scene, chance: random.Random, node: str) -> Bite:
-    _network(scene, chance, node, NetworkFaults(stall_rate=chance.choice((0.02, 0.1)), split_rate=chance.choice((0.05, 0.5))))
+    _network(
+        scene, chance, node, NetworkFaults(stall_rate=chance.choice((0.02, 0.1)), split_rate=chance.choice((0.05, 0.5)))
+    )
     return _network_counts(scene, "stall", node)
 
 
 def slow_network(scene: Scene, chance: random.Random, node: str) -> Bite:
-    _network(scene, chance, node, NetworkFaults(latency_min=chance.choice((0.01, 0.1)), latency_mean=chance.choice((0.01, 0.2))))
+    _network(
+        scene,
+        chance,
+        node,
+        NetworkFaults(latency_min=chance.choice((0.01, 0.1)), latency_mean=chance.choice((0.01, 0.2))),
+    )
     return certainly
 
 
@@ -102,7 +110,8 @@ def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
 
 
 def _network_counts(scene: Scene, kind: str, *nodes: str) -> Bite:
-    """Whether it did something to packets of that node, or between the two: another fault elsewhere is not this one's doing."""
+    """Whether it did something to packets of that node, or between the two: another fault elsewhere is not this
+    one's doing."""
     internet, hosts = scene.universe.internet, [scene.universe.host(node).name for node in nodes]
     before = internet.bites(kind, *hosts)
     return lambda: internet.bites(kind, *hosts) > before

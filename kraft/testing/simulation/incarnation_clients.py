@@ -1,4 +1,5 @@
-"""Clients of a topic that is deleted and made anew under their hands (`incarnations`): by id for the most part, some by name."""
+"""Clients of a topic that is deleted and made anew under their hands (`incarnations`): by id for the most part, some
+by name."""
 
 from __future__ import annotations
 
@@ -21,9 +22,12 @@ BY_NAME_PAUSE_SECONDS_MAX: Final = 2.0
 
 
 class IncarnationProducer(Producer):
-    """Idempotent, by id. Its identity goes on from one incarnation to the next, with sequence numbers from 0: a topic that is new has never heard of it."""
+    """Idempotent, by id. Its identity goes on from one incarnation to the next, with sequence numbers from 0: a
+    topic that is new has never heard of it."""
 
-    def __init__(self, session: Session, recorder: Recorder, incarnation: Incarnation, identity: tuple[int, int] | None) -> None:
+    def __init__(
+        self, session: Session, recorder: Recorder, incarnation: Incarnation, identity: tuple[int, int] | None
+    ) -> None:
         super().__init__(session, recorder, incarnation.place, idempotent=True, acks=-1)
         session.topic_id = incarnation.topic_id
         self._wire = WIRE
@@ -39,14 +43,20 @@ class IncarnationProducer(Producer):
         return await super()._attempt(send, batch, zombie=zombie) or self._incarnation.given_up
 
     async def _produce(self, batch: bytes) -> Any:
-        data = TopicProduceData(topic_id=self._incarnation.topic_id, partition_data=[PartitionProduceData(index=WIRE[1], records=batch)])
-        return await self._session.call(ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), PRODUCE_BY_ID, PRODUCE_BY_ID)
+        data = TopicProduceData(
+            topic_id=self._incarnation.topic_id, partition_data=[PartitionProduceData(index=WIRE[1], records=batch)]
+        )
+        return await self._session.call(
+            ProduceRequest(acks=self._acks, timeout_ms=5000, topic_data=[data]), PRODUCE_BY_ID, PRODUCE_BY_ID
+        )
 
 
 class NameProducer(Producer):
     """Plain, by name: what it sends may land in a later incarnation. `sent` hears of every send as it begins."""
 
-    def __init__(self, session: Session, recorder: Recorder, incarnation: Incarnation, sent: Callable[[Send], None]) -> None:
+    def __init__(
+        self, session: Session, recorder: Recorder, incarnation: Incarnation, sent: Callable[[Send], None]
+    ) -> None:
         super().__init__(session, recorder, incarnation.place, idempotent=False, acks=-1)
         session.topic_id = incarnation.topic_id
         self._wire = WIRE

@@ -1,4 +1,5 @@
-"""A group that commits offsets of a topic which is made anew, by id and by name; its offsets grow through all incarnations, so that each names its own."""
+"""A group that commits offsets of a topic which is made anew, by id and by name; its offsets grow through all
+incarnations, so that each names its own."""
 
 from __future__ import annotations
 
@@ -8,8 +9,16 @@ from typing import Any, Final
 import trio
 
 from kraft.protocol.error_codes import ErrorCode, name_of
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kraft.testing.checker.errors import is_definite
 from kraft.testing.checker.operations import Commit, Committed
 from kraft.testing.simulation.coordinators import find_coordinator
@@ -71,7 +80,14 @@ class IncarnationCommitter:
         """Whether the commit was acknowledged."""
         incarnation, session = self._incarnation, self._session
         topic, index = incarnation.place
-        made = Commit(process=session.name, began=self._recorder.now(), topic=topic, partition=index, group=GROUP, offset=next(self._offsets))
+        made = Commit(
+            process=session.name,
+            began=self._recorder.now(),
+            topic=topic,
+            partition=index,
+            group=GROUP,
+            offset=next(self._offsets),
+        )
         self._recorder.add(made)
         parts = [OffsetCommitRequestPartition(partition_index=index, committed_offset=made.offset)]
         try:
@@ -81,7 +97,9 @@ class IncarnationCommitter:
             else:
                 self._sent(made)
                 topics = [OffsetCommitRequestTopic(name=NAME, partitions=parts)]
-                response = await incarnation.by_name(session, OffsetCommitRequest(group_id=GROUP, topics=topics), *COMMIT_BY_NAME)
+                response = await incarnation.by_name(
+                    session, OffsetCommitRequest(group_id=GROUP, topics=topics), *COMMIT_BY_NAME
+                )
         except Unanswered:
             made.ended = self._recorder.now()
             return False
@@ -95,7 +113,8 @@ class IncarnationCommitter:
         return False
 
     async def _committed(self) -> bool:
-        """Ask the coordinator what it has of the incarnation; False if it does not say. What it says of one that may be deleted is not held against it."""
+        """Ask the coordinator what it has of the incarnation; False if it does not say. What it says of one that may
+        be deleted is not held against it."""
         incarnation, session = self._incarnation, self._session
         topic, index = incarnation.place
         read = Committed(process=session.name, began=self._recorder.now(), topic=topic, partition=index, group=GROUP)
@@ -104,7 +123,9 @@ class IncarnationCommitter:
                 wanted = OffsetFetchRequestTopics(topic_id=incarnation.topic_id, partition_indexes=[index])
                 response = await session.call(_fetch(wanted), *BY_ID)
             else:
-                response = await incarnation.by_name(session, _fetch(OffsetFetchRequestTopics(name=NAME, partition_indexes=[index])), *FETCH_BY_NAME)
+                response = await incarnation.by_name(
+                    session, _fetch(OffsetFetchRequestTopics(name=NAME, partition_indexes=[index])), *FETCH_BY_NAME
+                )
         except Unanswered:
             return False
         answer = response.groups[0]

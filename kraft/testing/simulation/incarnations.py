@@ -1,8 +1,10 @@
-"""One topic of many that have the same name one after the other: each has its own id, and to the checker each is a topic of its own.
+"""One topic of many that have the same name one after the other: each has its own id, and to the checker each is a
+topic of its own.
 
-What a client asks by name may be meant for one incarnation and reach another, legally: a node may not have heard of the newest yet, and what is on its way when
-a topic is deleted may arrive in its successor. So a request by name counts for an incarnation only if the node that answered took the name for it before and
-after; what was sent by name otherwise may turn up in this incarnation or in a later one. A request by id means one incarnation for certain.
+What a client asks by name may be meant for one incarnation and reach another, legally: a node may not have heard of
+the newest yet, and what is on its way when a topic is deleted may arrive in its successor. So a request by name
+counts for an incarnation only if the node that answered took the name for it before and after; what was sent by name
+otherwise may turn up in this incarnation or in a later one. A request by id means one incarnation for certain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a simulated cluster consists of: three to five nodes, their roles, and how their quorum is known. Timeouts are short by configuration alone."""
+"""What a simulated cluster consists of: three to five nodes, their roles, and how their quorum is known. Timeouts
+are short by configuration alone."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ SHORT: Final = {
 
 
 class Layout(NamedTuple):
-    """`dynamic`: node 1 begins as a quorum of one and the other `voters` are added (KIP-853); else they are configured."""
+    """`dynamic`: node 1 begins as a quorum of one and the other `voters` are added (KIP-853); else they are
+    configured."""
 
     name: str
     brokers: tuple[str, ...]
@@ -49,11 +51,19 @@ class Layout(NamedTuple):
         return Directories((DATA, MORE), (MORE,) if node in self.controllers else (DATA, MORE))
 
     def configuration(self, node: str, *, flush: bool, two_disks: bool) -> NodeConfig:
-        """With `flush` nothing is acknowledged that a power loss could take; with `two_disks`, of which one may be lost, nothing that has no other copy."""
+        """With `flush` nothing is acknowledged that a power loss could take; with `two_disks`, of which one may be
+        lost, nothing that has no other copy."""
         is_broker, is_controller = node in self.brokers, node in self.controllers
         host = f"node-{node}"
         roles = [role for role, has in (("broker", is_broker), ("controller", is_controller)) if has]
-        ports = [listener for listener, has in ((f"PLAINTEXT://{{}}:{PORT}", is_broker), (f"CONTROLLER://{{}}:{CONTROLLER_PORT}", is_controller)) if has]
+        ports = [
+            listener
+            for listener, has in (
+                (f"PLAINTEXT://{{}}:{PORT}", is_broker),
+                (f"CONTROLLER://{{}}:{CONTROLLER_PORT}", is_controller),
+            )
+            if has
+        ]
         keys = {
             **SHORT,
             "node.id": node,
@@ -68,9 +78,13 @@ class Layout(NamedTuple):
             "offsets.topic.replication.factor": "3",
         }
         if not self.dynamic:
-            keys["controller.quorum.voters"] = ",".join(f"{voter}@node-{voter}:{CONTROLLER_PORT}" for voter in self.voters)
+            keys["controller.quorum.voters"] = ",".join(
+                f"{voter}@node-{voter}:{CONTROLLER_PORT}" for voter in self.voters
+            )
         elif node != self.voters[0]:
-            keys["controller.quorum.bootstrap.servers"] = ",".join(f"node-{voter}:{CONTROLLER_PORT}" for voter in self.voters)
+            keys["controller.quorum.bootstrap.servers"] = ",".join(
+                f"node-{voter}:{CONTROLLER_PORT}" for voter in self.voters
+            )
         if two_disks:
             keys["min.insync.replicas"] = "2"
         if flush:

@@ -11,8 +11,8 @@ from kraft.world.simulated.inodes import Directory, Inode
 
 
 def leftovers(disk: Disk, directory: str, topic: str, living: bytes | None) -> Iterator[str]:
-    """Directories of partitions of a `topic` that is not the `living` one. What was set aside as stray stays, for a person to look at; a log without an id may
-    be the living one's."""
+    """Directories of partitions of a `topic` that is not the `living` one. What was set aside as stray stays, for a
+    person to look at; a log without an id may be the living one's."""
     data = disk.root.names[directory]
     assert isinstance(data, Directory)
     for name, entry in data.names.items():
@@ -20,6 +20,8 @@ def leftovers(disk: Disk, directory: str, topic: str, living: bytes | None) -> I
             continue
         assert isinstance(entry, Directory)
         metadata = entry.names.get(PARTITION_METADATA)
-        ours = living is not None and (not isinstance(metadata, Inode) or uuid_to_text(living).encode() in metadata.content)
+        ours = living is not None and (
+            not isinstance(metadata, Inode) or uuid_to_text(living).encode() in metadata.content
+        )
         if not ours or name != f"{topic}-0":
             yield name

@@ -1,4 +1,5 @@
-"""Members of one classic group in a simulated run: they join, get their share from a leader, stay a while, commit, leave or vanish.
+"""Members of one classic group in a simulated run: they join, get their share from a leader, stay a while, commit,
+leave or vanish.
 
 Some go on committing under a generation that is over, as a paused consumer does.
 """
@@ -25,8 +26,12 @@ HEARTBEAT_SECONDS = 1.0
 PROTOCOL = "range"
 CONSUMER = "consumer"
 REJOIN = {
-    *TRY_AGAIN, ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID,
-}  # fmt: skip
+    *TRY_AGAIN,
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.FENCED_INSTANCE_ID,
+}
 FENCED = (ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.REBALANCE_IN_PROGRESS)
 OFFSETS_EACH = 1_000_000  # So that every commit of the group has an offset of its own.
 
@@ -81,16 +86,29 @@ class Member:
             generation, member = self._former
         else:
             member = self._id
-        await commit(self._session, self._recorder, self._group, self._place, self._next, generation=generation, member=member, also=FENCED)
+        await commit(
+            self._session,
+            self._recorder,
+            self._group,
+            self._place,
+            self._next,
+            generation=generation,
+            member=member,
+            also=FENCED,
+        )
         if chance.random() < 0.3:
             await committed(self._session, self._recorder, self._group, self._place)
 
     async def _join(self) -> JoinGroupResponse | None:
         protocol = JoinGroupRequestProtocol(name=PROTOCOL, metadata=self._session.name.encode())
         request = JoinGroupRequest(
-            group_id=self._group, session_timeout_ms=SESSION_MS, rebalance_timeout_ms=REBALANCE_MS, member_id=self._id, protocol_type=CONSUMER,
+            group_id=self._group,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self._id,
+            protocol_type=CONSUMER,
             protocols=[protocol],
-        )  # fmt: skip
+        )
         response: JoinGroupResponse = await self._session.call(request, 2, 9)
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self._id = response.member_id
@@ -109,11 +127,17 @@ class Member:
         if joined.leader == joined.member_id:
             self._decisions += 1
             tag = f"{self._session.name}/{self._decisions}".encode()
-            assignments = [SyncGroupRequestAssignment(member_id=member.member_id, assignment=tag) for member in joined.members]
+            assignments = [
+                SyncGroupRequestAssignment(member_id=member.member_id, assignment=tag) for member in joined.members
+            ]
         request = SyncGroupRequest(
-            group_id=self._group, generation_id=joined.generation_id, member_id=self._id, protocol_type=CONSUMER, protocol_name=PROTOCOL,
+            group_id=self._group,
+            generation_id=joined.generation_id,
+            member_id=self._id,
+            protocol_type=CONSUMER,
+            protocol_name=PROTOCOL,
             assignments=assignments,
-        )  # fmt: skip
+        )
         response = await self._session.call(request, 0, 5)
         if response.error_code in REJOIN:
             if response.error_code == ErrorCode.UNKNOWN_MEMBER_ID:
@@ -121,7 +145,13 @@ class Member:
             return False
         if response.error_code != ErrorCode.NONE:
             raise Refused("SyncGroup", response.error_code)
-        share = Assigned(process=self._session.name, began=self._recorder.now(), group=self._group, generation=joined.generation_id, leader=joined.leader)
+        share = Assigned(
+            process=self._session.name,
+            began=self._recorder.now(),
+            group=self._group,
+            generation=joined.generation_id,
+            leader=joined.leader,
+        )
         share.decision = bytes(response.assignment).decode()
         share.ok(self._recorder.now())
         self._recorder.add(share)

@@ -1,4 +1,5 @@
-"""What nodes of a simulated cluster are, seen from inside: who has which role, snapshots for the white-box rules, and contents at quiescence."""
+"""What nodes of a simulated cluster are, seen from inside: who has which role, snapshots for the white-box rules,
+and contents at quiescence."""
 
 from __future__ import annotations
 
@@ -35,7 +36,14 @@ ALL_BYTES: Final = 1 << 30
 class Observer:
     """Looks at the living nodes of a run. `lives` counts each node's."""
 
-    def __init__(self, universe: Universe, recorder: Recorder, nodes: Mapping[str, Node], lives: Mapping[str, int], places: tuple[Partition, ...]) -> None:
+    def __init__(
+        self,
+        universe: Universe,
+        recorder: Recorder,
+        nodes: Mapping[str, Node],
+        lives: Mapping[str, int],
+        places: tuple[Partition, ...],
+    ) -> None:
         self._universe = universe
         self._recorder = recorder
         self._nodes = nodes
@@ -65,24 +73,36 @@ class Observer:
         return found
 
     def is_spare(self, name: str) -> bool:
-        """Whether each partition with a replica on the node has another living one in sync, as the newest of the living nodes' images has it."""
+        """Whether each partition with a replica on the node has another living one in sync, as the newest of the
+        living nodes' images has it."""
         living = {other: node for other, node in self.living() if other != name}
         newest = max((node.shared.loader for node in living.values()), key=lambda loader: loader.offset, default=None)
         if newest is None:
             return False
-        partitions = [each for topic in newest.image.topics.by_id.values() for each in topic.partitions.values() if int(name) in each.replicas]
+        partitions = [
+            each
+            for topic in newest.image.topics.by_id.values()
+            for each in topic.partitions.values()
+            if int(name) in each.replicas
+        ]
         return all(any(str(member) in living for member in each.isr) for each in partitions)
 
     def is_deposed(self, host: str, group: str) -> bool:
-        """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living node does."""
+        """Whether the node at `host` knows an older leader epoch of the group's offsets partition than some living
+        node does."""
         return self._is_behind(host, OFFSETS_TOPIC, lambda count: partition_for(group, count))
 
     def leads_no_more(self, host: str, place: Partition) -> bool:
-        """Whether the node at `host` knows an older leader epoch of the partition than some living node does, or knows by now that another one leads: its
-        answer may be older than what it knows."""
+        """Whether the node at `host` knows an older leader epoch of the partition than some living node does, or
+        knows by now that another one leads: its answer may be older than what it knows."""
         for node_name, node in self.living():
             topic = _topic(node, place[0])
-            if f"node-{node_name}" == host and topic is not None and place[1] in topic.partitions and str(topic.partitions[place[1]].leader) != node_name:
+            if (
+                f"node-{node_name}" == host
+                and topic is not None
+                and place[1] in topic.partitions
+                and str(topic.partitions[place[1]].leader) != node_name
+            ):
                 return True
         return self._is_behind(host, place[0], lambda count: place[1])
 
@@ -108,10 +128,20 @@ class Observer:
         """One moment, for the white-box rules."""
         now = self._recorder.now()
         self._snapshots += 1
-        controllers = {name: node.shared.raft for name, node in self.living() if node.controller is not None and not self._universe.world_of(name).node.paused}
+        controllers = {
+            name: node.shared.raft
+            for name, node in self.living()
+            if node.controller is not None and not self._universe.world_of(name).node.paused
+        }
         down = {name: life for name, life in self._lives.items() if not self._universe.world_of(name).node.alive}
         brokers_only = {name for name, node in self.living() if node.controller is None}
-        self._durability.look(controllers, down, hidden=any(name not in controllers and name not in down and name not in brokers_only for name in self._lives))
+        self._durability.look(
+            controllers,
+            down,
+            hidden=any(
+                name not in controllers and name not in down and name not in brokers_only for name in self._lives
+            ),
+        )
         for name, node in self.living():
             if node.broker is not None:
                 for place in (*self._places, WIRE):
@@ -125,7 +155,14 @@ class Observer:
 
     def _quorum(self, name: str, raft: RaftDriver, now: float) -> QuorumState:
         leader, voted = raft.leader_and_epoch, raft.election.voted
-        state = QuorumState(process=name, began=now, life=self._lives[name], epoch=leader.epoch, leader=leader.leader_id, is_leader=raft.is_leader)
+        state = QuorumState(
+            process=name,
+            began=now,
+            life=self._lives[name],
+            epoch=leader.epoch,
+            leader=leader.leader_id,
+            is_leader=raft.is_leader,
+        )
         state.high_watermark, state.saved = raft.high_watermark, raft.election_is_saved
         state.voted = voted.id if voted is not None else state.voted
         if raft.is_leader and raft.voters_are_committed:
@@ -149,12 +186,27 @@ class Observer:
             if registration.partition_epoch == replica.partition_epoch:
                 recorded = list(registration.isr)
             if len(registration.isr) > 1:
-                fenced = [member for member in registration.isr if (broker := image.cluster.brokers.get(member)) is None or broker.fenced]
+                fenced = [
+                    member
+                    for member in registration.isr
+                    if (broker := image.cluster.brokers.get(member)) is None or broker.fenced
+                ]
         return ReplicaState(
-            process=name, began=now, topic=_name(replica), partition=replica.index, life=self._lives[name], is_leader=replica.is_leader,
-            leader_epoch=replica.leader_epoch, partition_epoch=replica.partition_epoch, isr=list(replica.isr), isr_recorded=recorded, isr_fenced=fenced,
-            log_start=replica.log.log_start_offset, high_watermark=replica.log.high_watermark, log_end=replica.log.log_end_offset,
-        )  # fmt: skip
+            process=name,
+            began=now,
+            topic=_name(replica),
+            partition=replica.index,
+            life=self._lives[name],
+            is_leader=replica.is_leader,
+            leader_epoch=replica.leader_epoch,
+            partition_epoch=replica.partition_epoch,
+            isr=list(replica.isr),
+            isr_recorded=recorded,
+            isr_fenced=fenced,
+            log_start=replica.log.log_start_offset,
+            high_watermark=replica.log.high_watermark,
+            log_end=replica.log.log_end_offset,
+        )
 
     def replicas(self, place: Partition) -> dict[str, Replica]:
         wire = WIRE if "/" in place[0] else place
@@ -165,13 +217,18 @@ class Observer:
         """Whether every replica of the partition is up, in sync, and as long as the leader."""
         found = self.replicas(place)
         leader = next((replica for replica in found.values() if replica.is_leader), None)
-        if leader is None or len(leader.isr) < len(leader.replicas) or sorted(found) != sorted(map(str, leader.replicas)):
+        if (
+            leader is None
+            or len(leader.isr) < len(leader.replicas)
+            or sorted(found) != sorted(map(str, leader.replicas))
+        ):
             return False
         ends = {(replica.log.log_end_offset, replica.log.high_watermark) for replica in found.values()}
         return len(ends) == 1
 
     def contents(self, place: Partition, *, compacted: bool) -> None:
-        """What the replicas of a quiet partition hold, from the largest log start on: where a log starts is no more durable than in Apache Kafka.
+        """What the replicas of a quiet partition hold, from the largest log start on: where a log starts is no more
+        durable than in Apache Kafka.
 
         Compaction is each replica's own affair: there only ends, producers and epochs are compared.
         """
@@ -182,14 +239,24 @@ class Observer:
             data = log.read(start, ALL_BYTES).read()
             found = list(batches(data))
             content = ReplicaContent(
-                process=name, began=self._recorder.now(), topic=place[0], partition=place[1], start=start, end=log.high_watermark,
-                batches="" if compacted else hashlib.blake2b(data, digest_size=8).hexdigest(), producers=_producers(replica),
-            )  # fmt: skip
+                process=name,
+                began=self._recorder.now(),
+                topic=place[0],
+                partition=place[1],
+                start=start,
+                end=log.high_watermark,
+                batches="" if compacted else hashlib.blake2b(data, digest_size=8).hexdigest(),
+                producers=_producers(replica),
+            )
             self._recorder.add(content)
-            cached = [log.leader_epoch_cache.epoch_for_offset(max(batch.base_offset, log.log_start_offset)) for batch in found]
+            cached = [
+                log.leader_epoch_cache.epoch_for_offset(max(batch.base_offset, log.log_start_offset)) for batch in found
+            ]
             written = [batch.partition_leader_epoch for batch in found]
             what = f"leader epochs of {place[0]}-{place[1]}"
-            self._recorder.add(Rebuilt(process=name, began=self._recorder.now(), what=what, live=repr(cached), rebuilt=repr(written)))
+            self._recorder.add(
+                Rebuilt(process=name, began=self._recorder.now(), what=what, live=repr(cached), rebuilt=repr(written))
+            )
 
 
 def _topic(node: Node, name: str) -> TopicImage | None:
@@ -206,7 +273,13 @@ def _producers(replica: Replica) -> str:
     """The last batch of each producer."""
     log = replica.log
     entries = sorted((entry.producer_id, entry) for entry in log.producers.producers.values())
-    return repr([(number, entry.producer_epoch, entry.batches[-1].last_sequence, entry.batches[-1].last_offset) for number, entry in entries if entry.batches])
+    return repr(
+        [
+            (number, entry.producer_epoch, entry.batches[-1].last_sequence, entry.batches[-1].last_offset)
+            for number, entry in entries
+            if entry.batches
+        ]
+    )
 
 
 def _plain(value: Any) -> Any:

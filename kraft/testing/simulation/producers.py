@@ -1,4 +1,5 @@
-"""Producers of a simulated run: unique values, plain or idempotent, one batch at a time; some bump their epoch and then speak once more under the old one."""
+"""Producers of a simulated run: unique values, plain or idempotent, one batch at a time; some bump their epoch and
+then speak once more under the old one."""
 
 from __future__ import annotations
 
@@ -20,16 +21,30 @@ from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unansw
 PRODUCE_VERSIONS = (3, 12)  # By topic name; 13 knows only ids.
 BATCH_RECORDS_MAX = 5
 ZSTD_VERSION = 7  # Older clients do not know that codec (KIP-110).
-IDENTITY_LOST = {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
+IDENTITY_LOST = {
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.UNKNOWN_PRODUCER_ID,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+}
 BUMP_RATE = 0.03
 KEYS = 8
 PAUSE_SECONDS_MAX = 0.5
 
 
 class Producer:
-    """Sends until told to stop; an idempotent one then still learns what became of its last batch. With `keyed` records have few different keys."""
+    """Sends until told to stop; an idempotent one then still learns what became of its last batch. With `keyed`
+    records have few different keys."""
 
-    def __init__(self, session: Session, recorder: Recorder, place: Partition, *, idempotent: bool, acks: int, keyed: bool = False) -> None:
+    def __init__(
+        self,
+        session: Session,
+        recorder: Recorder,
+        place: Partition,
+        *,
+        idempotent: bool,
+        acks: int,
+        keyed: bool = False,
+    ) -> None:
         self._session = session
         self._recorder = recorder
         self._place = place
@@ -71,7 +86,8 @@ class Producer:
             await self._session.pause(0.5)
 
     async def _bump(self) -> None:
-        """Begin a new epoch of our own, as clients do to start over (KIP-360); once it is taken, the old epoch is fenced."""
+        """Begin a new epoch of our own, as clients do to start over (KIP-360); once it is taken, the old epoch is
+        fenced."""
         old, sequence = self._identity, self._sequence
         self._identity, self._sequence = (old[0], old[1] + 1), 0
         bumped = await self._send(1)
@@ -86,9 +102,17 @@ class Producer:
         producer_id, epoch = identity or self._identity
         topic, partition = self._place
         send = Send(
-            process=f"{self._session.name}{' as zombie' if zombie else ''}", began=self._recorder.now(), topic=topic, partition=partition, values=values,
-            acks=self._acks, attempts=0, producer_id=producer_id, producer_epoch=epoch, keys=self._keys(count) if self._keyed else None,
-        )  # fmt: skip
+            process=f"{self._session.name}{' as zombie' if zombie else ''}",
+            began=self._recorder.now(),
+            topic=topic,
+            partition=partition,
+            values=values,
+            acks=self._acks,
+            attempts=0,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            keys=self._keys(count) if self._keyed else None,
+        )
         self._recorder.add(send)
         if not zombie and self._idempotent:
             sequence = self._sequence
@@ -105,9 +129,18 @@ class Producer:
     def _batch(self, send: Send, sequence: int) -> bytes:
         now_ms = self._session.world.clock.wall_ms()
         keys = send.keys or ["k"] * len(send.values)
-        records = [Record(number, now_ms, key.encode(), value.encode(), ()) for number, (key, value) in enumerate(zip(keys, send.values, strict=True))]
+        records = [
+            Record(number, now_ms, key.encode(), value.encode(), ())
+            for number, (key, value) in enumerate(zip(keys, send.values, strict=True))
+        ]
         codec = self._session.chance.choice((0, 0, 1, 2, 3, 4))
-        return build_batch(records, codec=codec, base_sequence=sequence, producer_id=send.producer_id, producer_epoch=send.producer_epoch)
+        return build_batch(
+            records,
+            codec=codec,
+            base_sequence=sequence,
+            producer_id=send.producer_id,
+            producer_epoch=send.producer_epoch,
+        )
 
     async def _attempt(self, send: Send, batch: bytes, *, zombie: bool) -> bool:
         """Whether the send has ended, well or badly."""
@@ -125,11 +158,17 @@ class Producer:
             send.offset, send.outcome = answer.base_offset, "ok"
             return True
         send.error = name_of(answer.error_code)
-        if not zombie and answer.error_code in IDENTITY_LOST and self._recorder.leads_no_more(self._session.host, self._place):
+        if (
+            not zombie
+            and answer.error_code in IDENTITY_LOST
+            and self._recorder.leads_no_more(self._session.host, self._place)
+        ):
             return False  # It lacks what its successors acknowledged, and does not know that yet.
         if answer.error_code in IDENTITY_LOST and self._idempotent:
             if not zombie:
-                self._recorder.unexpected(self._session.name, f"it lost its producer id: {Refused('Produce', answer.error_code)}")
+                self._recorder.unexpected(
+                    self._session.name, f"it lost its producer id: {Refused('Produce', answer.error_code)}"
+                )
                 self._identity = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
             send.outcome = "fail" if send.attempts == 1 else "info"
             return True

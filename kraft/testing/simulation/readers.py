@@ -1,4 +1,5 @@
-"""Readers of a simulated run: some follow the end of a partition and ask where it ends, and in the end one reads everything."""
+"""Readers of a simulated run: some follow the end of a partition and ask where it ends, and in the end one reads
+everything."""
 
 from __future__ import annotations
 
@@ -61,7 +62,13 @@ class Reader:
     async def poll(self) -> list[tuple[int, str, int]]:
         """One Fetch. Nothing when there is nothing yet, or the node does not answer well."""
         topic, index = self._place
-        poll = Poll(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, position=self._position)
+        poll = Poll(
+            process=self._session.name,
+            began=self._recorder.now(),
+            topic=topic,
+            partition=index,
+            position=self._position,
+        )
         poll.repositioned = self._moved
         self._at_gap = False
         try:
@@ -69,7 +76,10 @@ class Reader:
             poll.began = self._recorder.now()
             self._recorder.add(poll)
             wanted = FetchPartition(
-                partition=index, fetch_offset=self._position, partition_max_bytes=self._session.chance.choice((1, 1000, 1 << 20)), current_leader_epoch=epoch
+                partition=index,
+                fetch_offset=self._position,
+                partition_max_bytes=self._session.chance.choice((1, 1000, 1 << 20)),
+                current_leader_epoch=epoch,
             )
             response = await self._fetch(wanted)
         except Unanswered:
@@ -101,7 +111,9 @@ class Reader:
             batch.verify_crc()
             for record in batch.records():
                 if record.offset >= self._position:
-                    poll.records.append((record.offset, bytes(record.value or b"").decode(), batch.partition_leader_epoch))
+                    poll.records.append(
+                        (record.offset, bytes(record.value or b"").decode(), batch.partition_leader_epoch)
+                    )
                     self._keys.append(bytes(record.key or b"").decode())
         self._moved = False
         self._at_gap = not poll.records and poll.high_watermark > self._position
@@ -120,13 +132,19 @@ class Reader:
     async def ask(self, kind: str) -> int | None:
         """Where the partition begins or ends; None if nobody tells."""
         topic, index = self._place
-        asked = ListOffset(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, kind=kind)
+        asked = ListOffset(
+            process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, kind=kind
+        )
         try:
             epoch = await self._session.aim(self._wire)
             asked.began = self._recorder.now()
             self._recorder.add(asked)
-            wanted = ListOffsetsPartition(partition_index=index, timestamp=LATEST if kind == "latest" else EARLIEST, current_leader_epoch=epoch)
-            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=self._wire[0], partitions=[wanted])])
+            wanted = ListOffsetsPartition(
+                partition_index=index, timestamp=LATEST if kind == "latest" else EARLIEST, current_leader_epoch=epoch
+            )
+            request = ListOffsetsRequest(
+                replica_id=-1, topics=[ListOffsetsTopic(name=self._wire[0], partitions=[wanted])]
+            )
             response = await self._call(request, EPOCH_IN_LIST_OFFSETS if epoch >= 0 else 1, 9)
         except Unanswered:
             asked.ended = self._recorder.now()
@@ -150,7 +168,15 @@ class Reader:
             if start is None or end is None:
                 await self._session.pause(0.3)
         topic, index = self._place
-        final = FinalRead(process=self._session.name, began=self._recorder.now(), topic=topic, partition=index, start=start, end=end, compacted=compacted)
+        final = FinalRead(
+            process=self._session.name,
+            began=self._recorder.now(),
+            topic=topic,
+            partition=index,
+            start=start,
+            end=end,
+            compacted=compacted,
+        )
         self._position, self._moved = start, True
         self._keys.clear()
         while self._position < end:
@@ -162,6 +188,7 @@ class Reader:
         return self._recorder.add(final)
 
     async def _past_a_gap(self) -> None:
-        """The tail of a compacted log may hold no record at all. A poll that was refused, or not answered, says nothing of the kind."""
+        """The tail of a compacted log may hold no record at all. A poll that was refused, or not answered, says
+        nothing of the kind."""
         await self._session.pause(0.1)
         self._position += 1

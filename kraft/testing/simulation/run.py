@@ -1,4 +1,5 @@
-"""What every simulated run has: a universe, a history, nodes that are started whenever they do not run, bounded waits, and an outcome."""
+"""What every simulated run has: a universe, a history, nodes that are started whenever they do not run, bounded
+waits, and an outcome."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ TURN_SECONDS = 25e-6  # What a turn of trio's loop costs in CPython, roughly.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of one seed. `trace` is the hash that a replay must reproduce; `cells` are the (kind, role) pairs whose fault bit."""
+    """What became of one seed. `trace` is the hash that a replay must reproduce; `cells` are the (kind, role) pairs
+    whose fault bit."""
 
     seed: int
     violations: tuple[str, ...]
@@ -51,7 +53,8 @@ class Outcome:
 
 
 class SimulatedRun:
-    """One seed's run. Subclasses say what the nodes are (`scene`, `fate`), what happens (`main`) and what makes a run count (`invalid`)."""
+    """One seed's run. Subclasses say what the nodes are (`scene`, `fate`), what happens (`main`) and what makes a
+    run count (`invalid`)."""
 
     scene: Scene
     fate: Fate
@@ -166,7 +169,9 @@ class SimulatedRun:
 
         def give_up() -> None:
             if client_nursery.child_tasks:
-                self.recorder.stuck(f"clients learn what became of their requests not within {seconds:g} s after healing")
+                self.recorder.stuck(
+                    f"clients learn what became of their requests not within {seconds:g} s after healing"
+                )
                 client_nursery.cancel_scope.cancel()
 
         self.universe.time.call_after(seconds, give_up)
@@ -184,7 +189,9 @@ class SimulatedRun:
 def _is_the_disks(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(_is_the_disks(inner) for inner in error.exceptions)
-    return isinstance(error, StorageError) or (isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EMFILE))
+    return isinstance(error, StorageError) or (
+        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EMFILE)
+    )
 
 
 def _causes(error: BaseException) -> str:

@@ -10,14 +10,16 @@ from kraft.world.simulated import Universe
 
 
 class Directories(NamedTuple):
-    """The log directories of a node, each a disk of its own, that of its metadata first; and those whose disk may be replaced by an empty one."""
+    """The log directories of a node, each a disk of its own, that of its metadata first; and those whose disk may be
+    replaced by an empty one."""
 
     paths: tuple[str, ...]
     replaceable: tuple[str, ...] = ()
 
 
 class Scene(NamedTuple):
-    """`stop` asks a node to shut down in good order; `is_spare` tells whether others have all that its disks have, now."""
+    """`stop` asks a node to shut down in good order; `is_spare` tells whether others have all that its disks have,
+    now."""
 
     universe: Universe
     nodes: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""Clients' connections: one at a time, any version that both sides know, to a fixed node or to whichever should know."""
+"""Clients' connections: one at a time, any version that both sides know, to a fixed node or to whichever should
+know."""
 
 from __future__ import annotations
 
@@ -17,11 +18,23 @@ ASTRAY_RATE: Final = 0.05
 """How often a client asks any node instead of the leader that it knows."""
 
 TRY_AGAIN: Final = {
-    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR,
-    ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_CONTROLLER, ErrorCode.BROKER_NOT_AVAILABLE,
-    ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.OFFSET_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID,
-}  # fmt: skip
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
 
 
 class Unanswered(Exception):
@@ -47,13 +60,16 @@ class Session:
         self._port = port
         self._connection: ClientConnection | None = None
         self.topic_id: bytes | None = None
-        """Whose leaders it wants to know where several topics have one name by turns: leader and epoch of another are nothing to go by."""
+        """Whose leaders it wants to know where several topics have one name by turns: leader and epoch of another
+        are nothing to go by."""
 
     async def call(self, request: Any, low: int, high: int) -> Any:
         """Send `request` in a version drawn from `low` to `high`, as far as the node serves them. Raises Unanswered."""
         try:
             if self._connection is None or not self._connection.is_open:
-                self._connection = await open_connection(self.world, self._host, self._port, client_id=self.name, timeout=REQUEST_SECONDS)
+                self._connection = await open_connection(
+                    self.world, self._host, self._port, client_id=self.name, timeout=REQUEST_SECONDS
+                )
             least, most = self._connection.versions[request.API_KEY]
             version = self.chance.randint(max(low, least), min(high, most))
             return await self._connection.call(request, version=version, timeout=REQUEST_SECONDS)
@@ -62,7 +78,8 @@ class Session:
             raise Unanswered(str(problem)) from problem
 
     async def aim(self, place: Partition) -> int:
-        """Turn to the leader of a partition. Returns its leader epoch as far as it is known, else -1. Raises Unanswered."""
+        """Turn to the leader of a partition. Returns its leader epoch as far as it is known, else -1. Raises
+        Unanswered."""
         del place
         return -1
 
@@ -84,7 +101,8 @@ class Session:
 
 
 class RoamingSession(Session):
-    """Asks the node that leads, as far as it knows; another one when that does not answer, or says that somebody else has to be asked."""
+    """Asks the node that leads, as far as it knows; another one when that does not answer, or says that somebody
+    else has to be asked."""
 
     def __init__(self, world: World, hosts: Sequence[str], port: int, name: str) -> None:
         super().__init__(world, "", port, name)
@@ -130,7 +148,10 @@ class RoamingSession(Session):
                 continue
             for partition in topic.partitions:
                 if partition.leader_id in hosts:
-                    self._leaders[(place[0], partition.partition_index)] = (hosts[partition.leader_id], partition.leader_epoch)
+                    self._leaders[(place[0], partition.partition_index)] = (
+                        hosts[partition.leader_id],
+                        partition.leader_epoch,
+                    )
 
     async def aim_at_coordinator(self, host: str) -> None:
         if host in self._hosts:

@@ -1,7 +1,8 @@
 """One production node in the simulated world, with our own clients and a fate that breaks it.
 
-Two phases: in the first everything goes wrong that fate drew, in the second all is healed and must work again in bounded time: what was acknowledged is read,
-order and commits hold, topics are what they were made to be, the group settles. A run that saw too little to mean anything is invalid, not green.
+Two phases: in the first everything goes wrong that fate drew, in the second all is healed and must work again in
+bounded time: what was acknowledged is read, order and commits hold, topics are what they were made to be, the group
+settles. A run that saw too little to mean anything is invalid, not green.
 """
 
 from __future__ import annotations
@@ -62,7 +63,8 @@ class SingleNodeRun(SimulatedRun):
         chance = self.universe.stream("mixture")
         flush = chance.random() < FLUSH_RATE
         self.fate = Fate(seed, chance, [ROLE], flush=flush)
-        directories = Directories(DIRECTORIES[: self.universe.stream("directories").choice((1, 2))])  # Its records have no other copy: no disk is replaced.
+        # Its records have no other copy: no disk is replaced.
+        directories = Directories(DIRECTORIES[: self.universe.stream("directories").choice((1, 2))])
         self.scene = Scene(self.universe, (NODE,), self.stop_node, lambda node: directories)
         self.config = configuration(directories.paths, flush=flush)
 
@@ -106,10 +108,17 @@ class SingleNodeRun(SimulatedRun):
             Producer(self.session(f"producer-{number}"), recorder, place, idempotent=idempotent, acks=acks)
             for number, (place, idempotent, acks) in enumerate(roles)
         ]
-        clients += [Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate(PARTITIONS)]
-        clients += [Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place) for number, place in enumerate(PARTITIONS)]
+        clients += [
+            Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate(PARTITIONS)
+        ]
+        clients += [
+            Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place)
+            for number, place in enumerate(PARTITIONS)
+        ]
         clients.append(TopicMaker(self.session("maker"), recorder, 1))
-        members = [Member(self.session(f"member-{number}"), recorder, "group", PARTITIONS[0], number) for number in range(3)]
+        members = [
+            Member(self.session(f"member-{number}"), recorder, "group", PARTITIONS[0], number) for number in range(3)
+        ]
         for client in (*clients, *members):
             nursery.start_soon(self.client, client.run)
 

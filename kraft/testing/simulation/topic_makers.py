@@ -12,14 +12,19 @@ from kraft.protocol.messages.create_partitions_request import CreatePartitionsRe
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.testing.checker.operations import FAIL, INFO, OK, TopicChange, TopicSeen
 from kraft.testing.simulation.recorder import Recorder
 from kraft.testing.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
 
 PASSING = {*TRY_AGAIN, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_PARTITIONS}
-"""No broker is unfenced yet; the topic is not there any more; it has grown already, by a request that was handed to the controller twice."""
+"""No broker is unfenced yet; the topic is not there any more; it has grown already, by a request that was handed to
+the controller twice."""
 TOPIC = 2
 SET = 0
 CONFIG_KEY = "max.message.bytes"
@@ -60,7 +65,15 @@ class TopicMaker:
         self._session.close()
 
     def _change(self, topic: str, partitions: int = 0, config: dict[str, str] | None = None) -> TopicChange:
-        return self._recorder.add(TopicChange(process=self._session.name, began=self._recorder.now(), topic=topic, partitions=partitions, config=config or {}))
+        return self._recorder.add(
+            TopicChange(
+                process=self._session.name,
+                began=self._recorder.now(),
+                topic=topic,
+                partitions=partitions,
+                config=config or {},
+            )
+        )
 
     async def _live(self, topic: str) -> None:
         chance = self._session.chance
@@ -94,7 +107,9 @@ class TopicMaker:
     async def _configure(self, topic: str, value: int) -> None:
         change = self._change(topic, config={CONFIG_KEY: str(value)})
         setting = AlterableConfig(name=CONFIG_KEY, config_operation=SET, value=str(value))
-        request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[setting])])
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=TOPIC, resource_name=topic, configs=[setting])]
+        )
         try:
             response = await self._session.call(request, 0, 1)
         except Unanswered:
@@ -103,7 +118,9 @@ class TopicMaker:
 
     async def _grow(self, topic: str, count: int) -> None:
         change = self._change(topic, count)
-        request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=5000)
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=topic, count=count, assignments=None)], timeout_ms=5000
+        )
         try:
             response = await self._session.call(request, 0, 3)
         except Unanswered:
@@ -119,22 +136,39 @@ class TopicMaker:
             response = await self._session.call(request, *((6, 6) if by_state else (1, 5)))
         except Unanswered:
             return
-        self._settle(change, "DeleteTopics", response.responses[0].error_code, (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        self._settle(
+            change,
+            "DeleteTopics",
+            response.responses[0].error_code,
+            (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        )
 
 
 async def see_topics(session: Session, recorder: Recorder) -> None:
     """After healing: write down what topics are, and how they are configured."""
     response = await _insist(session, MetadataRequest(topics=None), 1, 12)
     there = {topic.name: len(topic.partitions) for topic in response.topics}
-    changed = {change.topic: change for change in recorder.history.of(TopicChange) if "/" not in change.topic}  # Those have names alone.
+    # Those have names alone.
+    changed = {change.topic: change for change in recorder.history.of(TopicChange) if "/" not in change.topic}
     configs: dict[str, dict[str, str]] = {}
     present = [topic for topic in changed if topic in there]
     if present:
-        resources = [DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[CONFIG_KEY]) for topic in present]
+        resources = [
+            DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[CONFIG_KEY])
+            for topic in present
+        ]
         described = await _insist(session, DescribeConfigsRequest(resources=resources), 1, 4)
-        configs = {result.resource_name: {each.name: each.value for each in result.configs} for result in described.results}
+        configs = {
+            result.resource_name: {each.name: each.value for each in result.configs} for result in described.results
+        }
     for topic in changed:
-        seen = TopicSeen(process=session.name, began=recorder.now(), topic=topic, partitions=there.get(topic, 0), config=configs.get(topic, {}))
+        seen = TopicSeen(
+            process=session.name,
+            began=recorder.now(),
+            topic=topic,
+            partitions=there.get(topic, 0),
+            config=configs.get(topic, {}),
+        )
         seen.ok(recorder.now())
         recorder.add(seen)
 

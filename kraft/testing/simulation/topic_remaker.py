@@ -1,6 +1,8 @@
-"""Somebody who makes a topic, lets clients use it, deletes it and makes it anew under its old name, over and over; the last one stays.
+"""Somebody who makes a topic, lets clients use it, deletes it and makes it anew under its old name, over and over;
+the last one stays.
 
-Deletion is by id or by name. One by name whose fate is unknown may yet delete a later incarnation: from then on none of them is sure to stay. By id it may not.
+Deletion is by id or by name. One by name whose fate is unknown may yet delete a later incarnation: from then on none
+of them is sure to stay. By id it may not.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ BY_NAME: Final = MetadataRequest(topics=[MetadataRequestTopic(name=NAME)], allow
 
 
 class Surroundings(NamedTuple):
-    """What the harness gives: sessions by clients' names, how it runs a client, and which topic a host takes a name for now."""
+    """What the harness gives: sessions by clients' names, how it runs a client, and which topic a host takes a name
+    for now."""
 
     session: Callable[[str], Session]
     run_client: Callable[[Callable[[], Awaitable[None]]], Awaitable[Any]]
@@ -92,7 +95,7 @@ class TopicRemaker:
         await self._delete(incarnation)
         return False
 
-    # --- life --------------------------------------------------------------------------------------------------------------------------------------------
+    # --- life
 
     async def _make(self) -> Incarnation:
         """Ask until there is a topic that was not there before."""
@@ -127,7 +130,9 @@ class TopicRemaker:
         return self._around.session(f"{NAME}-{incarnation.number} {role}")
 
     def _producer(self, incarnation: Incarnation) -> IncarnationProducer:
-        return IncarnationProducer(self._client_session(incarnation, "producer"), self._recorder, incarnation, self._identity)
+        return IncarnationProducer(
+            self._client_session(incarnation, "producer"), self._recorder, incarnation, self._identity
+        )
 
     def _others(self, incarnation: Incarnation) -> list[Client]:
         recorder, sent = self._recorder, partial(self._sent_by_name, incarnation)
@@ -139,10 +144,18 @@ class TopicRemaker:
 
     def committer(self, incarnation: Incarnation, role: str) -> IncarnationCommitter:
         sent = partial(self._sent_by_name, incarnation)
-        return IncarnationCommitter(self._client_session(incarnation, role), self._recorder, incarnation, self._offsets, sent, lambda: self.may_vanish)
+        return IncarnationCommitter(
+            self._client_session(incarnation, role),
+            self._recorder,
+            incarnation,
+            self._offsets,
+            sent,
+            lambda: self.may_vanish,
+        )
 
     async def _stays(self, incarnation: Incarnation) -> bool:
-        """After a while: whether this one is the last. Then it is used until told to stop, and until it was seen to work; or until it must have vanished."""
+        """After a while: whether this one is the last. Then it is used until told to stop, and until it was seen to
+        work; or until it must have vanished."""
         clock = self._session.world.clock
         await clock.sleep(self._session.chance.uniform(*LIFE_SECONDS))
         if self._settled_at is None:
@@ -158,19 +171,27 @@ class TopicRemaker:
 
     def _works(self, incarnation: Incarnation) -> bool:
         """Whether a send and a poll that began since it was settled have succeeded."""
-        fresh = [each for each in self._recorder.history.operations[self._settled_at :] if isinstance(each, Send | Poll) and each.place == incarnation.place]
+        fresh = [
+            each
+            for each in self._recorder.history.operations[self._settled_at :]
+            if isinstance(each, Send | Poll) and each.place == incarnation.place
+        ]
         return {type(each) for each in fresh if each.outcome == OK} == {Send, Poll}
 
-    # --- death -------------------------------------------------------------------------------------------------------------------------------------------
+    # --- death
 
     async def _end(self, incarnation: Incarnation, clients: list[Client]) -> None:
         """Its clients hear of its end at once, or go on for a while with a topic that is not there any more."""
         chance = self._session.chance
-        await self._session.world.clock.sleep(chance.uniform(0.0, LINGER_SECONDS_MAX) if chance.random() < LINGER_RATE else 0.0)
+        await self._session.world.clock.sleep(
+            chance.uniform(0.0, LINGER_SECONDS_MAX) if chance.random() < LINGER_RATE else 0.0
+        )
         incarnation.give_up(clients)
 
     async def _delete(self, incarnation: Incarnation) -> None:
-        change = TopicChange(process=self._session.name, began=self._recorder.now(), topic=incarnation.place[0], attempts=0)
+        change = TopicChange(
+            process=self._session.name, began=self._recorder.now(), topic=incarnation.place[0], attempts=0
+        )
         self._recorder.add(change)
         by_name = self._session.chance.random() < BY_NAME_RATE
         while True:
@@ -190,7 +211,10 @@ class TopicRemaker:
         if by_name:
             request, versions = DeleteTopicsRequest(timeout_ms=5000, topic_names=[NAME]), (1, 5)
         else:
-            request, versions = DeleteTopicsRequest(timeout_ms=5000, topics=[DeleteTopicState(topic_id=incarnation.topic_id)]), (6, 6)
+            request, versions = (
+                DeleteTopicsRequest(timeout_ms=5000, topics=[DeleteTopicState(topic_id=incarnation.topic_id)]),
+                (6, 6),
+            )
         try:
             response = await self._session.call(request, *versions)
         except Unanswered:
@@ -200,7 +224,7 @@ class TopicRemaker:
             raise Refused(f"DeleteTopics {NAME}", code)
         return code
 
-    # --- by name -----------------------------------------------------------------------------------------------------------------------------------------
+    # --- by name
 
     def _sent_by_name(self, incarnation: Incarnation, sent: Send | Commit) -> None:
         self._by_name.append(sent)
@@ -209,22 +233,30 @@ class TopicRemaker:
                 self._may_land(sent, other)
 
     def _may_land(self, sent: Send | Commit, other: Incarnation) -> None:
-        """Unless it is known to have landed where it was meant to, or nowhere, it may turn up in another incarnation as well."""
+        """Unless it is known to have landed where it was meant to, or nowhere, it may turn up in another incarnation
+        as well."""
         if sent.outcome == INFO:
-            astray = dataclasses.replace(sent, process=f"{sent.process} astray", topic=other.place[0], ended=self._recorder.now(), error="")
+            astray = dataclasses.replace(
+                sent, process=f"{sent.process} astray", topic=other.place[0], ended=self._recorder.now(), error=""
+            )
             self._recorder.add(astray)
 
-    # --- afterwards --------------------------------------------------------------------------------------------------------------------------------------
+    # --- afterwards
 
     def made_anew(self, start: float, end: float) -> int:
         """How often the topic was made anew between two moments, after one that had acknowledged something."""
         used = {send.topic for send in self._recorder.history.of(Send) if send.outcome == OK}
-        made = {change.topic for change in self._recorder.history.of(TopicChange) if change.partitions and start <= change.began < end}
+        made = {
+            change.topic
+            for change in self._recorder.history.of(TopicChange)
+            if change.partitions and start <= change.began < end
+        }
         pairs = zip(self.incarnations, self.incarnations[1:], strict=False)
         return sum(before.place[0] in used and after.place[0] in made for before, after in pairs)
 
     async def look(self, session: Session) -> Incarnation | None:
-        """After healing: write down which incarnations are there. Returns the last, unless it has vanished as it may."""
+        """After healing: write down which incarnations are there. Returns the last, unless it has vanished as it
+        may."""
         if not self.incarnations:
             return None
         last = self.incarnations[-1]
@@ -235,7 +267,12 @@ class TopicRemaker:
         if found != last.topic_id:
             self._recorder.add(TopicChange(process=session.name, began=self._recorder.now(), topic=last.place[0]))
         for each in self.incarnations:
-            seen = TopicSeen(process=session.name, began=self._recorder.now(), topic=each.place[0], partitions=int(each.topic_id == found))
+            seen = TopicSeen(
+                process=session.name,
+                began=self._recorder.now(),
+                topic=each.place[0],
+                partitions=int(each.topic_id == found),
+            )
             seen.ok(self._recorder.now())
             self._recorder.add(seen)
         return last if found == last.topic_id else None

@@ -1,7 +1,8 @@
 """The real world: trio's clock and event loop, the kernel's files and sockets, worker threads.
 
-What enters: a seed (tests only) and the sink that log events go to. What leaves: one `RealWorld`, the value that a composition root hands to `run_node`. Only
-composition roots (`kraft.cli`, `kraft.testing`) and tests import this package; an import-linter contract says so.
+What enters: a seed (tests only) and the sink that log events go to. What leaves: one `RealWorld`, the value that a
+composition root hands to `run_node`. Only composition roots (`kraft.cli`, `kraft.testing`) and tests import this
+package; an import-linter contract says so.
 """
 
 from __future__ import annotations
@@ -29,12 +30,16 @@ def write_to_stderr(line: Mapping[str, Any]) -> None:
 
 
 class RealWorld:
-    """One process's world. Several nodes of one process (tests) take one each, so that thread limits and random streams stay apart."""
+    """One process's world. Several nodes of one process (tests) take one each, so that thread limits and random
+    streams stay apart."""
 
     __slots__ = ("_log_sink", "clock", "environment", "files", "network", "process_id", "random", "threads")
 
-    def __init__(self, *, seed: int | str | None = None, log_sink: LogSink = write_to_stderr, threads: int = 16) -> None:
-        """`seed` makes random streams repeatable; without it they come from the kernel. `threads` bounds the worker threads of `threads.run`."""
+    def __init__(
+        self, *, seed: int | str | None = None, log_sink: LogSink = write_to_stderr, threads: int = 16
+    ) -> None:
+        """`seed` makes random streams repeatable; without it they come from the kernel. `threads` bounds the worker
+        threads of `threads.run`."""
         self.clock = RealClock()
         self.random = SystemRandomness() if seed is None else SeededRandomness(str(seed))
         self.files = RealFileSystem()

@@ -1,4 +1,5 @@
-"""The machine's clocks. `now` reads CLOCK_MONOTONIC, of which trio's own clock is a shifted copy; deadlines are translated to trio's when a wait begins."""
+"""The machine's clocks. `now` reads CLOCK_MONOTONIC, of which trio's own clock is a shifted copy; deadlines are
+translated to trio's when a wait begins."""
 
 from __future__ import annotations
 

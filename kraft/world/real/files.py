@@ -1,7 +1,8 @@
 """Files through the kernel's calls, without Python's buffering layers.
 
-A writable handle knows the end of its file, so an append is one pwritev and nothing else; the contract that a file has one writing handle at a time makes
-that safe. Reads and probes use positions of their own and may run beside a write.
+A writable handle knows the end of its file, so an append is one pwritev and nothing else; the contract that a file
+has one writing handle at a time makes that safe. Reads and probes use positions of their own and may run beside a
+write.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ from kraft.world.ports import Buffer, FileStatus
 PROBE_STRIDE = 128 * 1024  # Bytes between two residency probes: the kernel's usual read-ahead window.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
 RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)  # Linux only; without it every range counts as resident.
-CLOSED = 2**31 - 1  # A descriptor above what any kernel gives out (fs.nr_open <= 2^30): every call on it says EBADF, where -1 would be a ValueError in some.
+# A descriptor above what any kernel gives out (fs.nr_open <= 2^30): every call on it says EBADF, where -1 would be a
+# ValueError in some.
+CLOSED = 2**31 - 1
 DATA_SYNC = getattr(os, "fdatasync", os.fsync)  # Content and size; only timestamps are left to the kernel.
 
 
 class RealFile:
-    """Implements `kraft.world.ports.File` on a file descriptor. A closed file answers EBADF, never another file's bytes."""
+    """Implements `kraft.world.ports.File` on a file descriptor. A closed file answers EBADF, never another file's
+    bytes."""
 
     __slots__ = ("_end", "_writable", "descriptor", "path")
 
@@ -59,7 +63,8 @@ class RealFile:
         return start
 
     def _append_rest(self, buffers: Sequence[Buffer], skip: int) -> None:
-        """Write what a short first write left, one buffer at a time; a full disk or file-size limit surfaces as the OSError of the next call."""
+        """Write what a short first write left, one buffer at a time; a full disk or file-size limit surfaces as the
+        OSError of the next call."""
         for buffer in buffers:
             if skip >= len(buffer):
                 skip -= len(buffer)
@@ -112,7 +117,9 @@ class RealFileSystem:
 
     __slots__ = ()
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True) -> RealFile:
+    def open(
+        self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True
+    ) -> RealFile:
         flags = os.O_CLOEXEC | (os.O_RDWR if writable else os.O_RDONLY)
         if create or exclusive:
             flags |= os.O_CREAT
@@ -127,7 +134,11 @@ class RealFileSystem:
 
     def status(self, path: str) -> FileStatus:
         found = os.stat(path)
-        return FileStatus(size=found.st_size, modified_ms=found.st_mtime_ns // 1_000_000, is_directory=found.st_mode & 0o170000 == 0o040000)
+        return FileStatus(
+            size=found.st_size,
+            modified_ms=found.st_mtime_ns // 1_000_000,
+            is_directory=found.st_mode & 0o170000 == 0o040000,
+        )
 
     def list_directory(self, path: str) -> list[str]:
         return sorted(os.listdir(path))

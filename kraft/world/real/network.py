@@ -1,8 +1,9 @@
 """TCP over raw non-blocking sockets, waiting through trio's event loop.
 
-Each call tries the kernel first and waits only if it must: a wait costs an epoll registration and a turn of the loop, a send that fits the socket buffer
-costs neither. So that no busy stream starves the rest, one that keeps succeeding gives up its turn after every `TURN_BYTES`. Every failure of a connection,
-of whatever errno, surfaces as a ConnectionError.
+Each call tries the kernel first and waits only if it must: a wait costs an epoll registration and a turn of the
+loop, a send that fits the socket buffer costs neither. So that no busy stream starves the rest, one that keeps
+succeeding gives up its turn after every `TURN_BYTES`. Every failure of a connection, of whatever errno, surfaces as
+a ConnectionError.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from kraft.world.real.files import RealFile
 TURN_BYTES = 1024 * 1024  # At most this much is sent without a checkpoint: about 0.2 ms of copying.
 RETRY_BYTES = 256 * 1024  # What is read at a time for a socket that did not take all of the last piece.
 BUFFERS_PER_CALL = 1024  # IOV_MAX on Linux.
-AWAITED_BYTES_MIN, AWAITED_BYTES_MAX = 64 * 1024, 256 * 1024  # Of a large frame so much is awaited before the loop wakes for it.
+# Of a large frame so much is awaited before the loop wakes for it.
+AWAITED_BYTES_MIN, AWAITED_BYTES_MAX = 64 * 1024, 256 * 1024
 Address = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 
@@ -103,8 +105,9 @@ class RealStream:
             await trio.lowlevel.checkpoint()
 
     async def send_file(self, file: File, offset: int, count: int) -> None:
-        """Through a buffer that all streams share: on loopback, and wherever the kernel copies anyway, two copies of warm memory cost less than sendfile's walk
-        over pages (ADR 6). A read that could not be sent whole is read again, smaller, when the socket takes more."""
+        """Through a buffer that all streams share: on loopback, and wherever the kernel copies anyway, two copies of
+        warm memory cost less than sendfile's walk over pages (ADR 6). A read that could not be sent whole is read
+        again, smaller, when the socket takes more."""
         if not isinstance(file, RealFile):
             raise TypeError(f"{type(file).__name__} is a file of another world")
         end, chunk = offset + count, TURN_BYTES
@@ -175,7 +178,8 @@ class RealListener:
             except OSError as error:
                 if error.errno == errno.EBADF:
                     raise _closed() from error
-                if error.errno not in (errno.EINVAL, errno.ENOTCONN):  # A peer already gone shows as these when its options are set.
+                # A peer already gone shows as these when its options are set.
+                if error.errno not in (errno.EINVAL, errno.ENOTCONN):
                     raise
 
     def close(self) -> None:
@@ -196,7 +200,9 @@ class RealNetwork:
         """An empty host is every address, IPv4 and IPv6."""
         if not host:
             dual = socket.has_dualstack_ipv6()
-            listening = socket.create_server(("", port), family=socket.AF_INET6 if dual else socket.AF_INET, backlog=backlog, dualstack_ipv6=dual)
+            listening = socket.create_server(
+                ("", port), family=socket.AF_INET6 if dual else socket.AF_INET, backlog=backlog, dualstack_ipv6=dual
+            )
         else:
             family, address = (await _resolve(host, port))[0]
             listening = _bind(family, address, backlog)
@@ -237,7 +243,8 @@ async def _connect(family: int, address: Address) -> socket.socket:
         status = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if status:
             raise OSError(status, os.strerror(status))
-        if connecting.getsockname() == connecting.getpeername():  # An ephemeral port nobody listens on can meet itself on loopback.
+        # An ephemeral port nobody listens on can meet itself on loopback.
+        if connecting.getsockname() == connecting.getpeername():
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         return connecting
     except BaseException:
@@ -246,12 +253,16 @@ async def _connect(family: int, address: Address) -> socket.socket:
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, Address]]:
-    """Addresses of a host in the resolver's order. Numeric hosts need no thread. Raises OSError, also for what no host can be called."""
+    """Addresses of a host in the resolver's order. Numeric hosts need no thread. Raises OSError, also for what no
+    host can be called."""
     try:
         try:
             found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
         except socket.gaierror:
-            found = await trio.to_thread.run_sync(lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True)
-    except (ValueError, OverflowError) as problem:  # A peer may send anything; IDNA refuses labels that are empty or too long.
+            found = await trio.to_thread.run_sync(
+                lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM), abandon_on_cancel=True
+            )
+    except (ValueError, OverflowError) as problem:
+        # A peer may send anything; IDNA refuses labels that are empty or too long.
         raise OSError(errno.EINVAL, f"{host!r}, port {port}, is no address: {problem}") from problem
     return [(entry[0], entry[4]) for entry in found]

@@ -12,7 +12,8 @@ Ts = TypeVarTuple("Ts")
 
 
 class RealThreads:
-    """Implements `kraft.world.ports.Threads` over trio's thread cache. At most `limit` functions run at once; more wait their turn, first come first served."""
+    """Implements `kraft.world.ports.Threads` over trio's thread cache. At most `limit` functions run at once; more
+    wait their turn, first come first served."""
 
     __slots__ = ("_limiter",)
 

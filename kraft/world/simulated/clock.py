@@ -1,4 +1,5 @@
-"""A node's own clock over universal time: it may start skewed, run fast or slow, stand still, and its wall clock may jump."""
+"""A node's own clock over universal time: it may start skewed, run fast or slow, stand still, and its wall clock may
+jump."""
 
 from __future__ import annotations
 
@@ -84,7 +85,9 @@ class SimulatedClock:
             self._node.time.cancel(alarm.event)
             alarm.event = None
         if self._speed > 0 and alarm.deadline < math.inf:
-            alarm.event = self._node.time.call_at(self._at + (alarm.deadline - self._origin) / self._speed, lambda: self._ring(alarm))
+            alarm.event = self._node.time.call_at(
+                self._at + (alarm.deadline - self._origin) / self._speed, lambda: self._ring(alarm)
+            )
 
     def _ring(self, alarm: Alarm) -> None:
         if self._read() < alarm.deadline:
@@ -142,7 +145,9 @@ class DeadlineScope:
         self._scope.__enter__()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool | None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
         if self._alarm:
             self._clock.drop_alarm(self._alarm)
         return self._scope.__exit__(kind, error, traceback)

@@ -1,6 +1,7 @@
 """The disk of one node: it outlives the node's processes, and loses on a power cut what they did not sync.
 
-Paths and handles are the business of `files.py`; here are names and contents, space, faults and time taken. Everything random comes from the disk's own stream.
+Paths and handles are the business of `files.py`; here are names and contents, space, faults and time taken.
+Everything random comes from the disk's own stream.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ GIBIBYTE = 1 << 30
 
 @dataclass(slots=True, eq=False)
 class Fault:
-    """File calls named `operation` (empty: all) on paths that contain `within` fail with `error`, `times` times; `bites` of them have.
+    """File calls named `operation` (empty: all) on paths that contain `within` fail with `error`, `times` times;
+    `bites` of them have.
 
-    Operations are those of the trace: pread, append, pwrite, sync, sync_directory, truncate, open, rename, remove ...
+    Operations are those of the trace: pread, append, pwrite, sync, sync_directory, truncate, open, rename, remove
+    ...
     """
 
     operation: str
@@ -47,9 +50,11 @@ class Disk:
         self.write_back_rate = WRITE_BACK_RATE
         self.cold_rate = 0.0  # How often a residency probe says that a read would wait.
         self.faults: list[Fault] = []
-        self.drip: Callable[[float], float] | None = None  # What a call takes besides, in seconds, in a job that has taken so many.
+        # What a call takes besides, in seconds, in a job that has taken so many.
+        self.drip: Callable[[float], float] | None = None
         self.hurt = False  # Whether the present process met a broken disk.
-        self.lost_pages = False  # Whether a sync has failed: what is seen may never have reached the disk, and nobody can tell.
+        # Whether a sync has failed: what is seen may never have reached the disk, and nobody can tell.
+        self.lost_pages = False
         self.replaced = 0  # How many of its parts an empty one took the place of.
         self.bites = {"full": 0, "slow": 0, "drip": 0}  # How often each kind of fault did something.
         self.journal = Journal()
@@ -98,7 +103,8 @@ class Disk:
         return max(0, self.capacity - self.used)
 
     def write(self, inode: Inode, position: int, data: bytes, modified_ms: int) -> int:
-        """Bytes written: fewer than asked when space runs out, as the kernel does; the next call then fails with ENOSPC."""
+        """Bytes written: fewer than asked when space runs out, as the kernel does; the next call then fails with
+        ENOSPC."""
         growth = max(0, position + len(data) - len(inode.content))
         if growth > self.free():
             data = data[: len(data) - (growth - self.free())]
@@ -152,7 +158,8 @@ class Disk:
                     self.used += len(entry.content)
 
     def restart(self) -> None:
-        """A process has ended. After a failed sync the page cache shows what the disk does not have, and calls it clean: then the machine starts afresh."""
+        """A process has ended. After a failed sync the page cache shows what the disk does not have, and calls it
+        clean: then the machine starts afresh."""
         self.hurt = False
         if self.lost_pages:
             self.crash()

@@ -27,7 +27,9 @@ class SimulatedFile:
 
     __slots__ = ("_closed", "_disk", "_node", "_wall_ms", "_writable", "inode", "path")
 
-    def __init__(self, node: Node, disk: Disk, wall_ms: Callable[[], int], inode: Inode, path: str, writable: bool) -> None:
+    def __init__(
+        self, node: Node, disk: Disk, wall_ms: Callable[[], int], inode: Inode, path: str, writable: bool
+    ) -> None:
         self._node = node
         self._disk = disk
         self._wall_ms = wall_ms
@@ -125,7 +127,9 @@ class SimulatedFileSystem:
         parent, name = posixpath.split(_normal(path))
         return self._directory(parent), name
 
-    def open(self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True) -> SimulatedFile:
+    def open(
+        self, path: str, *, create: bool = False, exclusive: bool = False, truncate: bool = False, writable: bool = True
+    ) -> SimulatedFile:
         self._enter("open", path, create, exclusive, truncate, writable)
         directory, name = self._place(path)
         found = directory.names.get(name)

@@ -1,8 +1,8 @@
 """What a disk holds: files with a seen and a durable content, directories with seen and durable names.
 
-*Seen* is what reads give: the page cache. *Durable* is what a power loss cannot take: what was synced, and whatever the kernel happened to write back.
-Between the two lie a file's dirty pages and the sizes it had since its last sync, each of which a crash may keep or drop on its own, down to single sectors
-of a torn page.
+*Seen* is what reads give: the page cache. *Durable* is what a power loss cannot take: what was synced, and whatever
+the kernel happened to write back. Between the two lie a file's dirty pages and the sizes it had since its last sync,
+each of which a crash may keep or drop on its own, down to single sectors of a torn page.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ class Inode:
         self.content = bytearray()
         self.durable = bytearray()
         self.dirty: dict[int, None] = {}  # Numbers of pages that differ from `durable`, in order of their first change.
-        self.sizes: list[int] = []  # Sizes taken since the last sync, the present one last; empty when the size is durable.
+        # Sizes taken since the last sync, the present one last; empty when the size is durable.
+        self.sizes: list[int] = []
         self.modified_ms = modified_ms
 
     def write(self, position: int, data: bytes | bytearray | memoryview) -> None:
@@ -80,7 +81,8 @@ class Inode:
         self.durable.extend(bytes(size - len(self.durable)))
 
     def write_back(self, chance: random.Random) -> None:
-        """The kernel's own flusher: some dirty pages and the size they need reach the disk, with no promise to anybody."""
+        """The kernel's own flusher: some dirty pages and the size they need reach the disk, with no promise to
+        anybody."""
         if not self.dirty:
             return
         size = len(self.content)
@@ -112,7 +114,8 @@ class Inode:
         self._resize_durable(cut)
 
     def _crash_scattered(self, chance: random.Random, before: int) -> None:
-        """Each dirty page on its own reached the disk, or did not, or was torn between sectors; the size is any that the file had."""
+        """Each dirty page on its own reached the disk, or did not, or was torn between sectors; the size is any that
+        the file had."""
         keep = chance.choice((0.2, 0.5, 0.8))
         for page in sorted(self.dirty):
             draw = chance.random()

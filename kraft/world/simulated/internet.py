@@ -1,6 +1,7 @@
 """The network between simulated nodes: hosts with names and addresses, who may reach whom, and how long it takes.
 
-A packet that may not pass is sent again, with growing pauses, as TCP does: so loss shows as a stall, and a cut as silence that ends when it is healed.
+A packet that may not pass is sent again, with growing pauses, as TCP does: so loss shows as a stall, and a cut as
+silence that ends when it is healed.
 """
 
 from __future__ import annotations
@@ -139,7 +140,11 @@ class Internet:
 
     def bites(self, kind: str, *hosts: str) -> int:
         """How often faults of that kind did something at the host of that name, or between two."""
-        return sum(count for (what, *ends), count in self._bites.items() if what == kind and all(host in ends for host in hosts))
+        return sum(
+            count
+            for (what, *ends), count in self._bites.items()
+            if what == kind and all(host in ends for host in hosts)
+        )
 
     def passes(self, source: Host, target: Host) -> bool:
         """Whether a packet that leaves `source` now reaches `target`."""

@@ -1,8 +1,8 @@
 """Which changes of names survive a crash: a file system's journal in small.
 
-A change (create, remove, rename, make directory) touches one or two directories and is atomic. Syncing a directory makes all its changes durable, and with
-them whatever they depend on. A crash keeps, in each directory, a prefix of its changes: after one that is lost, every later change of the same directories is
-lost too.
+A change (create, remove, rename, make directory) touches one or two directories and is atomic. Syncing a directory
+makes all its changes durable, and with them whatever they depend on. A crash keeps, in each directory, a prefix of
+its changes: after one that is lost, every later change of the same directories is lost too.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class Journal:
         self.pending = kept[::-1]
 
     def crash(self, chance: random.Random) -> None:
-        """Each change that no lost one precedes is kept with a probability drawn once a crash; 1 and 0 are among them."""
+        """Each change that no lost one precedes is kept with a probability drawn once a crash; 1 and 0 are among
+        them."""
         keep = chance.choice((0.0, 0.5, 0.9, 1.0))
         closed: list[Directory] = []
         for change in self.pending:

@@ -16,7 +16,8 @@ CONNECT_SECONDS_MAX = 127.0  # Linux gives up a connect after six retries.
 
 
 class SimulatedListener:
-    """Implements `kraft.world.ports.Listener`. The kernel completes connections up to the backlog, also while the node is paused."""
+    """Implements `kraft.world.ports.Listener`. The kernel completes connections up to the backlog, also while the
+    node is paused."""
 
     __slots__ = ("_backlog", "_closed", "_home", "_node", "arrivals", "host", "port", "queue")
 
@@ -69,9 +70,23 @@ class SimulatedListener:
 
 
 class Attempt:
-    """One connect under way: packets of it go back and forth until it succeeds, fails, or nobody waits for it any more."""
+    """One connect under way: packets of it go back and forth until it succeeds, fails, or nobody waits for it any
+    more."""
 
-    __slots__ = ("_address", "_internet", "_node", "_pause", "_port", "_source", "_started", "_target", "abandoned", "done", "failure", "stream")
+    __slots__ = (
+        "_address",
+        "_internet",
+        "_node",
+        "_pause",
+        "_port",
+        "_source",
+        "_started",
+        "_target",
+        "abandoned",
+        "done",
+        "failure",
+        "stream",
+    )
 
     def __init__(self, internet: Internet, node: Node, source: Host, target: Host, address: str, port: int) -> None:
         self._internet = internet
@@ -95,7 +110,9 @@ class Attempt:
         listener = target.find_listener(self._address, self._port)
         if internet.time.now - self._started > CONNECT_SECONDS_MAX:
             self._finish(errno.ETIMEDOUT)
-        elif not (internet.passes(source, target) and internet.passes(target, source)) or (listener and listener.is_full()):
+        elif not (internet.passes(source, target) and internet.passes(target, source)) or (
+            listener and listener.is_full()
+        ):
             internet.time.call_after(self._pause, self._syn)
             self._pause = min(self._pause * 2, RETRY_SECONDS_MAX)
         elif listener is None:
@@ -116,12 +133,15 @@ class Attempt:
         own_address = LOOPBACK if self._address == LOOPBACK else source.address
         near_local = (own_address, source.ephemeral_port())
         near = SimulatedStream(internet, source, self._node, f"{number}c", near_local, self._address, back, there)
-        far = SimulatedStream(internet, target, listener.node, f"{number}s", (self._address, self._port), own_address, there, back)
+        far = SimulatedStream(
+            internet, target, listener.node, f"{number}s", (self._address, self._port), own_address, there, back
+        )
         return near, far
 
 
 class SimulatedNetwork:
-    """Implements `kraft.world.ports.Network`. Other nodes are reached by their host's name or address, the node itself also as localhost."""
+    """Implements `kraft.world.ports.Network`. Other nodes are reached by their host's name or address, the node
+    itself also as localhost."""
 
     __slots__ = ("_home", "_internet", "_node")
 

@@ -1,7 +1,7 @@
 """One life of one node: what may touch the world, who waits on it, and what happens when it pauses or dies.
 
-Every port call of the node passes `enter`, which refuses the dead, counts down to a planned death, and writes the trace. Everything that wakes a task of the
-node passes `wake`, so that a paused node hears nothing until it resumes.
+Every port call of the node passes `enter`, which refuses the dead, counts down to a planned death, and writes the
+trace. Everything that wakes a task of the node passes `wake`, so that a paused node hears nothing until it resumes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class NodeDied(BaseException):
     """The node is dead: no call of its world does anything any more.
 
-    No Exception, so that no handler in the product mistakes it for a failure that it could answer; nothing outside the simulator may catch it.
+    No Exception, so that no handler in the product mistakes it for a failure that it could answer; nothing outside
+    the simulator may catch it.
     """
 
 
@@ -29,9 +30,20 @@ class Node:
     """One incarnation. A restarted node is another `Node` over the same disk; handles of the old one stay dead."""
 
     __slots__ = (
-        "_countdown", "_deferred", "_on_death", "_parked", "_planned_power_loss",
-        "alive", "delayed", "incarnation", "name", "paused", "power_lost", "time", "trace",
-    )  # fmt: skip
+        "_countdown",
+        "_deferred",
+        "_on_death",
+        "_parked",
+        "_planned_power_loss",
+        "alive",
+        "delayed",
+        "incarnation",
+        "name",
+        "paused",
+        "power_lost",
+        "time",
+        "trace",
+    )
 
     def __init__(self, name: str, incarnation: int, time: VirtualTime, trace: Trace) -> None:
         self.name = name
@@ -64,7 +76,8 @@ class Node:
         self.trace.record(self.time.now, self.name, operation, *facts)
 
     def die_after_calls(self, count: int, *, power_lost: bool) -> None:
-        """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a thread's function."""
+        """The node dies just before its port call number `count` from now (0 = the next), be it in a task or in a
+        thread's function."""
         self._countdown = count
         self._planned_power_loss = power_lost
 
@@ -76,7 +89,8 @@ class Node:
             action()
 
     def die(self, *, power_lost: bool) -> None:
-        """Ports die first; then whoever waits on one is woken by NodeDied; then what was registered for this moment runs. Idempotent."""
+        """Ports die first; then whoever waits on one is woken by NodeDied; then what was registered for this moment
+        runs. Idempotent."""
         if not self.alive:
             return
         self.alive = False

@@ -1,8 +1,9 @@
 """Trio's order of tasks, made to follow from a seed.
 
-Trio shuffles what is runnable. With both of its private knobs set it sorts the batch by task number first and shuffles with a generator that can be seeded;
-with one alone, ties stay random (addresses of objects). So does the order in which a cancellation reaches tasks, whose waits it ends at once, until cancel
-scopes keep them in order. All this is why pyproject pins trio exactly, and why this module refuses to go on without it.
+Trio shuffles what is runnable. With both of its private knobs set it sorts the batch by task number first and
+shuffles with a generator that can be seeded; with one alone, ties stay random (addresses of objects). So does the
+order in which a cancellation reaches tasks, whose waits it ends at once, until cancel scopes keep them in order. All
+this is why pyproject pins trio exactly, and why this module refuses to go on without it.
 """
 
 from __future__ import annotations
@@ -30,10 +31,13 @@ class _InOrder(dict[Any, None]):
 
 
 def check_knobs() -> None:
-    """Raises RuntimeError unless trio's loop still reads both knobs, and its cancel scopes make their sets as we know it."""
+    """Raises RuntimeError unless trio's loop still reads both knobs, and its cancel scopes make their sets as we
+    know it."""
     for factory in FACTORIES:
         if _run.CancelStatus.__init__.__globals__.get(factory) not in (set, _InOrder):
-            raise RuntimeError(f"trio's CancelStatus has no {factory}: a simulation under this trio would not be repeatable")
+            raise RuntimeError(
+                f"trio's CancelStatus has no {factory}: a simulation under this trio would not be repeatable"
+            )
     loop = inspect.getsource(_run.unrolled_run)
     for knob in KNOBS:
         if not hasattr(_run, knob) or knob not in loop:

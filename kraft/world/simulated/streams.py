@@ -1,4 +1,5 @@
-"""A simulated TCP connection: two ends, and one pipe each way that delays, splits, stalls, resets and forgets as a network does."""
+"""A simulated TCP connection: two ends, and one pipe each way that delays, splits, stalls, resets and forgets as a
+network does."""
 
 from __future__ import annotations
 
@@ -23,7 +24,21 @@ Packet = bytes | None
 class Pipe:
     """One direction. Packets arrive in order; behind one that is held up, all wait."""
 
-    __slots__ = ("_held", "_internet", "_last_arrival", "_packets", "_pause", "ended", "forgotten", "reader", "source", "target", "unread", "window", "writer")
+    __slots__ = (
+        "_held",
+        "_internet",
+        "_last_arrival",
+        "_packets",
+        "_pause",
+        "ended",
+        "forgotten",
+        "reader",
+        "source",
+        "target",
+        "unread",
+        "window",
+        "writer",
+    )
 
     def __init__(self, internet: Internet, source: Host, target: Host) -> None:
         self._internet = internet
@@ -89,9 +104,33 @@ class Pipe:
 class SimulatedStream:
     """Implements `kraft.world.ports.Stream`: one end of a connection."""
 
-    __slots__ = ("_closed", "_failure", "_gone", "_home", "_internet", "_node", "incoming", "local", "name", "outgoing", "peer", "readable", "writable")
+    __slots__ = (
+        "_closed",
+        "_failure",
+        "_gone",
+        "_home",
+        "_internet",
+        "_node",
+        "incoming",
+        "local",
+        "name",
+        "outgoing",
+        "peer",
+        "readable",
+        "writable",
+    )
 
-    def __init__(self, internet: Internet, home: Host, node: Node, name: str, local: tuple[str, int], peer: str, incoming: Pipe, outgoing: Pipe) -> None:
+    def __init__(
+        self,
+        internet: Internet,
+        home: Host,
+        node: Node,
+        name: str,
+        local: tuple[str, int],
+        peer: str,
+        incoming: Pipe,
+        outgoing: Pipe,
+    ) -> None:
         self._internet = internet
         self._home = home
         self._node = node
@@ -220,7 +259,8 @@ class SimulatedStream:
         self.writable.wake_all()
 
     def shut(self) -> None:
-        """Close as the kernel does: unread data or a send half done make the peer see a reset, else the end of the stream after the last byte."""
+        """Close as the kernel does: unread data or a send half done make the peer see a reset, else the end of the
+        stream after the last byte."""
         if self._closed:
             return
         self._closed = True
@@ -236,7 +276,8 @@ class SimulatedStream:
         self._fail(errno.ECONNRESET)
 
     def vanish(self) -> None:
-        """The host lost power: this end answers nothing, until the next life of the host resets what still comes for it."""
+        """The host lost power: this end answers nothing, until the next life of the host resets what still comes for
+        it."""
         self._gone = True
         self.outgoing.drop_packets()
         self._home.streams.pop(self, None)

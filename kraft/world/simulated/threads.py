@@ -1,7 +1,8 @@
 """Worker threads without threads: a function runs whole at a drawn moment, and its result comes at a later one.
 
-Between the two moments the node may die: then the function's effects are there and nobody learned of them. If it dies before, nothing was done; if a planned
-death strikes inside, the function stops between two of its file calls. Jobs of a dead node never complete.
+Between the two moments the node may die: then the function's effects are there and nobody learned of them. If it
+dies before, nothing was done; if a planned death strikes inside, the function stops between two of its file calls.
+Jobs of a dead node never complete.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ DISPATCH_SECONDS_MEAN = 100e-6  # A hop to a thread and back as measured on a sm
 
 
 class SimulatedThreads:
-    """Implements `kraft.world.ports.Threads`. File calls inside a function take the disk's drawn times, added to when its result is known."""
+    """Implements `kraft.world.ports.Threads`. File calls inside a function take the disk's drawn times, added to
+    when its result is known."""
 
     __slots__ = ("_disk", "_node", "_random", "running")
 

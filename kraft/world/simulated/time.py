@@ -1,8 +1,9 @@
 """Virtual time: one event heap that trio's own loop is driven by.
 
-Trio asks its clock how long to wait only when no task can run; the answer here is always "not at all", and time has moved to the next event. While tasks
-do run, each turn of the loop costs `TURN_SECONDS`, so that a task which spins on checkpoints sees time pass as it would on a real machine. Events due run
-between turns of the loop, in order of time and, at equal times, of their making: trio's own deadlines break ties by the address of an object, so nothing
+Trio asks its clock how long to wait only when no task can run; the answer here is always "not at all", and time has
+moved to the next event. While tasks do run, each turn of the loop costs `TURN_SECONDS`, so that a task which spins
+on checkpoints sees time pass as it would on a real machine. Events due run between turns of the loop, in order of
+time and, at equal times, of their making: trio's own deadlines break ties by the address of an object, so nothing
 here uses them.
 """
 
@@ -37,7 +38,9 @@ class VirtualTime(trio.abc.Clock):
         self._heap: list[tuple[float, int, Event]] = []  # The sequence number decides between equal times.
         self._sequence = 0
         self._cancelled = 0
-        self.ended = False  # Set once the simulation's body has ended: what trio then does to close its run waits for its own wake-up socket.
+        # Set once the simulation's body has ended: what trio then does to close its run waits for its own wake-up
+        # socket.
+        self.ended = False
 
     def call_at(self, time: float, action: Callable[[], object]) -> Event:
         """`action` runs outside any task: it may wake tasks and change plain state, and must not raise."""

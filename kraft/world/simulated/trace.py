@@ -1,7 +1,8 @@
 """The trace of a simulation: every port call with its node, arguments, result and time, folded into one hash.
 
-Two runs of one seed must give one hash, in whatever process, under whatever hash seed, environment and working directory. Payloads enter by length and
-CRC-32; nothing that differs between processes (addresses, ids of objects, file descriptors) ever does.
+Two runs of one seed must give one hash, in whatever process, under whatever hash seed, environment and working
+directory. Payloads enter by length and CRC-32; nothing that differs between processes (addresses, ids of objects,
+file descriptors) ever does.
 """
 
 from __future__ import annotations
@@ -63,5 +64,7 @@ class Trace:
     def __enter__(self) -> Trace:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()

@@ -1,8 +1,9 @@
 """A universe: many nodes, one seed, one trio run.
 
-Everything that happens follows from the seed: the order of tasks, delays, faults that rates ask for, what a crash leaves, the nodes' own random streams. Real
-time, real files and real sockets have no part in it. A test's body runs inside `Universe.run`, gives worlds to nodes and plays fate with the controls here;
-every control is a plain call that takes effect at once and is itself a line of the trace.
+Everything that happens follows from the seed: the order of tasks, delays, faults that rates ask for, what a crash
+leaves, the nodes' own random streams. Real time, real files and real sockets have no part in it. A test's body runs
+inside `Universe.run`, gives worlds to nodes and plays fate with the controls here; every control is a plain call
+that takes effect at once and is itself a line of the trace.
 """
 
 from __future__ import annotations
@@ -41,7 +42,18 @@ class SimulationTimeout(Exception):
 class SimulatedWorld:
     """Implements `kraft.world.ports.World` for one life of one node."""
 
-    __slots__ = ("clock", "environment", "files", "log", "network", "node", "process_id", "random", "threads", "universe")
+    __slots__ = (
+        "clock",
+        "environment",
+        "files",
+        "log",
+        "network",
+        "node",
+        "process_id",
+        "random",
+        "threads",
+        "universe",
+    )
 
     def __init__(self, universe: Universe, node: Node, host: Host, disk: Disk, environment: Mapping[str, str]) -> None:
         life = f"{universe.seed}/{node.name}/{node.incarnation}"
@@ -80,9 +92,15 @@ class Universe:
     """Nodes are named by text or number; a node's host is `node-<name>`, with an address of its own."""
 
     def __init__(
-        self, seed: int | str, *, trace_path: str | None = None, environment: Mapping[str, str] | None = None, turn_seconds: float = TURN_SECONDS
+        self,
+        seed: int | str,
+        *,
+        trace_path: str | None = None,
+        environment: Mapping[str, str] | None = None,
+        turn_seconds: float = TURN_SECONDS,
     ) -> None:
-        """`turn_seconds` is what one turn of trio's loop costs. About 25 us is true of CPython, and spares a node that spins many turns."""
+        """`turn_seconds` is what one turn of trio's loop costs. About 25 us is true of CPython, and spares a node
+        that spins many turns."""
         self.seed = str(seed)
         self.time = VirtualTime(turn_seconds)
         self.trace = Trace(trace_path)
@@ -107,7 +125,8 @@ class Universe:
 
     @contextlib.contextmanager
     def _collecting_on_time(self) -> Iterator[None]:
-        """Python's collector runs at moments of the simulation, not when allocations add up: finalizers may then be part of a replay."""
+        """Python's collector runs at moments of the simulation, not when allocations add up: finalizers may then be
+        part of a replay."""
 
         def collect() -> None:
             gc.collect(1)
@@ -196,7 +215,8 @@ class Universe:
         self.world_of(name).node.die(power_lost=False)
 
     def power_off(self, name: int | str) -> None:
-        """The machine is gone without a word, and with it what its disk had not made durable. The next `world_for` switches it on again."""
+        """The machine is gone without a word, and with it what its disk had not made durable. The next `world_for`
+        switches it on again."""
         self._fate("power off", name)
         self.world_of(name).node.die(power_lost=True)
 
@@ -208,7 +228,8 @@ class Universe:
             self.host(node.name).process_died()
 
     def kill_after_calls(self, name: int | str, count: int, *, power_lost: bool = False) -> None:
-        """The node dies, as by `kill` or `power_off`, just before its port call number `count` from now: also between two file calls of one function."""
+        """The node dies, as by `kill` or `power_off`, just before its port call number `count` from now: also
+        between two file calls of one function."""
         self._fate("kill after", name, count, power_lost)
         self.world_of(name).node.die_after_calls(count, power_lost=power_lost)
 
@@ -217,7 +238,8 @@ class Universe:
         return self._worlds[str(name)]
 
     def pause(self, name: int | str) -> None:
-        """SIGSTOP: no task of the node is woken and its alarms ring late; its clock and its kernel (accepting, buffering) go on."""
+        """SIGSTOP: no task of the node is woken and its alarms ring late; its clock and its kernel (accepting,
+        buffering) go on."""
         self._fate("pause", name)
         self.world_of(name).node.pause()
 
@@ -243,7 +265,8 @@ class Universe:
         self.internet.isolate(self.host(name).name)
 
     def forget_connections(self, name: int | str) -> None:
-        """A firewall in between forgot the node's connections: both ends go on believing in them, and nothing passes any more."""
+        """A firewall in between forgot the node's connections: both ends go on believing in them, and nothing passes
+        any more."""
         self._fate("forget connections", name)
         self.internet.forget(self.host(name))
 

@@ -1,4 +1,5 @@
-"""`python -m tests.bench.cluster`: measure, print, write docs/benchmarks/<date>-three-nodes.md and .json. Exit 0: every aim is met, 1: one is missed."""
+"""`python -m tests.bench.cluster`: measure, print, write docs/benchmarks/<date>-three-nodes.md and .json. Exit 0:
+every aim is met, 1: one is missed."""
 
 from __future__ import annotations
 
@@ -35,8 +36,16 @@ AIMS: report.Aims = {
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    plan = Plan(rounds=1, bytes_a_round=8 << 20, latency_records=200, starts=1, failovers=1, many_partitions=90) if options.quick else Plan()
-    names, parts, figures = options.systems.split(","), options.only.split(",") if options.only else list(PARTS), Figures()
+    plan = (
+        Plan(rounds=1, bytes_a_round=8 << 20, latency_records=200, starts=1, failovers=1, many_partitions=90)
+        if options.quick
+        else Plan()
+    )
+    names, parts, figures = (
+        options.systems.split(","),
+        options.only.split(",") if options.only else list(PARTS),
+        Figures(),
+    )
     with tempfile.TemporaryDirectory(prefix="kraft-bench-", dir=options.directory) as place:
         make = measure.place_of(place)
         if "starts" in parts:
@@ -45,7 +54,15 @@ def main(arguments: list[str]) -> int:
             side_by_side([make(name, "load") for name in names], plan, parts, figures, Path(place))
         if "many" in parts:
             measure.many_partitions(make, names, plan, figures)
-    text, met = report.write(Path(options.out), "three-nodes", AIMS, figures, vars(plan), heading(plan), {name: MEMBERS[name].version for name in names})
+    text, met = report.write(
+        Path(options.out),
+        "three-nodes",
+        AIMS,
+        figures,
+        vars(plan),
+        heading(plan),
+        {name: MEMBERS[name].version for name in names},
+    )
     print(text)
     return 0 if met else 1
 
@@ -70,15 +87,23 @@ def side_by_side(trios: list[Trio], plan: Plan, parts: list[str], figures: Figur
 
 def heading(plan: Plan) -> str:
     return (
-        "Three nodes each, broker and controller, on one machine; both clusters running, rounds in turn, but for starts and the many partitions.\n"
-        "librdkafka as the client, RF 3, min ISR 2, acks=all, flush settings of the defaults, no compression; medians of\n"
-        f"{plan.rounds} rounds, {plan.failovers} for fail-overs. GB is 10^9 bytes. Kafka's directories are formatted before its clock starts; ours within it."
+        "Three nodes each, broker and controller, on one machine; both clusters running, rounds in turn, but "
+        "for starts and the many partitions.\n"
+        "librdkafka as the client, RF 3, min ISR 2, acks=all, flush settings of the defaults, no compression; "
+        "medians of\n"
+        f"{plan.rounds} rounds, {plan.failovers} for fail-overs. GB is 10^9 bytes. Kafka's directories are "
+        "formatted before its clock starts; ours within it."
     )
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.bench.cluster", description="Measure three nodes of kraft and of Apache Kafka side by side.")
-    parser.add_argument("--systems", default="kraft,kafka", help=f"two of {', '.join(MEMBERS)}; the first is compared with the second")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.cluster",
+        description="Measure three nodes of kraft and of Apache Kafka side by side.",
+    )
+    parser.add_argument(
+        "--systems", default="kraft,kafka", help=f"two of {', '.join(MEMBERS)}; the first is compared with the second"
+    )
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that it works, measures nothing")
     parser.add_argument("--only", default="", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--directory", default=None, help="where the data goes (default: the temporary directory)")

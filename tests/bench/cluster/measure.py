@@ -60,7 +60,8 @@ def until_led(cluster: Trio, topic: str, partitions: int, without: int = -1) -> 
 
 
 def first_acknowledged(cluster: Trio, topic: str, timeout_s: float = 120) -> float:
-    """Create `topic` and write one record to three replicas, without a client library between; `time.perf_counter()` when it is acknowledged."""
+    """Create `topic` and write one record to three replicas, without a client library between; `time.perf_counter()`
+    when it is acknowledged."""
     deadline, created = time.monotonic() + timeout_s, False
     while time.monotonic() < deadline:
         for member in cluster.members.values():
@@ -72,7 +73,12 @@ def first_acknowledged(cluster: Trio, topic: str, timeout_s: float = 120) -> flo
                 if not created:
                     code = ask(connection, "CreateTopics", 7, create_body(topic, replicas=3))["topics"][0]["error_code"]
                     created = code in DONE_CODES
-                if created and not ask(connection, "Produce", 9, produce_body(topic))["responses"][0]["partition_responses"][0]["error_code"]:
+                if (
+                    created
+                    and not ask(connection, "Produce", 9, produce_body(topic))["responses"][0]["partition_responses"][
+                        0
+                    ]["error_code"]
+                ):
                     return time.perf_counter()
             except OSError:
                 continue
@@ -83,7 +89,8 @@ def first_acknowledged(cluster: Trio, topic: str, timeout_s: float = 120) -> flo
 
 
 def starts(make: Callable[[str, str], Trio], names: list[str], plan: Plan, figures: Figures) -> None:
-    """Three processes started at once on formatted directories, until the first record is acknowledged by all replicas."""
+    """Three processes started at once on formatted directories, until the first record is acknowledged by all
+    replicas."""
     warm_up()
     for number in range(plan.starts):
         for name in names if number % 2 == 0 else list(reversed(names)):
@@ -114,7 +121,11 @@ def throughput(trios: list[Trio], plan: Plan, figures: Figures, place: Path) -> 
             seconds = load("produce", cluster.bootstrap, topic, count, RECORD, 0, partitions)["seconds"]
             if number > 0:
                 figures.add(f"produce_{partitions}p_mb_s", cluster, count * RECORD / seconds / 1e6)
-                figures.add(f"produce_{partitions}p_cpu_s_per_gb", cluster, (cluster.cpu_seconds() - before) / (count * RECORD / 1e9))
+                figures.add(
+                    f"produce_{partitions}p_cpu_s_per_gb",
+                    cluster,
+                    (cluster.cpu_seconds() - before) / (count * RECORD / 1e9),
+                )
         figures.add("after_run_rss_mb", cluster, cluster.rss_mb())
 
     in_turn(trios, plan.rounds + 1, one)
@@ -135,13 +146,18 @@ def latency(trios: list[Trio], plan: Plan, figures: Figures) -> None:
 
 
 def failovers(trios: list[Trio], plan: Plan, figures: Figures) -> None:
-    """Longest time without an acknowledged write around the end of a partition's leader: killed, killed while active controller too, and asked to stop."""
+    """Longest time without an acknowledged write around the end of a partition's leader: killed, killed while active
+    controller too, and asked to stop."""
 
     def one(cluster: Trio, number: int) -> None:
         controller = cluster.active_controller()
         others = [node for node in NODES if node != controller]
         figures.add("gap_leader_killed_s", cluster, gap(cluster, f"gap-{number}", others[number % 2], Trio.kill))
-        figures.add("gap_leader_and_controller_killed_s", cluster, gap(cluster, f"gap-both-{number}", cluster.active_controller(), Trio.kill))
+        figures.add(
+            "gap_leader_and_controller_killed_s",
+            cluster,
+            gap(cluster, f"gap-both-{number}", cluster.active_controller(), Trio.kill),
+        )
         controller = cluster.active_controller()
         leader = next(node for node in NODES if node != controller)
         figures.add("gap_leader_stopped_s", cluster, gap(cluster, f"gap-stop-{number}", leader, stop))
@@ -163,7 +179,9 @@ def gap(cluster: Trio, topic: str, leader: int, end: Callable[[Trio, list[int]],
         end(cluster, [leader])
         writer.more(AROUND)
     if writer.failed:
-        raise RuntimeError(f"{cluster.name}: {len(writer.failed)} records were refused while {leader} failed over: {writer.failed[0]}")
+        raise RuntimeError(
+            f"{cluster.name}: {len(writer.failed)} records were refused while {leader} failed over: {writer.failed[0]}"
+        )
     cluster.launch([leader])
     until_in_sync(cluster, topic)
     time.sleep(SETTLED_SECONDS)
@@ -171,7 +189,8 @@ def gap(cluster: Trio, topic: str, leader: int, end: Callable[[Trio, list[int]],
 
 
 def many_partitions(make: Callable[[str, str], Trio], names: list[str], plan: Plan, figures: Figures) -> None:
-    """A topic of 9,000 partitions with three replicas: until all are led, and until those of a killed node are led by others. One system at a time."""
+    """A topic of 9,000 partitions with three replicas: until all are led, and until those of a killed node are led
+    by others. One system at a time."""
     for name in names:
         cluster = make(name, "many")
         cluster.prepare()
@@ -188,7 +207,11 @@ def many_partitions(make: Callable[[str, str], Trio], names: list[str], plan: Pl
             cluster.kill([gone])
             until_led(cluster, "many", plan.many_partitions, without=gone)
             figures.add("many_failed_over_s", cluster, time.perf_counter() - begun)
-            figures.add("many_rss_mb", cluster, sum(rss_mb(member.pid) for node, member in cluster.members.items() if node != gone))
+            figures.add(
+                "many_rss_mb",
+                cluster,
+                sum(rss_mb(member.pid) for node, member in cluster.members.items() if node != gone),
+            )
         finally:
             cluster.kill()
 

@@ -42,7 +42,9 @@ class KafkaMember(KafkaSystem):
 
     def __init__(self, directory: Path, node: int, voters: str, port: int, controller_port: int) -> None:
         settings = {**REPLICATED, "controller.quorum.voters": voters}
-        self.node = QuorumKafka(directory, port=port, controller_port=controller_port, node_id=node, settings=settings, heap="-Xmx1G -Xms1G")
+        self.node = QuorumKafka(
+            directory, port=port, controller_port=controller_port, node_id=node, settings=settings, heap="-Xmx1G -Xms1G"
+        )
         self.port = port
 
     def stop(self) -> None:
@@ -53,7 +55,13 @@ class KraftMember(KraftSystem):
     """One node of three."""
 
     def __init__(self, directory: Path, node: int, voters: str, port: int, controller_port: int) -> None:
-        settings = {**REPLICATED, "node.id": str(node), "controller.quorum.voters": voters, "kraft.format": "true", "kraft.cluster.id": CLUSTER_ID}
+        settings = {
+            **REPLICATED,
+            "node.id": str(node),
+            "controller.quorum.voters": voters,
+            "kraft.format": "true",
+            "kraft.cluster.id": CLUSTER_ID,
+        }
         super().__init__(directory, port, controller_port, settings=settings)
 
     def stop(self) -> None:
@@ -74,7 +82,9 @@ class Trio:
         self.version = MEMBERS[name].version
         ports = free_ports(2 * len(NODES))
         voters = ",".join(f"{node}@127.0.0.1:{ports[node + 2]}" for node in NODES)
-        self.members = {node: MEMBERS[name](directory / str(node), node, voters, ports[node - 1], ports[node + 2]) for node in NODES}
+        self.members = {
+            node: MEMBERS[name](directory / str(node), node, voters, ports[node - 1], ports[node + 2]) for node in NODES
+        }
 
     @property
     def bootstrap(self) -> str:
@@ -82,7 +92,11 @@ class Trio:
 
     def servers(self, **options: str | int | bool) -> dict[str, str | int | bool]:
         """The configuration of a client, as keywords with underscores for dots."""
-        return {"bootstrap.servers": self.bootstrap, "log_level": 0, **{name.replace("_", "."): value for name, value in options.items()}}
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "log_level": 0,
+            **{name.replace("_", "."): value for name, value in options.items()},
+        }
 
     def prepare(self) -> None:
         for member in self.members.values():
@@ -103,7 +117,8 @@ class Trio:
         return sum(cpu_seconds(member.pid) for member in self.members.values())
 
     def create(self, topic: str, partitions: int = 1, leader: int | None = None, seconds: float = 120) -> None:
-        """RF 3, min ISR 2. `leader` is the preferred leader of every partition. Raises KafkaException, also when it takes longer than `seconds`."""
+        """RF 3, min ISR 2. `leader` is the preferred leader of every partition. Raises KafkaException, also when it
+        takes longer than `seconds`."""
         config = {"min.insync.replicas": "2"}
         if leader is None:
             wanted = NewTopic(topic, partitions, 3, config=config)
@@ -119,7 +134,9 @@ class Trio:
 
     def active_controller(self) -> int:
         """The id of the quorum's leader, as any living broker tells it. Raises RuntimeError when none does."""
-        request = DescribeQuorumRequest(topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])])
+        request = DescribeQuorumRequest(
+            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+        )
 
         async def ask(port: int) -> int:
             async with connect(RealWorld(log_sink=lambda event: None), "127.0.0.1", port) as connection:

@@ -1,4 +1,5 @@
-"""`python -m tests.properties.raft_quorum --these SEED...`: run seeds of the quorum's simulation, and say in a line of JSON what came of each."""
+"""`python -m tests.properties.raft_quorum --these SEED...`: run seeds of the quorum's simulation, and say in a line
+of JSON what came of each."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ def main() -> int:
             simulation.run(EVENTS)
         except AssertionError as violation:
             violations.append(f"quorum, event {simulation.popped}: {violation}")
-        print(json.dumps({"seed": seed, "verdict": "violation" if violations else "ok", "violations": violations}), flush=True)
+        print(
+            json.dumps({"seed": seed, "verdict": "violation" if violations else "ok", "violations": violations}),
+            flush=True,
+        )
         if violations and arguments.stop:
             return 1
     return 0

@@ -1,4 +1,5 @@
-"""A replica's disk in the model: what is synced survives a crash, of the rest any prefix does, and a truncation that was not synced may never have happened."""
+"""A replica's disk in the model: what is synced survives a crash, of the rest any prefix does, and a truncation that
+was not synced may never have happened."""
 
 from __future__ import annotations
 
@@ -84,14 +85,19 @@ class Disk:
         if latest is not None and not self.holds(latest):
             self.start_from(latest)
         history = VoterSetHistory(self.bootstrap, 1)
-        at_start = next((stored for snapshot, stored in self.snapshots.items() if snapshot.offset == self.start_offset), None)
+        at_start = next(
+            (stored for snapshot, stored in self.snapshots.items() if snapshot.offset == self.start_offset), None
+        )
         if at_start is not None:
             history.reset_to_snapshot(self.start_offset, at_start.voters, at_start.kraft_version)
         return LogState.recover(history, self.start_offset, self.snapshots, self.entries)
 
     def holds(self, snapshot: OffsetAndEpoch) -> bool:
-        """Whether the log reaches to `snapshot` and agrees with it; if not, a crash came between downloading it and starting from it."""
-        return snapshot.offset == self.start_offset or any(batch.end_offset == snapshot.offset and batch.epoch == snapshot.epoch for batch in self.entries)
+        """Whether the log reaches to `snapshot` and agrees with it; if not, a crash came between downloading it and
+        starting from it."""
+        return snapshot.offset == self.start_offset or any(
+            batch.end_offset == snapshot.offset and batch.epoch == snapshot.epoch for batch in self.entries
+        )
 
     def read(self, offset: int, end_offset: int, limit: int) -> tuple[Batch, ...]:
         low, high = 0, len(self.entries)

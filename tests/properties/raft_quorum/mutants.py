@@ -39,11 +39,19 @@ def votes_for_a_shorter_log(patch: pytest.MonkeyPatch) -> None:
 
 
 def compares_length_before_epoch(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(voting, "is_up_to_date", lambda q, request: (request.end_offset, request.last_epoch) >= (q.log.end_offset, q.log.last_epoch))
+    patch.setattr(
+        voting,
+        "is_up_to_date",
+        lambda q, request: (request.end_offset, request.last_epoch) >= (q.log.end_offset, q.log.last_epoch),
+    )
 
 
 def commits_old_epochs_by_counting(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(leadership, "may_commit", lambda q, leader, candidate: candidate > max(leader.high_watermark, q.log.high_watermark))
+    patch.setattr(
+        leadership,
+        "may_commit",
+        lambda q, leader, candidate: candidate > max(leader.high_watermark, q.log.high_watermark),
+    )
 
 
 def sends_before_sync(patch: pytest.MonkeyPatch) -> None:
@@ -81,7 +89,11 @@ def truncates_committed_records(patch: pytest.MonkeyPatch) -> None:
 
 def leader_counts_its_unsynced_log(patch: pytest.MonkeyPatch) -> None:
     original = leadership.replicated_end
-    patch.setattr(leadership, "replicated_end", lambda q, leader, voter: q.log.end_offset if voter.matches(q.local) else original(q, leader, voter))
+    patch.setattr(
+        leadership,
+        "replicated_end",
+        lambda q, leader, voter: q.log.end_offset if voter.matches(q.local) else original(q, leader, voter),
+    )
 
 
 def half_is_a_majority(patch: pytest.MonkeyPatch) -> None:
@@ -94,7 +106,9 @@ def half_is_a_majority(patch: pytest.MonkeyPatch) -> None:
 
 def observers_count(patch: pytest.MonkeyPatch) -> None:
     def majority_offset(q: QuorumState, leader: Leader) -> int:
-        offsets = sorted([q.log.flushed_end, *(progress.end_offset for progress in leader.progress.values())], reverse=True)
+        offsets = sorted(
+            [q.log.flushed_end, *(progress.end_offset for progress in leader.progress.values())], reverse=True
+        )
         return offsets[min(len(q.voters) // 2, len(offsets) - 1)] if len(offsets) > len(q.voters) // 2 else -1
 
     patch.setattr(leadership, "majority_offset", majority_offset)
@@ -112,7 +126,10 @@ def removed_leader_counts_itself(patch: pytest.MonkeyPatch) -> None:
 
 def voter_change_survives_truncation(patch: pytest.MonkeyPatch) -> None:
     def truncate_to(self: VoterSetHistory, end_offset: int) -> None:
-        self._sets = [*self._sets[:1], *((min(offset, end_offset - 1), voters) for offset, voters in self._sets[1:][-1:])]
+        self._sets = [
+            *self._sets[:1],
+            *((min(offset, end_offset - 1), voters) for offset, voters in self._sets[1:][-1:]),
+        ]
 
     patch.setattr(VoterSetHistory, "truncate_to", truncate_to)
 
@@ -138,7 +155,11 @@ def appends_without_checking_the_offset(patch: pytest.MonkeyPatch) -> None:
 
     def divergence(q: QuorumState, request: leadership.FetchRequest) -> leadership.FetchResponse | None:
         answer = original(q, request)
-        return None if answer is not None and answer.diverging is not None and request.offset <= q.log.end_offset else answer
+        return (
+            None
+            if answer is not None and answer.diverging is not None and request.offset <= q.log.end_offset
+            else answer
+        )
 
     patch.setattr(leadership, "divergence", divergence)
 

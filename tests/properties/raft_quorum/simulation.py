@@ -1,6 +1,6 @@
-"""A quorum of cores under a seeded heap of events: a network that loses, repeats, reorders and cuts one way, disks that lose what is not synced, crashes
-between any two effects,
-restarts, changes of voters, snapshots. No trio, no clock: two thousand events take some fifty milliseconds.
+"""A quorum of cores under a seeded heap of events: a network that loses, repeats, reorders and cuts one way, disks
+that lose what is not synced, crashes between any two effects, restarts, changes of voters, snapshots. No trio, no
+clock: two thousand events take some fifty milliseconds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from kraft.common.errors import NotLeader
 from kraft.common.ids import OffsetAndEpoch
 from kraft.raft.core import events, messages
 from kraft.raft.core.config import QuorumConfig
-from kraft.raft.core.effects import Append, Apply, Effects, Flush, Reply, Send, SnapshotChunk, Stage, StartFromSnapshot, Truncate
+from kraft.raft.core.effects import (
+    Append,
+    Apply,
+    Effects,
+    Flush,
+    Reply,
+    Send,
+    SnapshotChunk,
+    Stage,
+    StartFromSnapshot,
+    Truncate,
+)
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.voter_set import Endpoint, ReplicaKey, Voter, VoterSet
@@ -68,7 +79,9 @@ class Replica:
             fetch_wait_ms_max=60,
             haste_ms_max=15,
         )
-        self.node = RaftNode(config, self.disk.recover(), self.disk.election, random.Random(simulation.rng.random()), simulation.now)
+        self.node = RaftNode(
+            config, self.disk.recover(), self.disk.election, random.Random(simulation.rng.random()), simulation.now
+        )
         self.epoch_seen = self.disk.election.epoch
         self.applied = self.node.log.high_watermark
         self.high_watermark_seen = self.node.log.high_watermark
@@ -117,7 +130,11 @@ class Replica:
 
     def perform(self, effects: Effects) -> list[events.Event]:
         done: list[events.Event] = []
-        doomed = self.simulation.chaos and bool(effects.log or effects.election) and self.simulation.rng.random() < self.simulation.crash_rate
+        doomed = (
+            self.simulation.chaos
+            and bool(effects.log or effects.election)
+            and self.simulation.rng.random() < self.simulation.crash_rate
+        )
         try:
             for stage in effects.stages():
                 if doomed and self.simulation.rng.random() < 0.4:
@@ -152,11 +169,16 @@ class Replica:
             self.apply(stage.high_watermark)
 
     def write_chunk(self, chunk: SnapshotChunk, done: list[events.Event]) -> None:
-        require(self.downloads.get(chunk.snapshot, 0) == chunk.position or chunk.position == 0, "a download has no holes")
+        require(
+            self.downloads.get(chunk.snapshot, 0) == chunk.position or chunk.position == 0, "a download has no holes"
+        )
         self.downloads[chunk.snapshot] = chunk.position + len(chunk.data)
         if chunk.last:
             stored = self.simulation.snapshot_contents[chunk.snapshot]
-            require(stored.digest == self.simulation.invariants.digests[chunk.snapshot.offset], "a snapshot holds the committed prefix")
+            require(
+                stored.digest == self.simulation.invariants.digests[chunk.snapshot.offset],
+                "a snapshot holds the committed prefix",
+            )
             self.disk.snapshots[chunk.snapshot] = stored
             done.append(events.SnapshotDownloaded(chunk.snapshot, stored.voters, stored.kraft_version))
 
@@ -287,7 +309,9 @@ class Simulation:
         if delay is not None:
             self.schedule(delay, self.deliver_response, source.id, token[0], token[1], response)
 
-    def deliver_response(self, source: int, target: int, correlation: tuple[int, int], response: messages.Response) -> None:
+    def deliver_response(
+        self, source: int, target: int, correlation: tuple[int, int], response: messages.Response
+    ) -> None:
         replica = self.replicas[target]
         if (source, target) not in self.cuts and replica.alive and replica.incarnation == correlation[0]:
             replica.step(events.ResponseReceived(correlation[1], response))
@@ -300,7 +324,9 @@ class Simulation:
         for replica in self.leaders():
             self.appended += 1
             try:
-                _, effects = replica.node.append(replica.node.epoch, self.rng.choice((1, 1, 3)), (replica.id, self.appended), self.now)
+                _, effects = replica.node.append(
+                    replica.node.epoch, self.rng.choice((1, 1, 3)), (replica.id, self.appended), self.now
+                )
             except NotLeader:
                 continue
             replica.take(effects)
@@ -314,7 +340,14 @@ class Simulation:
         if not self.chaos:
             return
         self.schedule(self.rng.randrange(20, 300), self.fault)
-        disturb = (self.fault_crash, self.fault_cut, self.fault_isolate_leader, self.fault_voters, self.fault_voters, self.fault_snapshot)
+        disturb = (
+            self.fault_crash,
+            self.fault_cut,
+            self.fault_isolate_leader,
+            self.fault_voters,
+            self.fault_voters,
+            self.fault_snapshot,
+        )
         mend = (self.fault_restart, self.fault_restart, self.fault_heal)
         self.rng.choice((*disturb, *mend))()
 
@@ -377,5 +410,8 @@ class Simulation:
             self.run(50)
             if all(replica.applied >= target for replica in self.replicas.values()):
                 return
-        state = {r.id: (r.node.role.name, r.node.epoch, r.node.log.end_offset, r.applied, str(r.node.voters)) for r in self.replicas.values()}
+        state = {
+            r.id: (r.node.role.name, r.node.epoch, r.node.log.end_offset, r.applied, str(r.node.voters))
+            for r in self.replicas.values()
+        }
         raise AssertionError(f"seed {self.seed}: no progress to {target} after the faults: {state}")

@@ -1,6 +1,7 @@
 """Safety of the Raft core under seeded chaos, and proof that the invariants would notice if it were gone.
 
-KRAFT_SOAK=1 runs two thousand seeds instead of five hundred. A failing seed prints itself; `Simulation(seed).run(EVENTS)` replays it.
+KRAFT_SOAK=1 runs two thousand seeds instead of five hundred. A failing seed prints itself;
+`Simulation(seed).run(EVENTS)` replays it.
 """
 
 from __future__ import annotations
@@ -51,6 +52,10 @@ def test_a_seed_replays() -> None:
     def trace(seed: int) -> list[object]:
         simulation = Simulation(seed)
         simulation.run(EVENTS)
-        return [simulation.now, simulation.invariants.committed, [replica.node.election for replica in simulation.replicas.values()]]
+        return [
+            simulation.now,
+            simulation.invariants.committed,
+            [replica.node.election for replica in simulation.replicas.values()],
+        ]
 
     assert trace(11) == trace(11)

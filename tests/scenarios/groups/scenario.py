@@ -1,26 +1,24 @@
 """Runs group scenarios: text files that say who does what to a group and what comes of it.
 
-One step a line: `WHO does something [-> outcome]`. Names of actors are stable; their member ids and generations are remembered as the protocol hands them
-out, so `A heartbeat` means "with the id and generation that A believes in". Lines starting with # explain; blank lines group. Steps:
+One step a line: `WHO does something [-> outcome]`. Names of actors are stable; their member ids and generations are
+remembered as the protocol hands them out, so `A heartbeat` means "with the id and generation that A believes in".
+Lines starting with # explain; blank lines group. Steps:
 
-    config key=value ...                  before anything else: settings of the group coordinator
-    A join [key=value ...]                JoinGroup; keys: protocols=range,roundrobin topics=t,u type=consumer instance=i1 session=10s rebalance=60s version=9
-    A sync [B=p0 C=p1 ...]                SyncGroup; the leader names assignments by actor
-    A heartbeat / A leave                 as A believes itself to be; `A leave instance=i1` is an administrator's removal
-    A commit t-0=5 ... / anybody commit   OffsetCommit within A's generation, or without one
-    fetch t-0 t-1 -> 5 -1                 OffsetFetch: committed offsets, -1 where there is none
-    A gets -> outcome                     the answer to a request that had to wait
-    A waits                               it still has to
-    A is a ghost of B                     A knows what B knows now (a zombie keeps old beliefs)
-    A forgets                             A is a new process: no member id, no generation
-    wait 3s                               time passes, deadlines fire
-    reload                                the coordinator dies; another rebuilds the group from the log
-    group -> Stable generation 2 members A B leader A
-    delete group -> NONE                  DeleteGroups
-    expire                                the offset expiry check runs
+    config key=value ...                  before anything else: settings of the group coordinator A join [key=value
+    ...]                JoinGroup; keys: protocols=range,roundrobin topics=t,u type=consumer instance=i1 session=10s
+    rebalance=60s version=9 A sync [B=p0 C=p1 ...]                SyncGroup; the leader names assignments by actor A
+    heartbeat / A leave                 as A believes itself to be; `A leave instance=i1` is an administrator's
+    removal A commit t-0=5 ... / anybody commit   OffsetCommit within A's generation, or without one fetch t-0 t-1 ->
+    5 -1                 OffsetFetch: committed offsets, -1 where there is none A gets -> outcome
+    the answer to a request that had to wait A waits                               it still has to A is a ghost of B
+    A knows what B knows now (a zombie keeps old beliefs) A forgets                             A is a new process:
+    no member id, no generation wait 3s                               time passes, deadlines fire reload
+    the coordinator dies; another rebuilds the group from the log group -> Stable generation 2 members A B leader A
+    delete group -> NONE                  DeleteGroups expire                                the offset expiry check
+    runs
 
-Outcomes: error names (MEMBER_ID_REQUIRED), `generation 2 leader A` for a join (`leads` when it is A itself, `of A B` for the members a leader sees),
-`assigned p0` for a sync, `waits` when there is no answer yet, NONE.
+Outcomes: error names (MEMBER_ID_REQUIRED), `generation 2 leader A` for a join (`leads` when it is A itself, `of A B`
+for the members a leader sees), `assigned p0` for a sync, `waits` when there is no answer yet, NONE.
 """
 
 from __future__ import annotations
@@ -42,7 +40,16 @@ from kraft.protocol.error_codes import name_of
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
-from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request, heartbeat_request, join_request, leaving, subscription, sync_request
+from tests.unit.coordinator.group_host import (
+    GroupHost,
+    TestCaller,
+    commit_request,
+    heartbeat_request,
+    join_request,
+    leaving,
+    subscription,
+    sync_request,
+)
 
 GROUP = "g"
 
@@ -77,7 +84,12 @@ class Scenario:
                 if expected or outcome not in ("", "NONE", "waits"):
                     assert outcome == wanted, f"line {number}: {line.strip()}\n    came out as: {outcome}"
         answers = self.host.answers
-        unread = [f"{actor.name}: {self._outcome(actor, answers[token])}" for actor in self.actors.values() for token in actor.waiting if token in answers]
+        unread = [
+            f"{actor.name}: {self._outcome(actor, answers[token])}"
+            for actor in self.actors.values()
+            for token in actor.waiting
+            if token in answers
+        ]
         assert not unread, f"answers that the scenario does not mention: {unread}"
 
     def _step(self, step: str) -> str:
@@ -91,7 +103,9 @@ class Scenario:
     # Steps about nobody in particular.
 
     def _do_config(self, words: list[str]) -> str:
-        self.host = GroupHost(GroupCoordinatorConfig(**{key: int(value) for key, value in (word.split("=") for word in words)}))
+        self.host = GroupHost(
+            GroupCoordinatorConfig(**{key: int(value) for key, value in (word.split("=") for word in words)})
+        )
         return ""
 
     def _do_wait(self, words: list[str]) -> str:
@@ -117,7 +131,9 @@ class Scenario:
     def _do_fetch(self, words: list[str]) -> str:
         wanted = [partition_of(word) for word in words]
         topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition]) for topic, partition in wanted]
-        answer = fetch_offsets(self.host.state, OffsetFetchRequestGroup(group_id=GROUP, topics=topics), lambda name: None)
+        answer = fetch_offsets(
+            self.host.state, OffsetFetchRequestGroup(group_id=GROUP, topics=topics), lambda name: None
+        )
         return " ".join(str(topic.partitions[0].committed_offset) for topic in answer.topics)
 
     def _do_delete(self, words: list[str]) -> str:
@@ -138,7 +154,9 @@ class Scenario:
             GROUP,
             actor.member_id,
             instance_id=actor.instance_id,
-            protocols=tuple((name, subscription(*topics)) for name in options.get("protocols", "range").split(",") if name),
+            protocols=tuple(
+                (name, subscription(*topics)) for name in options.get("protocols", "range").split(",") if name
+            ),
             session_ms=milliseconds(options.get("session", "10s")),
             rebalance_ms=milliseconds(options.get("rebalance", "60s")),
             protocol_type=options.get("type", "consumer"),
@@ -160,7 +178,9 @@ class Scenario:
 
     def _actor_leave(self, actor: Actor, words: list[str]) -> str:
         options = dict(word.split("=") for word in words)
-        identity = leaving("", options["instance"]) if "instance" in options else leaving(actor.member_id, actor.instance_id)
+        identity = (
+            leaving("", options["instance"]) if "instance" in options else leaving(actor.member_id, actor.instance_id)
+        )
         _, response = self.host.run(lambda draft: leave(draft, GROUP, [identity]))
         return name_of(response.members[0].error_code)
 
@@ -182,12 +202,18 @@ class Scenario:
     def _actor_waits(self, actor: Actor, words: list[str]) -> str:
         assert actor.waiting, f"{actor.name} has asked nothing that waits"
         answered = [token for token in actor.waiting if token in self.host.answers]
-        assert not answered, f"{actor.name} got {[self._outcome(actor, self.host.answers[token]) for token in answered]}"
+        assert not answered, (
+            f"{actor.name} got {[self._outcome(actor, self.host.answers[token]) for token in answered]}"
+        )
         return "waits"
 
     def _actor_is(self, actor: Actor, words: list[str]) -> str:
         original = self.actors[words[-1]]
-        actor.member_id, actor.generation, actor.instance_id = original.member_id, original.generation, original.instance_id
+        actor.member_id, actor.generation, actor.instance_id = (
+            original.member_id,
+            original.generation,
+            original.instance_id,
+        )
         return ""
 
     def _actor_forgets(self, actor: Actor, words: list[str]) -> str:
@@ -219,7 +245,9 @@ class Scenario:
 
     def _joined(self, actor: Actor, response: JoinGroupResponse) -> str:
         leader = "leads" if response.leader == response.member_id else f"leader {self._name(response.leader)}"
-        seen = " of " + " ".join(self._name(member.member_id) for member in response.members) if response.members else ""
+        seen = (
+            " of " + " ".join(self._name(member.member_id) for member in response.members) if response.members else ""
+        )
         skip = " skips assignment" if response.skip_assignment else ""
         return f"generation {response.generation_id} {leader}{seen}{skip}"
 
@@ -229,7 +257,7 @@ class Scenario:
 
 
 def milliseconds(text: str) -> int:
-    number, unit = re.fullmatch(r"(\d+)(ms|s|m|h|d)", text).groups()  # type: ignore[union-attr]  # A scenario with a bad time is a bad test: let it fail here.
+    number, unit = re.fullmatch((r"(\d+)(ms|s|m|h|d)"), text).groups()  # type: ignore[union-attr]  # A scenario with a bad time is a bad test: let it fail here.
     return int(number) * {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}[unit]
 
 

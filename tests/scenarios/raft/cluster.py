@@ -1,4 +1,5 @@
-"""A quorum of cores that a script moves by hand. Messages are delivered at once and in order, nodes have clocks of their own, and nothing happens by itself."""
+"""A quorum of cores that a script moves by hand. Messages are delivered at once and in order, nodes have clocks of
+their own, and nothing happens by itself."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ from kraft.common.ids import OffsetAndEpoch
 from kraft.protocol.error_codes import name_of
 from kraft.raft.core import events, messages
 from kraft.raft.core.config import QuorumConfig
-from kraft.raft.core.effects import Append, Apply, Effects, Flush, Reply, Send, SnapshotChunk, StartFromSnapshot, Truncate
+from kraft.raft.core.effects import (
+    Append,
+    Apply,
+    Effects,
+    Flush,
+    Reply,
+    Send,
+    SnapshotChunk,
+    StartFromSnapshot,
+    Truncate,
+)
 from kraft.raft.core.election_state import ElectionState
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.roles import Follower
@@ -232,7 +243,9 @@ class ScriptedCluster:
         return " ".join(f'"{text}"' for text in logs[0])
 
     def applied(self, *ids: int) -> str:
-        return " | ".join(f"{node_id} " + " ".join(f'"{text}"' for text in self.nodes[node_id].applied) for node_id in ids)
+        return " | ".join(
+            f"{node_id} " + " ".join(f'"{text}"' for text in self.nodes[node_id].applied) for node_id in ids
+        )
 
     def state(self) -> str:
         return ", ".join(node.describe() for node in self.nodes.values())

@@ -1,4 +1,5 @@
-"""Runs the scripts beside this file. A line is `verb arguments -> what is expected`; `#` begins a comment. Words `from` and `to` are for the reader.
+"""Runs the scripts beside this file. A line is `verb arguments -> what is expected`; `#` begins a comment. Words
+`from` and `to` are for the reader.
 
 KRAFT_REWRITE=1 writes what happened behind each arrow; read the difference before you keep it.
 """

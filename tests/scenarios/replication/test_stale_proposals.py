@@ -95,7 +95,8 @@ def test_a_new_term_of_the_same_leader_ends_a_proposal() -> None:
 
 
 def test_what_is_written_after_the_change_is_committed_by_the_set_that_counts() -> None:
-    """With the stale set in force the high watermark would wait for 2 - or, had 3 been dropped by it, not wait for 3."""
+    """With the stale set in force the high watermark would wait for 2 - or, had 3 been dropped by it, not wait for
+    3."""
 
     async def play(universe: Universe) -> None:
         async with leading(universe) as (made, partition, controller):
@@ -110,4 +111,3 @@ def test_what_is_written_after_the_change_is_committed_by_the_set_that_counts() 
             assert partition.log.high_watermark == 1
 
     simulate(play)
-

@@ -15,7 +15,8 @@ from tests.unit.server.brokers import NODE, Broker, broker, simulate
 
 @asynccontextmanager
 async def restarted(universe: Universe) -> AsyncIterator[Broker]:
-    """The broker with what its disk has; the metadata that it reads first is told bit by bit here, so that nothing of it counts as a stray."""
+    """The broker with what its disk has; the metadata that it reads first is told bit by bit here, so that nothing
+    of it counts as a stray."""
     async with trio.open_nursery() as nursery:
         made = Broker(universe.world_for("broker"), nursery)
         made.start()
@@ -27,7 +28,8 @@ async def restarted(universe: Universe) -> AsyncIterator[Broker]:
 
 
 def test_a_follower_restarts_and_its_leader_dies_before_telling_how_far_it_was_committed() -> None:
-    """The records were acknowledged by the fetch of offset 3, so the leader may have told its producers; the follower has heard of a high watermark of 0."""
+    """The records were acknowledged by the fetch of offset 3, so the leader may have told its producers; the
+    follower has heard of a high watermark of 0."""
 
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
@@ -41,7 +43,9 @@ def test_a_follower_restarts_and_its_leader_dies_before_telling_how_far_it_was_c
             again = Follower(made)
             again.follow()
             asked = await again.fetch(high_watermark=0, log_start_offset=0, records=None)
-            assert asked.topics[0].partitions[0].fetch_offset == 3, "nothing was cut at the start, nor when it began to follow"
+            assert asked.topics[0].partitions[0].fetch_offset == 3, (
+                "nothing was cut at the start, nor when it began to follow"
+            )
             made.change(again.topic_id, leader=NODE)
             assert again.partition.is_leader
             assert again.ends[0] == 3, "what was acknowledged is still there when it leads"
@@ -50,7 +54,8 @@ def test_a_follower_restarts_and_its_leader_dies_before_telling_how_far_it_was_c
 
 
 def test_a_follower_that_changes_leaders_keeps_what_the_new_one_has_too() -> None:
-    """The new leader's epochs agree up to offset 2: what is cut is what differs, though not even that much is known to be committed."""
+    """The new leader's epochs agree up to offset 2: what is cut is what differs, though not even that much is known
+    to be committed."""
 
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:

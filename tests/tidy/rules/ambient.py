@@ -1,4 +1,5 @@
-"""Nothing ambient: time, chance, disk, network, threads and the environment come in through the world (kraft/world/ports.py)."""
+"""Nothing ambient: time, chance, disk, network, threads and the environment come in through the world
+(kraft/world/ports.py)."""
 
 from __future__ import annotations
 
@@ -143,7 +144,9 @@ def chance(module: Module) -> Iterator[Violation]:
 
 def ambient_names(module: Module) -> Iterator[Violation]:
     seen: set[tuple[int, str]] = set()
-    found = [(each.dotted, each.line) for each in imports(module.tree)] + [(each.dotted, each.node.lineno) for each in uses(module)]
+    found = [(each.dotted, each.line) for each in imports(module.tree)] + [
+        (each.dotted, each.node.lineno) for each in uses(module)
+    ]
     for dotted, line in found:
         for name, instead in NAMES.items():
             if is_at_or_under(dotted, name) and (line, name) not in seen:
@@ -162,9 +165,19 @@ def trio_deadlines(module: Module) -> Iterator[Violation]:
         if call and (call.args or any(word.arg in ("deadline", "relative_deadline") for word in call.keywords)):
             yield Violation(module.path, call.lineno, "trio deadline", "CancelScope", advice)
     for node in ast.walk(module.tree):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AugAssign | ast.AnnAssign) else []
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AugAssign | ast.AnnAssign)
+            else []
+        )
         for target in targets:
-            if isinstance(target, ast.Attribute) and target.attr in ("deadline", "relative_deadline") and "scope" in ast.unparse(target.value):
+            if (
+                isinstance(target, ast.Attribute)
+                and target.attr in ("deadline", "relative_deadline")
+                and "scope" in ast.unparse(target.value)
+            ):
                 yield Violation(module.path, node.lineno, "trio deadline", ast.unparse(target), advice)
 
 
@@ -178,8 +191,20 @@ def hidden_clocks(module: Module) -> Iterator[Violation]:
         if use.dotted in ("gzip.compress", "gzip.GzipFile", "gzip.open"):
             call = _call_of(module, use.node)
             if call is None or not any(word.arg == "mtime" for word in call.keywords):
-                yield Violation(module.path, use.node.lineno, "hidden clock", use.dotted, "pass mtime=0: equal inputs give equal bytes")
+                yield Violation(
+                    module.path,
+                    use.node.lineno,
+                    "hidden clock",
+                    use.dotted,
+                    "pass mtime=0: equal inputs give equal bytes",
+                )
         if use.dotted in ("datetime.datetime.fromtimestamp", "datetime.date.fromtimestamp"):
             call = _call_of(module, use.node)
             if call is None or len(call.args) + len(call.keywords) < 2:
-                yield Violation(module.path, use.node.lineno, "hidden clock", use.dotted, "pass a time zone: the machine's is ambient")
+                yield Violation(
+                    module.path,
+                    use.node.lineno,
+                    "hidden clock",
+                    use.dotted,
+                    "pass a time zone: the machine's is ambient",
+                )

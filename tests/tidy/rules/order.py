@@ -1,8 +1,10 @@
-"""Nothing decides an order but values: sets and hash maps iterate differently under each hash seed, id() and hash() differ in each process.
+"""Nothing decides an order but values: sets and hash maps iterate differently under each hash seed, id() and hash()
+differ in each process.
 
-A set or an `immutables.Map` may be built, asked and counted; whoever walks one says in which order (`sorted`), or shows that the order cannot be seen (`any`,
-`sum`, another set). What the rule can tell is a set: displays, comprehensions, `set()` and `frozenset()`, operators over them and over `.keys()`, names and
-attributes that are annotated so. Where the order truly does not matter, the line ends with `# unordered: <why>`.
+A set or an `immutables.Map` may be built, asked and counted; whoever walks one says in which order (`sorted`), or
+shows that the order cannot be seen (`any`, `sum`, another set). What the rule can tell is a set: displays,
+comprehensions, `set()` and `frozenset()`, operators over them and over `.keys()`, names and attributes that are
+annotated so. Where the order truly does not matter, the line ends with `# unordered: <why>`.
 """
 
 from __future__ import annotations
@@ -16,24 +18,42 @@ from typing import TypeGuard
 from tests.tidy.names import parents
 from tests.tidy.source import Module, Violation
 
-SET_TYPES = re.compile(r"^(?:typing\.|collections\.abc\.|t\.)?(?:set|frozenset|Set|FrozenSet|AbstractSet|MutableSet)(?:\[.*\])?(?: \| None)?$", re.DOTALL)
+SET_TYPES = re.compile(
+    r"^(?:typing\.|collections\.abc\.|t\.)?"
+    r"(?:set|frozenset|Set|FrozenSet|AbstractSet|MutableSet)(?:\[.*\])?(?: \| None)?$",
+    re.DOTALL,
+)
 MAP_TYPES = re.compile(r"^(?:immutables\.)?Map(?:\[.*\])?(?: \| None)?$", re.DOTALL)
 SET_MAKERS = {"set", "frozenset"}
 SET_METHODS = {"union", "intersection", "difference", "symmetric_difference", "copy"}
-WALKERS = {"list", "tuple", "iter", "enumerate", "map", "filter", "zip", "dict", "reversed", "bytes", "bytearray", "deque"}
+WALKERS = {
+    "list",
+    "tuple",
+    "iter",
+    "enumerate",
+    "map",
+    "filter",
+    "zip",
+    "dict",
+    "reversed",
+    "bytes",
+    "bytearray",
+    "deque",
+}
 ORDER_BLIND = {"sorted", "min", "max", "sum", "any", "all", "len", "set", "frozenset"}
 ESCAPE = re.compile(r"# unordered: \S+")
 
 
 @dataclass
 class Kinds:
-    """What is known to be a set or a map: names of one scope, attributes of the module, attributes that the whole project declares as nothing else."""
+    """What is known to be a set or a map: names of one scope, attributes of the module, attributes that the whole
+    project declares as nothing else."""
 
     names: dict[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, node: ast.expr) -> str | None:
-        """"set", "map" or None (some other thing, or not known)."""
+        """ "set", "map" or None (some other thing, or not known)."""
         if isinstance(node, ast.Set | ast.SetComp):
             return "set"
         if isinstance(node, ast.Name):
@@ -65,13 +85,22 @@ class Kinds:
 
 
 def _is_keys(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys" and not node.args
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "keys"
+        and not node.args
+    )
 
 
 def kind_of_annotation(annotation: ast.expr | None) -> str | None:
     if annotation is None:
         return None
-    text = annotation.value if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str) else ast.unparse(annotation)
+    text = (
+        annotation.value
+        if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str)
+        else ast.unparse(annotation)
+    )
     return "set" if SET_TYPES.match(text) else "map" if MAP_TYPES.match(text) else None
 
 
@@ -86,7 +115,9 @@ def attribute_kinds(modules: Iterable[Module]) -> dict[str, str]:
                 for each in node.body:
                     if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
                         found.setdefault(each.target.id, set()).add(kind_of_annotation(each.annotation) or "other")
-            elif isinstance(node, ast.FunctionDef) and any(ast.unparse(each).endswith("property") for each in node.decorator_list):
+            elif isinstance(node, ast.FunctionDef) and any(
+                ast.unparse(each).endswith("property") for each in node.decorator_list
+            ):
                 found.setdefault(node.name, set()).add(kind_of_annotation(node.returns) or "other")
     return {name: kinds.pop() for name, kinds in sorted(found.items()) if len(kinds) == 1 and kinds != {"other"}}
 
@@ -148,7 +179,13 @@ def unordered_iteration(module: Module, project: Mapping[str, str] | None = None
                     advice = f"a {kind} has no order: sort it, or end the line with '# unordered: why'"
                     yield Violation(module.path, walked.lineno, "unordered iteration", ast.unparse(walked), advice)
             if _is_pop(node, kinds) and not ESCAPE.search(lines[node.lineno - 1]):
-                yield Violation(module.path, node.lineno, "unordered iteration", ast.unparse(node), "which element leaves is chance: choose it")
+                yield Violation(
+                    module.path,
+                    node.lineno,
+                    "unordered iteration",
+                    ast.unparse(node),
+                    "which element leaves is chance: choose it",
+                )
 
 
 def _is_pop(node: ast.AST, kinds: Kinds) -> TypeGuard[ast.Call]:
@@ -163,7 +200,9 @@ def _scopes(tree: ast.Module, attributes: Mapping[str, str]) -> Iterator[tuple[S
         scope, outer = waiting.pop()
         names = scope_names(scope, attributes, outer)
         yield scope, Kinds(names, attributes)
-        waiting.extend((node, names) for node in _own_nodes(scope) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        waiting.extend(
+            (node, names) for node in _own_nodes(scope) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        )
 
 
 def _walks(node: ast.AST, above: Mapping[ast.AST, ast.AST]) -> Iterator[ast.expr]:
@@ -177,7 +216,10 @@ def _walks(node: ast.AST, above: Mapping[ast.AST, ast.AST]) -> Iterator[ast.expr
         yield from (generator.iter for generator in node.generators)
     elif isinstance(node, ast.Starred | ast.YieldFrom):
         caller = above.get(node)
-        if not (isinstance(caller, ast.Set) or (isinstance(caller, ast.Call) and isinstance(caller.func, ast.Name) and caller.func.id in ORDER_BLIND)):
+        if not (
+            isinstance(caller, ast.Set)
+            or (isinstance(caller, ast.Call) and isinstance(caller.func, ast.Name) and caller.func.id in ORDER_BLIND)
+        ):
             yield node.value
     elif isinstance(node, ast.Call):
         yield from _walked_arguments(node)
@@ -188,7 +230,15 @@ def _walks(node: ast.AST, above: Mapping[ast.AST, ast.AST]) -> Iterator[ast.expr
 def _walked_arguments(node: ast.Call) -> Iterator[ast.expr]:
     if isinstance(node.func, ast.Name) and node.func.id in WALKERS:
         yield from node.args
-    if isinstance(node.func, ast.Attribute) and node.func.attr in ("join", "extend", "writelines", "fromkeys", "chain", "from_iterable", "islice"):
+    if isinstance(node.func, ast.Attribute) and node.func.attr in (
+        "join",
+        "extend",
+        "writelines",
+        "fromkeys",
+        "chain",
+        "from_iterable",
+        "islice",
+    ):
         yield from node.args
 
 
@@ -205,5 +255,7 @@ def identity_order(module: Module) -> Iterator[Violation]:
         owner: ast.AST | None = node
         while owner is not None and not isinstance(owner, ast.FunctionDef | ast.AsyncFunctionDef):
             owner = above.get(owner)
-        if not (isinstance(owner, ast.FunctionDef) and owner.name == "__hash__") and not ESCAPE.search(lines[node.lineno - 1]):
+        if not (isinstance(owner, ast.FunctionDef) and owner.name == "__hash__") and not ESCAPE.search(
+            lines[node.lineno - 1]
+        ):
             yield Violation(module.path, node.lineno, "identity", node.func.id, "differs in every process: use a value")

@@ -8,11 +8,43 @@ from collections.abc import Iterator
 from tests.tidy.names import uses
 from tests.tidy.source import Module, Violation
 
-MUTABLE_MAKERS = {"list", "dict", "set", "bytearray", "defaultdict", "OrderedDict", "deque", "Counter", "count", "cycle", "iter", "ChainMap"}
+MUTABLE_MAKERS = {
+    "list",
+    "dict",
+    "set",
+    "bytearray",
+    "defaultdict",
+    "OrderedDict",
+    "deque",
+    "Counter",
+    "count",
+    "cycle",
+    "iter",
+    "ChainMap",
+}
 MUTATORS = {
-    "append", "extend", "insert", "remove", "pop", "clear", "sort", "reverse", "add", "discard", "update", "setdefault", "popitem",
-    "appendleft", "popleft", "extendleft", "rotate", "move_to_end", "difference_update", "intersection_update", "symmetric_difference_update",
-}  # fmt: skip
+    "append",
+    "extend",
+    "insert",
+    "remove",
+    "pop",
+    "clear",
+    "sort",
+    "reverse",
+    "add",
+    "discard",
+    "update",
+    "setdefault",
+    "popitem",
+    "appendleft",
+    "popleft",
+    "extendleft",
+    "rotate",
+    "move_to_end",
+    "difference_update",
+    "intersection_update",
+    "symmetric_difference_update",
+}
 
 
 def module_state(module: Module) -> Iterator[Violation]:
@@ -20,17 +52,37 @@ def module_state(module: Module) -> Iterator[Violation]:
     held = dict(_mutable_globals(module.tree))
     for name, line in held.items():
         if not (name.isupper() or name.startswith("__")):
-            yield Violation(module.path, line, "module state", name, "a constant is UPPER_CASE and never changed; state belongs to an object that a node owns")
+            yield Violation(
+                module.path,
+                line,
+                "module state",
+                name,
+                "a constant is UPPER_CASE and never changed; state belongs to an object that a node owns",
+            )
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Global):
-            yield Violation(module.path, node.lineno, "module state", ", ".join(node.names), "state belongs to an object that a node owns")
+            yield Violation(
+                module.path,
+                node.lineno,
+                "module state",
+                ", ".join(node.names),
+                "state belongs to an object that a node owns",
+            )
         elif (name := _changed(node)) in held:
-            yield Violation(module.path, node.lineno, "module state", str(name), "a module's value is changed: state belongs to an object that a node owns")
+            yield Violation(
+                module.path,
+                node.lineno,
+                "module state",
+                str(name),
+                "a module's value is changed: state belongs to an object that a node owns",
+            )
 
 
 def _mutable_globals(tree: ast.Module) -> Iterator[tuple[str, int]]:
     for node in tree.body:
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
         if value is not None and _is_mutable(value):
             for target in targets:
@@ -42,14 +94,25 @@ def _is_mutable(value: ast.expr) -> bool:
     if isinstance(value, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp):
         return True
     if isinstance(value, ast.Call):
-        name = value.func.attr if isinstance(value.func, ast.Attribute) else value.func.id if isinstance(value.func, ast.Name) else ""
+        name = (
+            value.func.attr
+            if isinstance(value.func, ast.Attribute)
+            else value.func.id
+            if isinstance(value.func, ast.Name)
+            else ""
+        )
         return name in MUTABLE_MAKERS
     return False
 
 
 def _changed(node: ast.AST) -> str | None:
     """The plain name whose value `node` changes in place."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in MUTATORS and isinstance(node.func.value, ast.Name):
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in MUTATORS
+        and isinstance(node.func.value, ast.Name)
+    ):
         return node.func.value.id
     targets: list[ast.expr] = []
     if isinstance(node, ast.Assign | ast.Delete):
@@ -65,12 +128,19 @@ def _changed(node: ast.AST) -> str | None:
 
 
 def async_generators(module: Module) -> Iterator[Violation]:
-    """A bare async generator is finished by the collector, at a moment that no replay repeats; a context manager or a channel is finished by its user."""
+    """A bare async generator is finished by the collector, at a moment that no replay repeats; a context manager or
+    a channel is finished by its user."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.AsyncFunctionDef) and _yields(node):
             decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
             if not any(each.endswith(("asynccontextmanager", "as_safe_channel")) for each in decorators):
-                yield Violation(module.path, node.lineno, "async generator", node.name, "use @asynccontextmanager or a memory channel")
+                yield Violation(
+                    module.path,
+                    node.lineno,
+                    "async generator",
+                    node.name,
+                    "use @asynccontextmanager or a memory channel",
+                )
         elif isinstance(node, ast.GeneratorExp) and any(each.is_async for each in node.generators):
             yield Violation(module.path, node.lineno, "async generator", ast.unparse(node), "collect into a list")
 
@@ -89,11 +159,15 @@ def _yields(function: ast.AsyncFunctionDef) -> bool:
 def finalizers(module: Module) -> Iterator[Violation]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.FunctionDef) and node.name == "__del__":
-            yield Violation(module.path, node.lineno, "finalizer", "__del__", "close explicitly: the collector runs when it pleases")
+            yield Violation(
+                module.path, node.lineno, "finalizer", "__del__", "close explicitly: the collector runs when it pleases"
+            )
 
 
 def real_world(module: Module) -> Iterator[Violation]:
     """Composition roots choose the world; everything else is handed one."""
     for use in uses(module):
         if use.dotted.startswith("kraft.world.real"):
-            yield Violation(module.path, use.node.lineno, "real world", use.dotted, "take a kraft.world.ports.World as an argument")
+            yield Violation(
+                module.path, use.node.lineno, "real world", use.dotted, "take a kraft.world.ports.World as an argument"
+            )

@@ -1,4 +1,5 @@
-"""An AdminPort that speaks Kafka over TCP: the HTTP admin can so be tested against any Kafka server, Apache Kafka included."""
+"""An AdminPort that speaks Kafka over TCP: the HTTP admin can so be tested against any Kafka server, Apache Kafka
+included."""
 
 from __future__ import annotations
 
@@ -34,7 +35,13 @@ class SocketPort:
         unknown = NodeIdentity(node_id=-1, roles=(), cluster_id="", version="test")
         described = await cls(host, port, unknown).call(60, 1, DescribeClusterRequest(endpoint_type=1))
         assert isinstance(described, DescribeClusterResponse)
-        identity = NodeIdentity(node_id=1, roles=("broker", "controller"), cluster_id=described.cluster_id, version="test", read_only=read_only)
+        identity = NodeIdentity(
+            node_id=1,
+            roles=("broker", "controller"),
+            cluster_id=described.cluster_id,
+            version="test",
+            read_only=read_only,
+        )
         opened = cls(host, port, identity)
         opened._addresses = {broker.broker_id: (broker.host, broker.port) for broker in described.brokers}
         return opened
@@ -73,7 +80,9 @@ class SocketPort:
             controller_id=metadata.controller_id,
             controller_epoch=1,
             voters=(1,),
-            brokers=tuple(BrokerFacts(node_id=broker.node_id, host=broker.host, port=broker.port) for broker in metadata.brokers),
+            brokers=tuple(
+                BrokerFacts(node_id=broker.node_id, host=broker.host, port=broker.port) for broker in metadata.brokers
+            ),
             topics_count=len(metadata.topics),
             partitions_count=len(partitions),
             impaired=tuple(

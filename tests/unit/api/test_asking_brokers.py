@@ -11,7 +11,11 @@ from api.kafka import client
 from api.kafka.brokers import replica_offsets
 from api.kafka.client import Kafka, of_each
 from api.kafka.offsets import LATEST, list_offsets
-from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 
 PLACE = ("t", 0)
 
@@ -30,7 +34,10 @@ class Port:
         await self.all_asked.wait()
         if node_id == 2:
             raise ConnectionRefusedError("broker 2")
-        partitions = [ListOffsetsPartitionResponse(partition_index=partition.partition_index, offset=10) for partition in request.topics[0].partitions]
+        partitions = [
+            ListOffsetsPartitionResponse(partition_index=partition.partition_index, offset=10)
+            for partition in request.topics[0].partitions
+        ]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=partitions)])
 
 

@@ -31,9 +31,19 @@ async def sent(method: str, path: str, chunk: bytes) -> tuple[int, dict[bytes, b
 
     port: Any = Port()
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": path, "raw_path": path.encode(),
-        "query_string": b"", "root_path": "", "headers": [(b"content-type", b"application/json"), (b"host", b"node")], "client": None, "server": ("node", 80),
-    }  # fmt: skip
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"content-type", b"application/json"), (b"host", b"node")],
+        "client": None,
+        "server": ("node", 80),
+    }
     await create_app(port, refuse)(scope, receive, send)
     return sent[0]["status"], dict(sent[0]["headers"]), taken
 

@@ -27,7 +27,9 @@ def served(play: Callable[[Open], Awaitable[None]]) -> None:
         config = uvicorn.Config(app, log_config=None, lifespan="off")
         config.load()
         state = ServerState()
-        server = await asyncio.get_running_loop().create_server(lambda: BoundedConnection(config, state, {}), "127.0.0.1", 0)
+        server = await asyncio.get_running_loop().create_server(
+            lambda: BoundedConnection(config, state, {}), "127.0.0.1", 0
+        )
         port = server.sockets[0].getsockname()[1]
         writers: list[asyncio.StreamWriter] = []
 
@@ -71,7 +73,9 @@ def test_one_connection_too_many_is_closed_and_the_others_are_served(monkeypatch
 
 
 @pytest.mark.parametrize("before", [b"", HEAD])
-def test_one_that_never_asks_or_never_ends_its_question_is_closed(monkeypatch: pytest.MonkeyPatch, before: bytes) -> None:
+def test_one_that_never_asks_or_never_ends_its_question_is_closed(
+    monkeypatch: pytest.MonkeyPatch, before: bytes
+) -> None:
     monkeypatch.setattr(connections, "ASKING_SECONDS_MAX", 0.05)
 
     async def play(open_one: Open) -> None:

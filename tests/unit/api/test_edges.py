@@ -36,7 +36,9 @@ def test_a_voter_at_a_host_that_can_be_none_is_refused(host: str) -> None:
     assert posted(host) == 400
 
 
-@pytest.mark.parametrize("host", ["a", "node-1.example.org", "node_1", "10.0.0.1", "::1", "fe80::1%eth0", "a.example.", "xn--4ca"])
+@pytest.mark.parametrize(
+    "host", ["a", "node-1.example.org", "node_1", "10.0.0.1", "::1", "fe80::1%eth0", "a.example.", "xn--4ca"]
+)
 def test_a_voter_at_any_other_is_asked_for(host: str) -> None:
     assert posted(host) == 503, "the cluster has to be asked"
 
@@ -58,7 +60,9 @@ def posted(host: str) -> int:
 def test_a_stream_of_events_counts_from_the_moment_in_which_it_is_granted_until_its_end() -> None:
     async def main() -> None:
         streams: list[int] = []
-        request: Any = SimpleNamespace(headers={"accept": SSE}, app=SimpleNamespace(state=SimpleNamespace(event_streams=streams)))
+        request: Any = SimpleNamespace(
+            headers={"accept": SSE}, app=SimpleNamespace(state=SimpleNamespace(event_streams=streams))
+        )
         port: Any = Port()
         granted = [await get_events(request, port) for _ in range(STREAMS_MAX)]
         with pytest.raises(ApiProblem, match="streams of events are open already"):

@@ -44,17 +44,30 @@ def asked(port: Port, path: str, method: str = "GET", **options: Any) -> tuple[h
     return asyncio.run(ask()), lines
 
 
-@pytest.mark.parametrize(("path", "media_type"), [(TOPICS, "application/json"), ("/v1/brokers", "application/problem+json")])
+@pytest.mark.parametrize(
+    ("path", "media_type"), [(TOPICS, "application/json"), ("/v1/brokers", "application/problem+json")]
+)
 def test_a_failure_is_answered_as_every_error_is_and_logged_once_with_its_traceback(path: str, media_type: str) -> None:
     answer, lines = asked(Broken(ZeroDivisionError("seven by zero")), path, headers={"x-request-id": "night-7"})
     assert (answer.status_code, answer.headers["content-type"]) == (500, media_type)
     problem = answer.json()
-    assert (problem["error_code"], problem["status"], problem["instance"], problem["request_id"]) == (50002, 500, path, "night-7")
+    assert (problem["error_code"], problem["status"], problem["instance"], problem["request_id"]) == (
+        50002,
+        500,
+        path,
+        "night-7",
+    )
     assert problem["message"] == problem["detail"]
     assert f"GET {path}" in problem["message"]
     assert "log of node 1" in problem["message"]
     [line] = lines
-    assert (line["level"], line["event"], line["method"], line["path"], line["request_id"]) == ("error", "request failed", "GET", path, "night-7")
+    assert (line["level"], line["event"], line["method"], line["path"], line["request_id"]) == (
+        "error",
+        "request failed",
+        "GET",
+        path,
+        "night-7",
+    )
     assert "in cluster_facts" in line["traceback"] or "in call" in line["traceback"]
     assert line["traceback"].endswith("ZeroDivisionError: seven by zero\n")
     assert "seven" not in answer.text, "what went wrong inside is for the log"
@@ -94,9 +107,19 @@ async def sent(messages: list[Message], app: Any, path: str, method: str) -> lis
         answers.append(message)
 
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": path, "raw_path": path.encode(),
-        "query_string": b"", "root_path": "", "headers": [(b"host", b"node")], "client": None, "server": ("node", 80),
-    }  # fmt: skip
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"node")],
+        "client": None,
+        "server": ("node", 80),
+    }
     await app(scope, receive, send)
     return answers
 
@@ -122,12 +145,21 @@ def test_a_failure_behind_the_beginning_of_an_answer_ends_the_connection_and_is_
 def test_a_client_that_leaves_while_it_sends_records_is_no_failure() -> None:
     class Topic(Port):
         async def call(self, *arguments: Any, **named: Any) -> Any:
-            from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+            from kraft.protocol.messages.metadata_response import (
+                MetadataResponse,
+                MetadataResponsePartition,
+                MetadataResponseTopic,
+            )
 
-            return MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=[MetadataResponsePartition(leader_id=1)])])
+            return MetadataResponse(
+                topics=[MetadataResponseTopic(name="t", partitions=[MetadataResponsePartition(leader_id=1)])]
+            )
 
     lines: list[Any] = []
     port: Any = Topic()
-    messages: list[Message] = [{"type": "http.request", "body": b'{"value"', "more_body": True}, {"type": "http.disconnect"}]
+    messages: list[Message] = [
+        {"type": "http.request", "body": b'{"value"', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
     assert asyncio.run(sent(messages, create_app(port, lines.append), f"{TOPICS}/t/records", "POST")) == []
     assert lines == []

@@ -22,8 +22,12 @@ FINE = ClusterFacts(
 )
 
 
-def partition(number: int = 0, *, leader: int = 1, in_sync: tuple[int, ...] = (1, 2), min_in_sync: int = 1) -> PartitionFacts:
-    return PartitionFacts(topic="t", partition=number, leader=leader, replicas=(1, 2), in_sync=in_sync, min_in_sync=min_in_sync)
+def partition(
+    number: int = 0, *, leader: int = 1, in_sync: tuple[int, ...] = (1, 2), min_in_sync: int = 1
+) -> PartitionFacts:
+    return PartitionFacts(
+        topic="t", partition=number, leader=leader, replicas=(1, 2), in_sync=in_sync, min_in_sync=min_in_sync
+    )
 
 
 def test_a_cluster_without_faults_is_healthy() -> None:
@@ -38,7 +42,10 @@ def test_a_cluster_without_faults_is_healthy() -> None:
         (replace(FINE, brokers=(BrokerFacts(node_id=3, host="c", port=1, fenced=True),)), ["brokers_down"]),
         (replace(FINE, impaired=(partition(leader=-1, in_sync=(2,)),)), ["leaderless_partitions"]),
         (replace(FINE, impaired=(partition(in_sync=(1,)),)), ["under_replicated_partitions"]),
-        (replace(FINE, impaired=(partition(in_sync=(1,), min_in_sync=2),)), ["under_min_isr_partitions", "under_replicated_partitions"]),
+        (
+            replace(FINE, impaired=(partition(in_sync=(1,), min_in_sync=2),)),
+            ["under_min_isr_partitions", "under_replicated_partitions"],
+        ),
         (replace(FINE, offline_log_dirs=("/d",)), ["offline_log_dirs"]),
         (replace(FINE, disk_free_bytes=4), ["disk_almost_full"]),
     ],
@@ -81,6 +88,13 @@ def test_a_controller_that_does_not_answer_is_no_controller() -> None:
 
 
 def test_a_decommissioning_that_cannot_go_on_is_told() -> None:
-    stuck = BrokerFacts(node_id=2, host="b", port=2, desired_state="decommission", replicas=1, draining=DrainFacts(moving=0, blocked=("t-0",)))
+    stuck = BrokerFacts(
+        node_id=2,
+        host="b",
+        port=2,
+        desired_state="decommission",
+        replicas=1,
+        draining=DrainFacts(moving=0, blocked=("t-0",)),
+    )
     health = judge(replace(FINE, brokers=(stuck,)))
     assert ([reason.code for reason in health.reasons], health.out_of_duty) == (["decommission_blocked"], [2])

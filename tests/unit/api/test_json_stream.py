@@ -21,7 +21,9 @@ SEPARATORS = st.sampled_from([" ", "\n", "\r\n", "\t \n"])
 
 
 @given(documents=st.lists(st.tuples(JSON, SEPARATORS), max_size=6), cuts=st.lists(st.integers(0, 400), max_size=8))
-def test_documents_come_out_whole_and_in_order_wherever_the_bytes_are_cut(documents: list[tuple[Any, str]], cuts: list[int]) -> None:
+def test_documents_come_out_whole_and_in_order_wherever_the_bytes_are_cut(
+    documents: list[tuple[Any, str]], cuts: list[int]
+) -> None:
     data = "".join(json.dumps(document, ensure_ascii=False) + separator for document, separator in documents).encode()
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     stream = JsonDocuments()
@@ -36,7 +38,10 @@ def test_objects_need_nothing_between_them_and_are_known_to_end() -> None:
     assert stream.feed(b"3 ") == [123]
 
 
-@pytest.mark.parametrize(("data", "message"), [(b'{"a":', "not JSON"), (b"nonsense", "not JSON"), (b"\xff", "not UTF-8"), (b"\xc3", "not UTF-8")])
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [(b'{"a":', "not JSON"), (b"nonsense", "not JSON"), (b"\xff", "not UTF-8"), (b"\xc3", "not UTF-8")],
+)
 def test_what_is_no_json_ends_the_stream(data: bytes, message: str) -> None:
     with pytest.raises(BrokenStream, match=message):
         JsonDocuments().feed(data, last=True)

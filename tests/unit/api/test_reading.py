@@ -20,7 +20,11 @@ from api.producing import Producer
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft.protocol.records.builder import build_batch
@@ -50,7 +54,11 @@ def cluster(port: Any) -> ClusterContext:
 
 
 def batch(base_offset: int, values: list[bytes], codec: int = 0) -> bytes:
-    return bytes(build_batch([Record(base_offset + index, 0, None, value, ()) for index, value in enumerate(values)], codec=codec))
+    return bytes(
+        build_batch(
+            [Record(base_offset + index, 0, None, value, ()) for index, value in enumerate(values)], codec=codec
+        )
+    )
 
 
 def damaged(base_offset: int) -> bytes:
@@ -67,7 +75,9 @@ def fetched(data: bytes, high_watermark: int = 100) -> Callable[[Any, int | None
 
 def read(data: bytes, offset: int = 0, count: int = 1000) -> Any:
     port: Any = Port({ApiKey.FETCH: fetched(data)})
-    return asyncio.run(fetch(Kafka(port), "t", 0, 1, offset, count=count, max_bytes=1 << 20, max_wait_ms=0, committed=False))
+    return asyncio.run(
+        fetch(Kafka(port), "t", 0, 1, offset, count=count, max_bytes=1 << 20, max_wait_ms=0, committed=False)
+    )
 
 
 def test_no_more_is_decoded_than_is_wanted() -> None:
@@ -78,7 +88,9 @@ def test_no_more_is_decoded_than_is_wanted() -> None:
     assert ([record.value for record in found.records], found.next_offset) == ([b"b"], 2)
 
 
-def test_batches_that_decompress_to_more_than_there_is_room_for_are_left_for_the_next_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_that_decompress_to_more_than_there_is_room_for_are_left_for_the_next_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(records, "DECODED_BYTES_MAX", 3000)
     bomb = [bytes(1000), bytes(1000)]
     found = read(batch(0, bomb, ZSTD) + batch(2, bomb, ZSTD) + batch(4, bomb, ZSTD))
@@ -103,14 +115,19 @@ def test_records_that_are_damaged_are_told_with_their_offset_and_those_before_th
 
 
 def metadata(*leaders: int) -> Any:
-    partitions = [MetadataResponsePartition(partition_index=index, leader_id=leader) for index, leader in enumerate(leaders)]
+    partitions = [
+        MetadataResponsePartition(partition_index=index, leader_id=leader) for index, leader in enumerate(leaders)
+    ]
     return MetadataResponse(topics=[MetadataResponseTopic(name="t", partitions=partitions)])
 
 
 def offsets(value_of: Callable[[int], int]) -> Callable[[Any, int | None], Any]:
     def answer(request: Any, node_id: int | None) -> Any:
         asked = request.topics[0].partitions
-        told = [ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=value_of(each.timestamp)) for each in asked]
+        told = [
+            ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=value_of(each.timestamp))
+            for each in asked
+        ]
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=told)])
 
     return answer
@@ -118,12 +135,24 @@ def offsets(value_of: Callable[[int], int]) -> Callable[[Any, int | None], Any]:
 
 def test_one_answer_reads_so_many_bytes_of_all_partitions_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(consuming, "ANSWER_BYTES_MAX", 2500)
-    port = Port({
-        ApiKey.METADATA: lambda request, node_id: metadata(1, 1, 1, 1),
-        ApiKey.LIST_OFFSETS: offsets(lambda timestamp: 1 if timestamp == -1 else 0),
-        ApiKey.FETCH: fetched(batch(0, [bytes(1000)])),
-    })  # fmt: skip
-    wanted = Consumption(partition=None, offset=None, timestamp=None, tail=None, limit=10, max_bytes=1 << 20, timeout_ms=0, data_format=None, committed=False)
+    port = Port(
+        {
+            ApiKey.METADATA: lambda request, node_id: metadata(1, 1, 1, 1),
+            ApiKey.LIST_OFFSETS: offsets(lambda timestamp: 1 if timestamp == -1 else 0),
+            ApiKey.FETCH: fetched(batch(0, [bytes(1000)])),
+        }
+    )
+    wanted = Consumption(
+        partition=None,
+        offset=None,
+        timestamp=None,
+        tail=None,
+        limit=10,
+        max_bytes=1 << 20,
+        timeout_ms=0,
+        data_format=None,
+        committed=False,
+    )
     answer = asyncio.run(consume(cluster(port), "t", wanted))
     assert len(answer.data) == 3
     assert answer.next_offsets == {"0": 1, "1": 1, "2": 1, "3": 0}
@@ -132,12 +161,20 @@ def test_one_answer_reads_so_many_bytes_of_all_partitions_together(monkeypatch: 
 
 def refused_by_the_first(request: Any, node_id: int | None) -> Any:
     code = ErrorCode.NONE if node_id == 2 else ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=[PartitionProduceResponse(index=0, error_code=code, base_offset=5)])])
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name="t", partition_responses=[PartitionProduceResponse(index=0, error_code=code, base_offset=5)]
+            )
+        ]
+    )
 
 
 def test_a_stream_of_records_follows_its_partition_to_a_new_leader() -> None:
     leaders = [1, 2]
-    port = Port({ApiKey.METADATA: lambda request, node_id: metadata(leaders.pop(0)), ApiKey.PRODUCE: refused_by_the_first})
+    port = Port(
+        {ApiKey.METADATA: lambda request, node_id: metadata(leaders.pop(0)), ApiKey.PRODUCE: refused_by_the_first}
+    )
 
     async def main() -> list[int]:
         producer = await Producer.open(cluster(port), "t")
@@ -145,7 +182,9 @@ def test_a_stream_of_records_follows_its_partition_to_a_new_leader() -> None:
         return [report.error_code for report in reports]
 
     assert asyncio.run(main()) == [50003, 200]
-    assert [node_id for key, node_id in port.asked if key == ApiKey.PRODUCE] == [1, 2], "what failed may be there: it is not sent again"
+    assert [node_id for key, node_id in port.asked if key == ApiKey.PRODUCE] == [1, 2], (
+        "what failed may be there: it is not sent again"
+    )
 
 
 def test_a_partition_without_a_leader_is_called_that() -> None:

@@ -50,7 +50,9 @@ def test_a_record_is_made_of_its_parts() -> None:
         headers=[RecordHeader(name="h", value=base64.b64encode(b"\0").decode()), RecordHeader(name="none")],
         timestamp=datetime(2024, 2, 3, tzinfo=UTC),
     )
-    assert to_record(body, now_ms=1) == Record(0, 1_706_918_400_000, b"k", '{"a":[1,"é"]}'.encode(), (("h", b"\0"), ("none", None)))
+    assert to_record(body, now_ms=1) == Record(
+        0, 1_706_918_400_000, b"k", '{"a":[1,"é"]}'.encode(), (("h", b"\0"), ("none", None))
+    )
     assert to_record(ProduceRecord(), now_ms=7) == Record(0, 7, None, None)
 
 

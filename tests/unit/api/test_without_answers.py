@@ -40,7 +40,9 @@ class Stopped(Port):
 
 @pytest.mark.parametrize("path", ["/livez", "/readyz", "/healthz"])
 @pytest.mark.parametrize(("port", "detail"), [(Silent(), "has not answered"), (Stopped(), "the node has stopped")])
-def test_a_probe_of_a_node_that_does_not_answer_fails_and_says_so(monkeypatch: pytest.MonkeyPatch, path: str, port: Port, detail: str) -> None:
+def test_a_probe_of_a_node_that_does_not_answer_fails_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, path: str, port: Port, detail: str
+) -> None:
     monkeypatch.setattr(operations, "PROBE_SECONDS_MAX", 0.01)
     answer, lines = asked(port, path)
     assert (answer.status_code, answer.json()["ok"], lines) == (503, False, [])
@@ -48,7 +50,9 @@ def test_a_probe_of_a_node_that_does_not_answer_fails_and_says_so(monkeypatch: p
 
 
 @pytest.mark.parametrize("path", ["/v3/clusters", f"/v3/clusters/{CLUSTER}"])
-def test_a_cluster_without_an_active_controller_is_described_all_the_same(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_a_cluster_without_an_active_controller_is_described_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
     monkeypatch.setattr(cluster, "QUORUM_SECONDS_MAX", 0.01)
     answer, _ = asked(Silent(), path)
     assert answer.status_code == 200
@@ -59,8 +63,15 @@ def test_a_cluster_without_an_active_controller_is_described_all_the_same(monkey
 def test_the_link_to_a_list_itself_names_what_was_asked_for() -> None:
     path = f"/v3/clusters/{CLUSTER}/consumer-groups/a%20b%3Fc%2Fd%25/consumers"
     scope = {
-        "type": "http", "method": "GET", "scheme": "http", "path": f"/v3/clusters/{CLUSTER}/consumer-groups/a b?c\ue02fd%/consumers", "raw_path": path.encode(),
-        "query_string": b"q=%3D", "headers": [(b"host", b"node:80")], "server": ("node", 80), "root_path": "",
-    }  # fmt: skip
+        "type": "http",
+        "method": "GET",
+        "scheme": "http",
+        "path": f"/v3/clusters/{CLUSTER}/consumer-groups/a b?c\ue02fd%/consumers",
+        "raw_path": path.encode(),
+        "query_string": b"q=%3D",
+        "headers": [(b"host", b"node:80")],
+        "server": ("node", 80),
+        "root_path": "",
+    }
     port: Any = Port()
     assert str(cluster_context(Request(scope), port, CLUSTER).url) == f"http://node:80{path}?q=%3D"

@@ -1,4 +1,5 @@
-"""A process with a node that does nothing but live: for tests of what belongs to the process. Run as `python -m tests.unit.cli.stub_node MODE [options]`."""
+"""A process with a node that does nothing but live: for tests of what belongs to the process. Run as `python -m
+tests.unit.cli.stub_node MODE [options]`."""
 
 from __future__ import annotations
 
@@ -23,7 +24,9 @@ class StubNode:
     cluster_id = "4L6g3nShT-eMCtK--X86sw"
 
     def __init__(self, config: NodeConfig) -> None:
-        self.endpoints: tuple[Endpoint, ...] = tuple(endpoint._replace(port=endpoint.port or 7000) for endpoint in config.listeners)
+        self.endpoints: tuple[Endpoint, ...] = tuple(
+            endpoint._replace(port=endpoint.port or 7000) for endpoint in config.listeners
+        )
         self.stop = trio.Event()
 
     @property
@@ -34,7 +37,9 @@ class StubNode:
         self.stop.set()
 
 
-async def run_stub(config: NodeConfig, world: World, *, task_status: trio.TaskStatus[StubNode] = trio.TASK_STATUS_IGNORED) -> None:
+async def run_stub(
+    config: NodeConfig, world: World, *, task_status: trio.TaskStatus[StubNode] = trio.TASK_STATUS_IGNORED
+) -> None:
     mode = os.environ["STUB_MODE"]
     if mode == "unusable":
         raise ConfigurationError(["--data-dir: /nowhere belongs to another cluster"])

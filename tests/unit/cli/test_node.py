@@ -33,8 +33,29 @@ def stub(mode: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_options_become_texts_for_the_configuration_and_nothing_is_judged() -> None:
-    invocation = parse_command_line(["--role", "broker", "--set", "a=b", "--node-id", "x", "--node-id", "2", "--format", "--config", "f", "--set", "c=d"])
-    assert sorted(invocation.options) == [("--format", "true"), ("--node-id", "2"), ("--node-id", "x"), ("--role", "broker")]
+    invocation = parse_command_line(
+        [
+            "--role",
+            "broker",
+            "--set",
+            "a=b",
+            "--node-id",
+            "x",
+            "--node-id",
+            "2",
+            "--format",
+            "--config",
+            "f",
+            "--set",
+            "c=d",
+        ]
+    )
+    assert sorted(invocation.options) == [
+        ("--format", "true"),
+        ("--node-id", "2"),
+        ("--node-id", "x"),
+        ("--role", "broker"),
+    ]
     assert (invocation.sets, invocation.config_paths) == (["a=b", "c=d"], ["f"])
 
 
@@ -44,9 +65,22 @@ def test_help_names_every_option_of_the_contract_and_leaves_with_0(capsys: pytes
     assert left.value.code == 0
     shown = capsys.readouterr().out
     for option in (
-        "--role", "--node-id", "--data-dir", "--listen", "--controller-listen", "--admin", "--voters", "--bootstrap-controllers",
-        "--cluster-id", "--format", "--config", "--set", "--log-format", "--log-level", "--version",
-    ):  # fmt: skip
+        "--role",
+        "--node-id",
+        "--data-dir",
+        "--listen",
+        "--controller-listen",
+        "--admin",
+        "--voters",
+        "--bootstrap-controllers",
+        "--cluster-id",
+        "--format",
+        "--config",
+        "--set",
+        "--log-format",
+        "--log-level",
+        "--version",
+    ):
         assert option in shown
     assert max(len(line) for line in shown.splitlines()) <= 120
 
@@ -58,31 +92,53 @@ def test_what_is_no_option_is_refused_with_2(capsys: pytest.CaptureFixture[str])
     assert "--lisen" in capsys.readouterr().err
 
 
-def test_an_unusable_configuration_is_one_report_and_exit_code_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_an_unusable_configuration_is_one_report_and_exit_code_2(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "bad.properties").write_text("num.partitions=none\n")
-    code = main(["--config", str(tmp_path / "missing.properties"), "--config", str(tmp_path / "bad.properties"), "--set", "num.partition=1"])
+    code = main(
+        [
+            "--config",
+            str(tmp_path / "missing.properties"),
+            "--config",
+            str(tmp_path / "bad.properties"),
+            "--set",
+            "num.partition=1",
+        ]
+    )
     shown = capsys.readouterr()
     assert (code, shown.out) == (UNUSABLE, "")
     assert shown.err.splitlines()[0] == "kraft-node: unusable configuration, 3 problems:"
     assert f"--config {tmp_path}/missing.properties: No such file or directory" in shown.err
-    assert "bad.properties:1: Invalid value none for configuration num.partitions: Not a number of type INT" in shown.err
+    assert (
+        "bad.properties:1: Invalid value none for configuration num.partitions: Not a number of type INT" in shown.err
+    )
     assert "did you mean num.partitions?" in shown.err
 
 
 def test_the_ready_line_is_as_programs_read_it() -> None:
     broker, controller = Endpoint("PLAINTEXT", "127.0.0.1", 9092), Endpoint("CONTROLLER", "::1", 9093)
-    line = ready_line(1, ("broker", "controller"), broker, controller, Address("127.0.0.1", 8080), "4L6g3nShT-eMCtK--X86sw", 95)
-    assert line == (
-        "ready node=1 roles=broker,controller kafka=127.0.0.1:9092 controller=[::1]:9093 admin=http://127.0.0.1:8080 cluster=4L6g3nShT-eMCtK--X86sw ms=95"
+    line = ready_line(
+        1, ("broker", "controller"), broker, controller, Address("127.0.0.1", 8080), "4L6g3nShT-eMCtK--X86sw", 95
     )
-    assert ready_line(2, ("controller",), None, controller, None, "x", 1) == "ready node=2 roles=controller controller=[::1]:9093 admin=off cluster=x ms=1"
+    assert line == (
+        "ready node=1 roles=broker,controller kafka=127.0.0.1:9092 controller=[::1]:9093 "
+        "admin=http://127.0.0.1:8080 cluster=4L6g3nShT-eMCtK--X86sw ms=95"
+    )
+    assert (
+        ready_line(2, ("controller",), None, controller, None, "x", 1)
+        == "ready node=2 roles=controller controller=[::1]:9093 admin=off cluster=x ms=1"
+    )
 
 
 def test_a_signal_asks_to_stop_and_the_process_leaves_with_0() -> None:
     done = stub("asked", "--listen", "127.0.0.1:0", "--log-format", "json")
     assert done.returncode == 0
     [line] = done.stdout.splitlines()
-    assert line.startswith("ready node=1 roles=broker,controller kafka=127.0.0.1:7000 controller=127.0.0.1:9093 admin=off cluster=4L6g3nShT-eMCtK--X86sw ms=")
+    assert line.startswith(
+        "ready node=1 roles=broker,controller kafka=127.0.0.1:7000 controller=127.0.0.1:9093 admin=off "
+        "cluster=4L6g3nShT-eMCtK--X86sw ms="
+    )
     assert [event in done.stderr for event in ('"event": "stopping"', '"event": "stub stopped"')] == [True, True]
 
 
@@ -117,7 +173,10 @@ def test_a_fault_leaves_1_with_its_reason_as_the_last_line() -> None:
 def test_a_directory_that_is_not_ours_is_an_unusable_configuration() -> None:
     done = stub("unusable")
     assert done.returncode == 2
-    assert done.stderr.splitlines() == ["kraft-node: unusable configuration, 1 problem:", "  --data-dir: /nowhere belongs to another cluster"]
+    assert done.stderr.splitlines() == [
+        "kraft-node: unusable configuration, 1 problem:",
+        "  --data-dir: /nowhere belongs to another cluster",
+    ]
 
 
 def test_a_taken_admin_port_names_its_option() -> None:
@@ -127,9 +186,14 @@ def test_a_taken_admin_port_names_its_option() -> None:
         port = taken.getsockname()[1]
         environment = {**os.environ, "STUB_MODE": "asked"}
         command = [sys.executable, "-m", "tests.unit.cli.stub_node", "--admin", f"127.0.0.1:{port}"]
-        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
     assert done.returncode == 2
-    assert f"--admin: 127.0.0.1:{port} is taken by another process; choose another port, or 0 to have one picked" in done.stderr
+    assert (
+        f"--admin: 127.0.0.1:{port} is taken by another process; choose another port, or 0 to have one picked"
+        in done.stderr
+    )
 
 
 def test_warnings_of_the_configuration_reach_the_log() -> None:

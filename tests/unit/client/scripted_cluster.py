@@ -16,7 +16,12 @@ from kraft.protocol.messages.fetch_response import FetchableTopicResponse, Fetch
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kraft.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kraft.protocol.messages.metadata_request import MetadataRequest
-from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kraft.protocol.messages.produce_request import ProduceRequest
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft.world.simulated import Universe
@@ -37,7 +42,8 @@ class ScriptedCall(PendingCall):
 
 
 class ScriptedCluster(Cluster):
-    """`leaders` are those of each topic's partitions, -1 nobody; a topic that is not there does not exist. Either may change at any time."""
+    """`leaders` are those of each topic's partitions, -1 nobody; a topic that is not there does not exist. Either
+    may change at any time."""
 
     def __init__(self, universe: Universe, leaders: dict[str, list[int]], answer: Answer) -> None:
         super().__init__(universe.world_for("client"), [("nowhere", 1)])
@@ -49,7 +55,9 @@ class ScriptedCluster(Cluster):
     def apart(self) -> Cluster:
         return self
 
-    async def call(self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None) -> Any:
+    async def call(
+        self, request: Any, *, node_id: int | None = None, version: int | None = None, seconds: float | None = None
+    ) -> Any:
         await trio.lowlevel.checkpoint()
         if isinstance(request, InitProducerIdRequest):
             self.producer_ids += 1
@@ -67,20 +75,30 @@ class ScriptedCluster(Cluster):
     def _topic(self, name: str) -> MetadataResponseTopic:
         if name not in self.leaders:
             return MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        partitions = [MetadataResponsePartition(partition_index=index, leader_id=leader) for index, leader in enumerate(self.leaders[name])]
+        partitions = [
+            MetadataResponsePartition(partition_index=index, leader_id=leader)
+            for index, leader in enumerate(self.leaders[name])
+        ]
         return MetadataResponseTopic(name=name, topic_id=name.encode().ljust(16, b"-"), partitions=partitions)
 
 
 def sent(request: ProduceRequest) -> dict[TopicPartition, bytes]:
     """The batch for each partition."""
-    return {TopicPartition(topic.name, each.index): bytes(each.records or b"") for topic in request.topic_data for each in topic.partition_data}
+    return {
+        TopicPartition(topic.name, each.index): bytes(each.records or b"")
+        for topic in request.topic_data
+        for each in topic.partition_data
+    }
 
 
 def stored(outcomes: dict[TopicPartition, tuple[int, int]]) -> ProduceResponse:
     """Error code and first offset for each partition."""
     return ProduceResponse(
         responses=[
-            TopicProduceResponse(name=topic, partition_responses=[PartitionProduceResponse(index=index, error_code=code, base_offset=offset)])
+            TopicProduceResponse(
+                name=topic,
+                partition_responses=[PartitionProduceResponse(index=index, error_code=code, base_offset=offset)],
+            )
             for (topic, index), (code, offset) in outcomes.items()
         ]
     )
@@ -88,14 +106,20 @@ def stored(outcomes: dict[TopicPartition, tuple[int, int]]) -> ProduceResponse:
 
 def wanted(request: FetchRequest) -> dict[TopicPartition, int]:
     """The offset of each partition that is asked for."""
-    return {TopicPartition(topic.topic, each.partition): each.fetch_offset for topic in request.topics for each in topic.partitions}
+    return {
+        TopicPartition(topic.topic, each.partition): each.fetch_offset
+        for topic in request.topics
+        for each in topic.partitions
+    }
 
 
 def fetched(answers: dict[TopicPartition, tuple[int, bytes]]) -> FetchResponse:
     """Error code and records of each partition."""
     return FetchResponse(
         responses=[
-            FetchableTopicResponse(topic=topic, partitions=[PartitionData(partition_index=index, error_code=code, records=records)])
+            FetchableTopicResponse(
+                topic=topic, partitions=[PartitionData(partition_index=index, error_code=code, records=records)]
+            )
             for (topic, index), (code, records) in answers.items()
         ]
     )

@@ -36,7 +36,14 @@ def configuration() -> NodeConfig:
 
 def cluster_for(universe: Universe, name: str = "client", *, seconds: float = 60.0) -> Cluster:
     universe.host(NODE)  # Its name resolves, though it may not run yet.
-    return Cluster(universe.world_for(name), [(HOST, PORT)], client_id=name, connect_seconds=2.0, request_seconds=5.0, operation_seconds=seconds)
+    return Cluster(
+        universe.world_for(name),
+        [(HOST, PORT)],
+        client_id=name,
+        connect_seconds=2.0,
+        request_seconds=5.0,
+        operation_seconds=seconds,
+    )
 
 
 async def keep_alive(universe: Universe) -> None:

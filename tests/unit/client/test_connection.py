@@ -65,13 +65,19 @@ def test_whoever_gives_up_as_the_reading_is_handed_to_him_hands_it_on() -> None:
             answered: list[str] = []
             impatient = trio.CancelScope()
 
-            async def call(name: str, scope: Any, connection: ClientConnection = connection, answered: list[str] = answered) -> None:
+            async def call(
+                name: str, scope: Any, connection: ClientConnection = connection, answered: list[str] = answered
+            ) -> None:
                 with scope:
                     await connection.call(ApiVersionsRequest(), version=3, timeout=1000.0)
                     answered.append(name)
 
             async with trio.open_nursery() as nursery:
-                for name, scope in (("reader", trio.CancelScope()), ("impatient", impatient), ("patient", trio.CancelScope())):
+                for name, scope in (
+                    ("reader", trio.CancelScope()),
+                    ("impatient", impatient),
+                    ("patient", trio.CancelScope()),
+                ):
                     nursery.start_soon(call, name, scope)
                     await universe.sleep(0.01)
                 first, _, last = stream.asked
@@ -118,11 +124,14 @@ def test_an_answer_can_be_waited_for_in_several_goes_and_reading_is_never_left_t
 def fetched(correlation_id: int, records: bytes) -> bytes:
     """An answer to Fetch with these records in it."""
     data = PartitionData(partition_index=0, records=records)
-    return encode_response(ApiKey.FETCH, FETCH, correlation_id, FetchResponse(responses=[FetchableTopicResponse(partitions=[data])]))
+    return encode_response(
+        ApiKey.FETCH, FETCH, correlation_id, FetchResponse(responses=[FetchableTopicResponse(partitions=[data])])
+    )
 
 
 def exchanging(sizes: list[int], cuts: list[int], keep: bool) -> list[bytearray]:
-    """Ask for records of each size in turn, answered in pieces of `cuts` bytes; the buffers that they came in. With `keep` nothing is recycled."""
+    """Ask for records of each size in turn, answered in pieces of `cuts` bytes; the buffers that they came in. With
+    `keep` nothing is recycled."""
     buffers: list[bytearray] = []
 
     async def play(universe: Universe) -> None:

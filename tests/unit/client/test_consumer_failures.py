@@ -1,4 +1,5 @@
-"""What a consumer does where something fails between two records: nothing is given twice, nothing is passed over, and what can be read is read."""
+"""What a consumer does where something fails between two records: nothing is given twice, nothing is passed over,
+and what can be read is read."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ def test_a_position_that_cannot_be_reset_costs_no_records_of_other_partitions() 
     async def answer(request: Any, _: int | None) -> Any:
         assert not isinstance(request, ListOffsetsRequest)
         at = wanted(request)
-        return fetched({T0: (ErrorCode.NONE, batch(at[T0])), **({T1: (ErrorCode.OFFSET_OUT_OF_RANGE, b"")} if T1 in at else {})})
+        return fetched(
+            {T0: (ErrorCode.NONE, batch(at[T0])), **({T1: (ErrorCode.OFFSET_OUT_OF_RANGE, b"")} if T1 in at else {})}
+        )
 
     async def main(universe: Universe) -> None:
         consumer = Consumer(ScriptedCluster(universe, {"t": [1, 1]}, answer))
@@ -120,7 +123,9 @@ def test_a_slow_leader_has_its_turn_beside_a_fast_one_that_always_has_records() 
                 if not any(request is known for known, _ in ready):
                     ready.append((request, clock.now() + 0.3))
                 await clock.sleep_until(next(at for known, at in ready if known is request))
-            return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+            return fetched(
+                {partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()}
+            )
 
         consumer = Consumer(ScriptedCluster(universe, {"t": [1, 2]}, answer))
         consumer.assign({T0: 0, T1: 0})
@@ -138,7 +143,9 @@ def test_an_answer_to_a_position_that_was_left_meanwhile_is_dropped() -> None:
 
         async def answer(request: Any, node_id: int | None) -> Any:
             await clock.sleep(0.1 if node_id == 1 else 0.3)
-            return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+            return fetched(
+                {partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()}
+            )
 
         consumer = Consumer(ScriptedCluster(universe, {"t": [1, 2]}, answer))
         consumer.assign({T0: 0, T1: 0})
@@ -213,16 +220,22 @@ def test_a_log_that_was_cut_is_read_on_from_where_it_differs_or_that_is_told() -
 class Scene:
     """A group of one member, whose records are there as often as they are asked for."""
 
-    def __init__(self, universe: Universe, monkeypatch: pytest.MonkeyPatch, *, joins: bool = False, leaves: bool = False) -> None:
+    def __init__(
+        self, universe: Universe, monkeypatch: pytest.MonkeyPatch, *, joins: bool = False, leaves: bool = False
+    ) -> None:
         """`joins` and `leaves`: it asks the coordinator for that, which the test plays."""
         self.commits: list[dict[TopicPartition, int]] = []
         self.failures = 0
         self.epochs: list[dict[TopicPartition, int]] = []
 
         async def answer(request: Any, _: int | None) -> Any:
-            return fetched({partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()})
+            return fetched(
+                {partition: (ErrorCode.NONE, batch(offset)) for partition, offset in wanted(request).items()}
+            )
 
-        async def commit(cluster: Any, group_id: str, offsets: dict[TopicPartition, int], epochs: dict[TopicPartition, int], **_: Any) -> None:
+        async def commit(
+            cluster: Any, group_id: str, offsets: dict[TopicPartition, int], epochs: dict[TopicPartition, int], **_: Any
+        ) -> None:
             self.commits.append(dict(offsets))
             self.epochs.append(dict(epochs))
 
@@ -237,7 +250,12 @@ class Scene:
             return {T0: 0}
 
         async def join(membership: Any) -> None:
-            membership.member_id, membership.generation, membership.assigned, membership.must_join = "m", 1, (T0,), False
+            membership.member_id, membership.generation, membership.assigned, membership.must_join = (
+                "m",
+                1,
+                (T0,),
+                False,
+            )
 
         async def leave(_: Any) -> None: ...
 
@@ -279,14 +297,18 @@ def test_a_member_that_could_not_find_its_positions_looks_for_them_again(monkeyp
     Universe(1).run(main)
 
 
-def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_this_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch)
         member = GroupConsumer(scene.cluster, "g", ["t"], reset=EARLIEST, isolation=0, instance_id=None).membership
 
         async def answer(_: str, request: HeartbeatRequest, **__: Any) -> HeartbeatResponse:
             member.generation = 2  # It has joined again while the heartbeat was under way.
-            return HeartbeatResponse(error_code=ErrorCode.ILLEGAL_GENERATION if request.generation_id == 1 else ErrorCode.NONE)
+            return HeartbeatResponse(
+                error_code=ErrorCode.ILLEGAL_GENERATION if request.generation_id == 1 else ErrorCode.NONE
+            )
 
         monkeypatch.setattr(scene.cluster, "call_coordinator", answer)
         await member.join()
@@ -297,7 +319,9 @@ def test_an_answer_to_a_heartbeat_of_an_earlier_generation_says_nothing_about_th
     Universe(1).run(main)
 
 
-def test_a_member_whose_user_is_busy_beats_through_a_rebalance_and_leaves_when_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_member_whose_user_is_busy_beats_through_a_rebalance_and_leaves_when_that_takes_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch, leaves=True)
         told: list[tuple[float, str]] = []
@@ -318,7 +342,9 @@ def test_a_member_whose_user_is_busy_beats_through_a_rebalance_and_leaves_when_t
             assert told[-1][1] == "LeaveGroupRequest"
             assert 300 <= told[-1][0] - began < 310
             assert not await member.commit(), "it is no member any more"
-            assert [each.record.offset for each in await member.poll(1.0)] == [0], "what it did not commit is read again"
+            assert [each.record.offset for each in await member.poll(1.0)] == [0], (
+                "what it did not commit is read again"
+            )
             assert member.membership.generation == 1
 
     Universe(1).run(main, seconds_max=1000.0)
@@ -349,7 +375,9 @@ def test_a_heartbeat_that_is_answered_while_the_member_joins_says_nothing(monkey
     Universe(1).run(main, seconds_max=1000.0)
 
 
-def test_partitions_that_are_added_are_found_and_the_leader_of_a_group_hands_them_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partitions_that_are_added_are_found_and_the_leader_of_a_group_hands_them_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def main(universe: Universe) -> None:
         scene = Scene(universe, monkeypatch, joins=True)
         cluster = scene.cluster
@@ -391,7 +419,12 @@ def test_a_node_that_does_not_answer_keeps_nobody_from_connecting_to_another(mon
             is_open, versions = True, {1: (0, 1)}
 
             async def call(self, *_: Any, **__: Any) -> Any:
-                return MetadataResponse(brokers=[MetadataResponseBroker(node_id=each, host=host, port=1) for each, host in ((1, "mute"), (2, "well"))])
+                return MetadataResponse(
+                    brokers=[
+                        MetadataResponseBroker(node_id=each, host=host, port=1)
+                        for each, host in ((1, "mute"), (2, "well"))
+                    ]
+                )
 
             def close(self) -> None: ...
 
@@ -432,7 +465,12 @@ def test_after_something_went_wrong_another_node_is_asked_if_there_is_one(monkey
 
             async def call(self, *_: Any, **__: Any) -> Any:
                 asked.append(self.host)
-                return MetadataResponse(brokers=[MetadataResponseBroker(node_id=each, host=host, port=1) for each, host in ((1, "isolated"), (2, "well"))])
+                return MetadataResponse(
+                    brokers=[
+                        MetadataResponseBroker(node_id=each, host=host, port=1)
+                        for each, host in ((1, "isolated"), (2, "well"))
+                    ]
+                )
 
             def close(self) -> None: ...
 

@@ -66,14 +66,19 @@ def test_an_idempotent_producer_stores_every_record_once_though_the_node_is_kill
         async with trio.open_nursery() as nursery:
             nursery.start_soon(fate)
             deliveries = []
-            async with open_producer(cluster, batch_bytes=150) as producer:  # Some records a batch, so that batches queue up.
+            # Some records a batch, so that batches queue up.
+            async with open_producer(cluster, batch_bytes=150) as producer:
                 for number in range(200):
                     deliveries.append(await producer.send("t", b"%d" % number, partition=number % 2))
                     await universe.sleep(0.03)
         offsets = {(each.partition.partition, (await each.wait()).offset) for each in deliveries}
         found = await read_all(cluster, "t")
-        assert [int(each.record.value or b"") for each in found if each.partition.partition == 0] == list(range(0, 200, 2))
-        assert [int(each.record.value or b"") for each in found if each.partition.partition == 1] == list(range(1, 200, 2))
+        assert [int(each.record.value or b"") for each in found if each.partition.partition == 0] == list(
+            range(0, 200, 2)
+        )
+        assert [int(each.record.value or b"") for each in found if each.partition.partition == 1] == list(
+            range(1, 200, 2)
+        )
         assert offsets == {(each.partition.partition, each.record.offset) for each in found}
 
     play(body, seed)
@@ -107,7 +112,10 @@ def test_a_member_commits_before_a_rebalance_takes_its_partitions() -> None:
         second_read: set[bytes] = set()
         async with cluster_for(universe, "one") as one, open_group_consumer(one, "g", ["t"], reset=EARLIEST) as first:
             await read_until(first, first_read, 20, 2)
-            async with cluster_for(universe, "two") as two, open_group_consumer(two, "g", ["t"], reset=EARLIEST) as second:
+            async with (
+                cluster_for(universe, "two") as two,
+                open_group_consumer(two, "g", ["t"], reset=EARLIEST) as second,
+            ):
                 async with trio.open_nursery() as both:
                     both.start_soon(read_until, first, first_read, 20, 1)
                     both.start_soon(read_until, second, second_read, 0, 1)
@@ -247,13 +255,18 @@ def test_members_share_partitions_and_take_over_from_one_that_leaves() -> None:
         values: set[bytes] = set()
         async with cluster_for(universe, "one") as one, open_group_consumer(one, "g", ["t"], reset=EARLIEST) as first:
             await read_until(first, values, 40, 4)
-            async with cluster_for(universe, "two") as two, open_group_consumer(two, "g", ["t"], reset=EARLIEST) as second:
+            async with (
+                cluster_for(universe, "two") as two,
+                open_group_consumer(two, "g", ["t"], reset=EARLIEST) as second,
+            ):
                 async with trio.open_nursery() as both:
                     both.start_soon(read_until, first, values, 40, 2)
                     both.start_soon(read_until, second, values, 40, 2)
                 described = await groups.describe_group(cluster, "g")
                 assert (described.state, described.assignor) == ("Stable", "range")
-                assert [member.assignment for member in sorted(described.members, key=lambda member: member.assignment)] == [
+                assert [
+                    member.assignment for member in sorted(described.members, key=lambda member: member.assignment)
+                ] == [
                     (TopicPartition("t", 0), TopicPartition("t", 1)),
                     (TopicPartition("t", 2), TopicPartition("t", 3)),
                 ]
@@ -261,7 +274,12 @@ def test_members_share_partitions_and_take_over_from_one_that_leaves() -> None:
             await read_until(first, values, 80, 4)
         assert values == {b"%d" % number for number in range(80)}
         committed = await groups.committed_offsets(cluster, "g")
-        assert {partition.partition: each.offset for partition, each in committed.items()} == {0: 20, 1: 20, 2: 20, 3: 20}
+        assert {partition.partition: each.offset for partition, each in committed.items()} == {
+            0: 20,
+            1: 20,
+            2: 20,
+            3: 20,
+        }
         assert (await groups.describe_group(cluster, "g")).state == "Empty"
 
     play(body)
@@ -272,7 +290,11 @@ def test_who_waits_for_others_to_join_keeps_nobody_from_asking_that_node() -> No
         await topics.create_topic(cluster, "t", partitions=2)
         async with cluster_for(universe, "one") as one, open_group_consumer(one, "g", ["t"]) as first:
             await read_until(first, set(), 0, 2)
-            async with cluster_for(universe, "two") as two, open_group_consumer(two, "g", ["t"]) as second, trio.open_nursery() as nursery:
+            async with (
+                cluster_for(universe, "two") as two,
+                open_group_consumer(two, "g", ["t"]) as second,
+                trio.open_nursery() as nursery,
+            ):
                 nursery.start_soon(second.poll, 1.0)
                 await universe.sleep(2.0)
                 with two.world.clock.move_on_after(2.0) as waiting:

@@ -1,4 +1,5 @@
-"""What a producer does where some of what it sends fails: nothing that is acknowledged is missing, and what fails holds up nothing else."""
+"""What a producer does where some of what it sends fails: nothing that is acknowledged is missing, and what fails
+holds up nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def only_batch(data: bytes) -> RecordBatch:
 
 
 class Log:
-    """One partition as a broker keeps it: a batch with a producer's sequence that it has already is acknowledged again, and not stored."""
+    """One partition as a broker keeps it: a batch with a producer's sequence that it has already is acknowledged
+    again, and not stored."""
 
     def __init__(self) -> None:
         self.values: list[bytes] = []
@@ -36,7 +38,9 @@ class Log:
     def append(self, data: bytes) -> int:
         batch = only_batch(data)
         values = [bytes(record.value or b"") for record in batch.records()]
-        offset = self.known.setdefault((batch.producer_id, batch.producer_epoch, batch.base_sequence, len(values)), len(self.values))
+        offset = self.known.setdefault(
+            (batch.producer_id, batch.producer_epoch, batch.base_sequence, len(values)), len(self.values)
+        )
         if offset == len(self.values):
             self.values += values
         return offset
@@ -73,7 +77,12 @@ def test_a_partition_without_a_leader_holds_up_no_other() -> None:
     unknown = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
 
     async def answer(request: Any, _: int | None) -> Any:
-        return stored({each: (ErrorCode.NONE, logs[each].append(data)) if each in logs else unknown for each, data in sent(request).items()})
+        return stored(
+            {
+                each: (ErrorCode.NONE, logs[each].append(data)) if each in logs else unknown
+                for each, data in sent(request).items()
+            }
+        )
 
     async def main(universe: Universe) -> None:
         cluster = ScriptedCluster(universe, {"t": [-1, 1], "gone": [1]}, answer)
@@ -151,7 +160,9 @@ def test_a_batch_that_is_too_large_for_the_topic_is_divided() -> None:
 
     async def answer(request: Any, _: int | None) -> Any:
         data = sent(request)[T0]
-        return stored({T0: (ErrorCode.MESSAGE_TOO_LARGE, -1) if len(data) > 1000 else (ErrorCode.NONE, log.append(data))})
+        return stored(
+            {T0: (ErrorCode.MESSAGE_TOO_LARGE, -1) if len(data) > 1000 else (ErrorCode.NONE, log.append(data))}
+        )
 
     async def main(universe: Universe) -> None:
         async with open_producer(ScriptedCluster(universe, {"t": [1]}, answer)) as producer:
@@ -192,7 +203,10 @@ def test_flushing_waits_for_what_was_sent_before_it_alone() -> None:
             await universe.sleep(0.1)
             return stored({T0: (ErrorCode.NONE, log.append(sent(request)[T0]))})
 
-        async with open_producer(ScriptedCluster(universe, {"t": [1]}, answer)) as producer, trio.open_nursery() as nursery:
+        async with (
+            open_producer(ScriptedCluster(universe, {"t": [1]}, answer)) as producer,
+            trio.open_nursery() as nursery,
+        ):
 
             async def go_on_sending() -> None:
                 while True:

@@ -20,7 +20,12 @@ from kraft.common.errors import ApiError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import AbortedTransaction
-from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.protocol.records.control_record import ControlRecordType, control_key
 from kraft.protocol.records.record_batch import CorruptBatch
@@ -67,10 +72,21 @@ def test_the_range_assignor_gives_neighbours_and_the_first_ones_more(
 
 def test_static_members_come_first_in_order_of_their_instance() -> None:
     subscribers = [Subscriber("a", None, ("t",)), Subscriber("z", "one", ("t",)), Subscriber("y", "two", ("t",))]
-    assert assign_range(subscribers, {"t": 3}) == {"z": [TopicPartition("t", 0)], "y": [TopicPartition("t", 1)], "a": [TopicPartition("t", 2)]}
+    assert assign_range(subscribers, {"t": 3}) == {
+        "z": [TopicPartition("t", 0)],
+        "y": [TopicPartition("t", 1)],
+        "a": [TopicPartition("t", 2)],
+    }
 
 
-@given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.sets(st.sampled_from(["t", "u", "v"]), min_size=1), min_size=1, max_size=6))
+@given(
+    st.dictionaries(
+        st.text("abc", min_size=1, max_size=3),
+        st.sets(st.sampled_from(["t", "u", "v"]), min_size=1),
+        min_size=1,
+        max_size=6,
+    )
+)
 def test_every_partition_is_assigned_to_exactly_one_subscriber_of_its_topic(members: dict[str, set[str]]) -> None:
     counts = {"t": 5, "u": 1, "v": 0}
     assigned = assign_range([Subscriber(name, None, tuple(topics)) for name, topics in members.items()], counts)
@@ -81,7 +97,13 @@ def test_every_partition_is_assigned_to_exactly_one_subscriber_of_its_topic(memb
 
 
 def data(offset: int, producer_id: int, *, transactional: bool = True) -> bytes:
-    return build_batch([Record(offset, 0, None, b"%d" % offset)], producer_id=producer_id, producer_epoch=0, base_sequence=0, is_transactional=transactional)
+    return build_batch(
+        [Record(offset, 0, None, b"%d" % offset)],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=0,
+        is_transactional=transactional,
+    )
 
 
 def marker(offset: int, producer_id: int, kind: int) -> bytes:
@@ -92,10 +114,17 @@ def marker(offset: int, producer_id: int, kind: int) -> bytes:
 def test_records_of_aborted_transactions_and_markers_are_hidden() -> None:
     log = b"".join(
         [
-            data(0, 1), data(1, 2), data(2, 3, transactional=False), marker(3, 1, ControlRecordType.ABORT), marker(4, 2, ControlRecordType.COMMIT),
-            data(5, 1), marker(6, 1, ControlRecordType.COMMIT), data(7, 2), marker(8, 2, ControlRecordType.ABORT),
+            data(0, 1),
+            data(1, 2),
+            data(2, 3, transactional=False),
+            marker(3, 1, ControlRecordType.ABORT),
+            marker(4, 2, ControlRecordType.COMMIT),
+            data(5, 1),
+            marker(6, 1, ControlRecordType.COMMIT),
+            data(7, 2),
+            marker(8, 2, ControlRecordType.ABORT),
         ]
-    )  # fmt: skip
+    )
     aborted = [AbortedTransaction(producer_id=2, first_offset=7), AbortedTransaction(producer_id=1, first_offset=0)]
     assert [batch.base_offset for batch, visible in visible_batches(log, aborted) if visible] == [1, 2, 5]
     assert [batch.base_offset for batch, visible in visible_batches(log, None) if visible] == [0, 1, 2, 5, 7]
@@ -112,17 +141,27 @@ def test_a_damaged_batch_is_refused_and_a_cut_one_left_out() -> None:
 
 def test_metadata_tells_leaders_and_what_is_wrong() -> None:
     response = MetadataResponse(cluster_id="c", controller_id=2)
-    response.brokers = [MetadataResponseBroker(node_id=2, host="b", port=2), MetadataResponseBroker(node_id=1, host="a", port=1)]
+    response.brokers = [
+        MetadataResponseBroker(node_id=2, host="b", port=2),
+        MetadataResponseBroker(node_id=1, host="a", port=1),
+    ]
     partitions = [
         MetadataResponsePartition(partition_index=1, leader_id=-1, replica_nodes=[1, 2], isr_nodes=[]),
         MetadataResponsePartition(partition_index=0, leader_id=2, replica_nodes=[1, 2], isr_nodes=[2]),
     ]
-    response.topics = [MetadataResponseTopic(name="t", partitions=partitions), MetadataResponseTopic(name="u", error_code=ErrorCode.INVALID_TOPIC_EXCEPTION)]
+    response.topics = [
+        MetadataResponseTopic(name="t", partitions=partitions),
+        MetadataResponseTopic(name="u", error_code=ErrorCode.INVALID_TOPIC_EXCEPTION),
+    ]
     found = read_metadata(response)
     assert list(found.brokers) == [1, 2]
     topic = found.topic("t")
     assert topic.leader(0) == 2
-    for index, code in ((1, ErrorCode.LEADER_NOT_AVAILABLE), (2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)):
+    for index, code in (
+        (1, ErrorCode.LEADER_NOT_AVAILABLE),
+        (2, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ):
         with pytest.raises(ApiError) as refusal:
             topic.leader(index)
         assert refusal.value.code == code

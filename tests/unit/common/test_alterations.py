@@ -1,10 +1,19 @@
-"""Changes of configuration: the outcomes and texts below are those that Apache Kafka 4.3.1 gave to the same requests."""
+"""Changes of configuration: the outcomes and texts below are those that Apache Kafka 4.3.1 gave to the same
+requests."""
 
 from __future__ import annotations
 
 import pytest
 
-from kraft.common.config.alterations import Alteration, altered, applied, check_logger_alterations, check_request, check_texts, replaced
+from kraft.common.config.alterations import (
+    Alteration,
+    altered,
+    applied,
+    check_logger_alterations,
+    check_request,
+    check_texts,
+    replaced,
+)
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.errors import ApiError
@@ -19,11 +28,37 @@ def node() -> NodeConfig:
 
 
 REFUSED_REQUESTS = [
-    (BROKER, "1", ("log.retention.hours", SET, "3"), 42, "Cannot update these configs dynamically: [log.retention.hours]"),
-    (BROKER, "", ("listeners", SET, "PLAINTEXT://:1"), 42, "Cannot update these configs at default cluster level, broker id must be specified: [listeners]"),
-    (BROKER, "1", ("num.io.threads", SET, "0"), 42, "Invalid value 0 for configuration num.io.threads: Value must be at least 1"),
-    (BROKER, "1", ("num.io.threads", SET, "100"), 42,
-     "Dynamic thread count update validation failed for num.io.threads=100, value should not be greater than double the current value 8"),
+    (
+        BROKER,
+        "1",
+        ("log.retention.hours", SET, "3"),
+        42,
+        "Cannot update these configs dynamically: [log.retention.hours]",
+    ),
+    (
+        BROKER,
+        "",
+        ("listeners", SET, "PLAINTEXT://:1"),
+        42,
+        "Cannot update these configs at default cluster level, broker id must be specified: [listeners]",
+    ),
+    (
+        BROKER,
+        "1",
+        ("num.io.threads", SET, "0"),
+        42,
+        "Invalid value 0 for configuration num.io.threads: Value must be at least 1",
+    ),
+    (
+        BROKER,
+        "1",
+        ("num.io.threads", SET, "100"),
+        42,
+        (
+            "Dynamic thread count update validation failed for num.io.threads=100, value should not be greater "
+            "than double the current value 8"
+        ),
+    ),
     (BROKER, "7", ("num.io.threads", SET, "9"), 42, "Unexpected broker id, expected 1, but received 7"),
     (BROKER, "x", ("num.io.threads", SET, "9"), 42, "Node id must be an integer, but it is: x"),
     (BROKER, "1", ("nonsense.key", SET, "9"), 40, "Unknown broker config name: nonsense.key"),
@@ -31,7 +66,7 @@ REFUSED_REQUESTS = [
     (TOPIC, "", ("retention.ms", SET, "1"), 42, "Default topic resources are not allowed."),
     (GROUP, "", ("consumer.session.timeout.ms", SET, "50000"), 42, "Default group resources are not allowed."),
     (7, "1", ("root", SET, "INFO"), 42, "Unknown resource type 7"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("resource_type", "name", "alteration", "code", "text"), REFUSED_REQUESTS)
@@ -49,24 +84,66 @@ def test_a_key_may_stand_in_a_request_once(node: NodeConfig) -> None:
 
 
 def test_the_brokers_gate_lets_good_requests_through(node: NodeConfig) -> None:
-    check_request(BROKER, "", [Alteration("log.retention.ms", SET, "7000"), Alteration("log.roll.ms", DELETE, None)], node)
-    check_request(TOPIC, "t", [Alteration("retention.m", SET, "x")], node)  # Values of topics are the controller's to judge.
+    check_request(
+        BROKER, "", [Alteration("log.retention.ms", SET, "7000"), Alteration("log.roll.ms", DELETE, None)], node
+    )
+    # Values of topics are the controller's to judge.
+    check_request(TOPIC, "t", [Alteration("retention.m", SET, "x")], node)
 
 
 REFUSED_TEXTS = [
-    (TOPIC, "t", {"retention.ms": "x"}, 40, "Invalid value x for configuration retention.ms: Not a number of type LONG"),
+    (
+        TOPIC,
+        "t",
+        {"retention.ms": "x"},
+        40,
+        "Invalid value x for configuration retention.ms: Not a number of type LONG",
+    ),
     (TOPIC, "t", {"retention.ms": ""}, 40, "Invalid value  for configuration retention.ms: Not a number of type LONG"),
     (TOPIC, "t", {"retention.m": "x"}, 40, "Unknown topic config name: retention.m"),
-    (TOPIC, "t", {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"}, 40,
-     "conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)"),
-    (GROUP, "g", {"consumer.session.timeout.ms": "1"}, 40,
-     "consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms"),
-    (GROUP, "g", {"consumer.heartbeat.interval.ms": "500000"}, 40,
-     "consumer.heartbeat.interval.ms must be less than or equal to group.consumer.max.heartbeat.interval.ms"),
+    (
+        TOPIC,
+        "t",
+        {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"},
+        40,
+        "conflict topic config setting min.compaction.lag.ms (10) > max.compaction.lag.ms (5)",
+    ),
+    (
+        GROUP,
+        "g",
+        {"consumer.session.timeout.ms": "1"},
+        40,
+        "consumer.session.timeout.ms must be greater than or equal to group.consumer.min.session.timeout.ms",
+    ),
+    (
+        GROUP,
+        "g",
+        {"consumer.heartbeat.interval.ms": "500000"},
+        40,
+        "consumer.heartbeat.interval.ms must be less than or equal to group.consumer.max.heartbeat.interval.ms",
+    ),
     (GROUP, "g", {"x": "1"}, 40, "Unknown group config name: x"),
-    (GROUP, "g", {"consumer.session.timeout.ms": "x"}, 40, "Invalid value x for configuration consumer.session.timeout.ms: Not a number of type INT"),
-    (GROUP, "g", {"streams.num.standby.replicas": "9"}, 40, "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas"),
-    (METRICS, "m", {"interval.ms": "1"}, 42, "Invalid value 1 for interval.ms, interval must be between 100 and 3600000 (1 hour)"),
+    (
+        GROUP,
+        "g",
+        {"consumer.session.timeout.ms": "x"},
+        40,
+        "Invalid value x for configuration consumer.session.timeout.ms: Not a number of type INT",
+    ),
+    (
+        GROUP,
+        "g",
+        {"streams.num.standby.replicas": "9"},
+        40,
+        "streams.num.standby.replicas must be less than or equal to group.streams.max.standby.replicas",
+    ),
+    (
+        METRICS,
+        "m",
+        {"interval.ms": "1"},
+        42,
+        "Invalid value 1 for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+    ),
     (METRICS, "m", {"y": "1"}, 42, "Unknown client metrics configuration: y"),
     (METRICS, "", {"interval.ms": "500"}, 42, "Subscription name can't be empty"),
     (METRICS, "m", {"match": "bad"}, 40, "Illegal client matching pattern: bad"),
@@ -74,7 +151,7 @@ REFUSED_TEXTS = [
     (METRICS, "m", {"match": "client_id=("}, 40, "Illegal client matching pattern: client_id=("),
     (BROKER, "x", {}, 42, "Unable to parse broker name as a base 10 number."),
     (LOGGER, "1", {}, 42, "Unknown resource type 8"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("resource_type", "name", "texts", "code", "text"), REFUSED_TEXTS)
@@ -94,10 +171,16 @@ def test_what_is_not_served_is_refused_and_its_default_is_not(node: NodeConfig) 
 
 @pytest.mark.parametrize(
     ("resource_type", "texts"),
-    [(TOPIC, {"retention.ms": "5", "cleanup.policy": ""}), (GROUP, {"consumer.session.timeout.ms": "50000", "share.delivery.count.limit": "3"}),
-     (METRICS, {"metrics": "*", "interval.ms": "500", "match": "client_id=x"}), (BROKER, {"log.retention.ms": "7"})],
-)  # fmt: skip
-def test_the_controllers_gate_lets_good_texts_through(resource_type: int, texts: dict[str, str], node: NodeConfig) -> None:
+    [
+        (TOPIC, {"retention.ms": "5", "cleanup.policy": ""}),
+        (GROUP, {"consumer.session.timeout.ms": "50000", "share.delivery.count.limit": "3"}),
+        (METRICS, {"metrics": "*", "interval.ms": "500", "match": "client_id=x"}),
+        (BROKER, {"log.retention.ms": "7"}),
+    ],
+)
+def test_the_controllers_gate_lets_good_texts_through(
+    resource_type: int, texts: dict[str, str], node: NodeConfig
+) -> None:
     check_texts(resource_type, "1", texts, node)
 
 
@@ -114,7 +197,9 @@ def test_the_controllers_gate_lets_good_texts_through(resource_type: int, texts:
         ({"cleanup.policy": "compact"}, SET, "compact", {}),
     ],
 )
-def test_operations_turn_into_changes(before: dict[str, str], operation: int, value: str | None, after: dict[str, str | None]) -> None:
+def test_operations_turn_into_changes(
+    before: dict[str, str], operation: int, value: str | None, after: dict[str, str | None]
+) -> None:
     assert altered(TOPIC, before, [Alteration("cleanup.policy", operation, value)]) == after
 
 
@@ -138,10 +223,16 @@ def test_replacing_deletes_what_is_not_named() -> None:
         (("root", APPEND, "DEBUG"), 42, "APPEND operation is not allowed for the BROKER_LOGGER resource"),
         (("nope", SET, "DEBUG"), 40, "Logger nope does not exist!"),
         (("root", DELETE, None), 42, "Removing the log level of the root logger is not allowed"),
-        (("root", SET, "NOPE"), 40,
-         "Cannot set the log level of root to NOPE as it is not a supported log level. Valid log levels are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"),
+        (
+            ("root", SET, "NOPE"),
+            40,
+            (
+                "Cannot set the log level of root to NOPE as it is not a supported log level. Valid log levels "
+                "are DEBUG, ERROR, FATAL, INFO, TRACE, WARN"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_log_levels_are_checked(alteration: tuple[str, int, str | None], code: int, text: str) -> None:
     with pytest.raises(ApiError) as refused:
         check_logger_alterations([Alteration(*alteration)], ["root"])
@@ -154,7 +245,10 @@ def test_a_limit_of_connections_may_be_one_listeners(node: NodeConfig) -> None:
     for resource in ("1", ""):
         check_request(BROKER, resource, [Alteration(name, SET, "5")], node)
         check_texts(BROKER, resource, {name: "5"}, node)
-    with pytest.raises(ApiError, match=r"Invalid value -1 for configuration listener.name.plaintext.max.connections: Value must be at least 0"):
+    with pytest.raises(
+        ApiError,
+        match=r"Invalid value -1 for configuration listener.name.plaintext.max.connections: Value must be at least 0",
+    ):
         check_request(BROKER, "1", [Alteration(name, SET, "-1")], node)
     with pytest.raises(ApiError, match=r"Unknown broker config name: listener.name.plaintext.num.partitions"):
         check_request(BROKER, "1", [Alteration("listener.name.plaintext.num.partitions", SET, "5")], node)
@@ -162,7 +256,17 @@ def test_a_limit_of_connections_may_be_one_listeners(node: NodeConfig) -> None:
         check_texts(BROKER, "1", {"listener.name.max.connections": "5"}, node)
 
 
-WRONG_COUNTS = ["10.0.0.1", "10.0.0.1:", ":5", "10.0.0.1:many", "10.0.0.1:-1", "h:\u0663", "h:\u00b2", f"h:{2**31}", "h:" + "9" * 5000]
+WRONG_COUNTS = [
+    "10.0.0.1",
+    "10.0.0.1:",
+    ":5",
+    "10.0.0.1:many",
+    "10.0.0.1:-1",
+    "h:\u0663",
+    "h:\u00b2",
+    f"h:{2**31}",
+    "h:" + "9" * 5000,
+]
 
 
 @pytest.mark.parametrize("wrong", WRONG_COUNTS)

@@ -1,4 +1,5 @@
-"""The table of keys against what Apache Kafka 4.3.1's own ConfigDef does with the same texts (tests/vectors/config, recorded by ConfigTexts.java)."""
+"""The table of keys against what Apache Kafka 4.3.1's own ConfigDef does with the same texts (tests/vectors/config,
+recorded by ConfigTexts.java)."""
 
 from __future__ import annotations
 
@@ -36,7 +37,11 @@ def test_every_text_is_taken_or_refused_in_kafkas_own_words(kind: str) -> None:
 
 def test_the_tables_hold_exactly_kafkas_keys_and_ours() -> None:
     recorded = json.loads(gzip.decompress(VECTORS.read_bytes()))
-    dynamic_only = {"leader.replication.throttled.rate", "follower.replication.throttled.rate", "replica.alter.log.dirs.io.max.bytes.per.second"}
+    dynamic_only = {
+        "leader.replication.throttled.rate",
+        "follower.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
     classes = {key.name for key in BROKER_KEYS if key.type == ConfigType.CLASS}
     ours = {key.name for key in BROKER_KEYS if key.name.startswith("kraft.")}
     assert set(BROKER_KEYS.names()) == set(recorded["broker"]) | dynamic_only | classes | ours
@@ -61,14 +66,25 @@ def test_every_synonym_is_a_broker_key_of_the_same_type() -> None:
             if synonym.factor == 1:
                 assert BROKER_KEYS[synonym.name].type == TOPIC_KEYS[topic_key].type
     assert [key.name for key in TOPIC_KEYS if key.name not in TOPIC_SYNONYMS] == [
-        "follower.replication.throttled.replicas", "internal.segment.bytes", "leader.replication.throttled.replicas",
-        "remote.log.copy.disable", "remote.log.delete.on.disable", "remote.storage.enable",
+        "follower.replication.throttled.replicas",
+        "internal.segment.bytes",
+        "leader.replication.throttled.replicas",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
     ]
 
 
 DOUBLES = [
-    (0.5, "0.5"), (1000.0, "1000.0"), (1e7, "1.0E7"), (1.7976931348623157e308, "1.7976931348623157E308"), (1e-3, "0.001"),
-    (1e-4, "1.0E-4"), (-2.5e-10, "-2.5E-10"), (float("inf"), "Infinity"), (123456789.0, "1.23456789E8"),
+    (0.5, "0.5"),
+    (1000.0, "1000.0"),
+    (1e7, "1.0E7"),
+    (1.7976931348623157e308, "1.7976931348623157E308"),
+    (1e-3, "0.001"),
+    (1e-4, "1.0E-4"),
+    (-2.5e-10, "-2.5E-10"),
+    (float("inf"), "Infinity"),
+    (123456789.0, "1.23456789E8"),
 ]
 
 

@@ -1,4 +1,5 @@
-"""The status of a key is the truth: what is called enforced is read by product code, and what code reads is not called accepted."""
+"""The status of a key is the truth: what is called enforced is read by product code, and what code reads is not
+called accepted."""
 
 from __future__ import annotations
 
@@ -14,11 +15,28 @@ from kraft.common.config.resources import BROKER_KEYS, GROUP_KEYS, TOPIC_SYNONYM
 ROOT = Path(__file__).parents[3]
 
 READ_BY_THE_LOADER = {
-    "process.roles", "node.id", "broker.id", "broker.rack", "listeners", "advertised.listeners", "listener.security.protocol.map",
-    "controller.listener.names", "inter.broker.listener.name", "security.inter.broker.protocol", "log.dir", "log.dirs", "metadata.log.dir",
-    "controller.quorum.voters", "controller.quorum.bootstrap.servers", "kraft.admin.listener", "kraft.cluster.id", "kraft.format",
-    "log.retention.minutes", "log.retention.hours", "replica.selector.class",
-}  # fmt: skip
+    "process.roles",
+    "node.id",
+    "broker.id",
+    "broker.rack",
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "controller.listener.names",
+    "inter.broker.listener.name",
+    "security.inter.broker.protocol",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+    "controller.quorum.voters",
+    "controller.quorum.bootstrap.servers",
+    "kraft.admin.listener",
+    "kraft.cluster.id",
+    "kraft.format",
+    "log.retention.minutes",
+    "log.retention.hours",
+    "replica.selector.class",
+}
 """Turned into attributes of NodeConfig or into a topic's values by kraft/common/config itself."""
 
 
@@ -27,13 +45,20 @@ def read_by_code() -> set[str]:
         path
         for package in ("kraft", "api")
         for path in sorted((ROOT / package).rglob("*.py"))
-        if not path.is_relative_to(ROOT / "kraft/common/config") and "_tools" not in path.parts and "messages" not in path.parts and "spark" not in path.parts
+        if not path.is_relative_to(ROOT / "kraft/common/config")
+        and "_tools" not in path.parts
+        and "messages" not in path.parts
+        and "spark" not in path.parts
     ]
     return {name for path in sources for name in re.findall(r'"([a-z0-9.]+\.[a-z0-9.]+)"', path.read_text())}
 
 
 def test_every_enforced_key_is_read_somewhere() -> None:
-    read = read_by_code() | READ_BY_THE_LOADER | {synonym.name for synonyms in TOPIC_SYNONYMS.values() for synonym in synonyms}
+    read = (
+        read_by_code()
+        | READ_BY_THE_LOADER
+        | {synonym.name for synonyms in TOPIC_SYNONYMS.values() for synonym in synonyms}
+    )
     assert [key.name for key in BROKER_KEYS if key.status == Status.ENFORCED and key.name not in read] == []
 
 
@@ -57,6 +82,8 @@ def test_every_sample_is_a_usable_configuration() -> None:
     samples = sorted((ROOT / "config").glob("*.properties"))
     assert len(samples) >= 6
     for sample in samples:
-        config = load_node_config(files=[ConfigFile(sample.name, sample.read_text())], surroundings=Surroundings(working_directory="/tmp"))
+        config = load_node_config(
+            files=[ConfigFile(sample.name, sample.read_text())], surroundings=Surroundings(working_directory="/tmp")
+        )
         assert config.warnings == (), sample
         assert config.quorum_of_one == (sample.stem in QUORUMS_OF_ONE), sample

@@ -1,6 +1,8 @@
-"""DescribeConfigs answers against those of Apache Kafka 4.3.1 with the same static, cluster-wide, per-broker and own values.
+"""DescribeConfigs answers against those of Apache Kafka 4.3.1 with the same static, cluster-wide, per-broker and own
+values.
 
-Recorded in tests/vectors/config/described.json.gz. Kafka itself sets min.insync.replicas for the cluster when eligible leader replicas are on.
+Recorded in tests/vectors/config/described.json.gz. Kafka itself sets min.insync.replicas for the cluster when
+eligible leader replicas are on.
 """
 
 from __future__ import annotations
@@ -27,10 +29,17 @@ from kraft.common.config.layers import ConfigFile
 from kraft.common.config.node_loader import load_node_config
 from kraft.common.config.resources import TOPIC_KEYS
 
-RECORDED = json.loads(gzip.decompress((Path(__file__).parents[2] / "vectors" / "config" / "described.json.gz").read_bytes()))
+RECORDED = json.loads(
+    gzip.decompress((Path(__file__).parents[2] / "vectors" / "config" / "described.json.gz").read_bytes())
+)
+
 
 def layers() -> BrokerLayers:
-    return BrokerLayers(load_node_config(files=[ConfigFile("server.properties", RECORDED["properties"])]), RECORDED["cluster"], RECORDED["broker"])
+    return BrokerLayers(
+        load_node_config(files=[ConfigFile("server.properties", RECORDED["properties"])]),
+        RECORDED["cluster"],
+        RECORDED["broker"],
+    )
 
 
 def ours(case: str) -> list[DescribedConfig]:
@@ -47,7 +56,15 @@ def ours(case: str) -> list[DescribedConfig]:
 
 
 def shape(config: DescribedConfig) -> list[Any]:
-    return [config.name, config.value, config.read_only, config.source, config.sensitive, [list(synonym) for synonym in config.synonyms], config.type]
+    return [
+        config.name,
+        config.value,
+        config.read_only,
+        config.source,
+        config.sensitive,
+        [list(synonym) for synonym in config.synonyms],
+        config.type,
+    ]
 
 
 @pytest.mark.parametrize("case", sorted(RECORDED["answers"]))
@@ -63,9 +80,11 @@ def test_only_named_keys_are_described_and_unknown_names_are_left_out() -> None:
 def test_a_key_of_our_own_is_shown_where_it_is_set_or_asked_for() -> None:
     name = "kraft.unclean.recovery.strategy"
     assert name not in [config.name for config in describe_topic({}, layers())]
-    assert [(config.name, config.value, config.source) for config in describe_topic({name: "balanced"}, layers()) if config.name == name] == [
-        (name, "balanced", ConfigSource.DYNAMIC_TOPIC)
-    ]
+    assert [
+        (config.name, config.value, config.source)
+        for config in describe_topic({name: "balanced"}, layers())
+        if config.name == name
+    ] == [(name, "balanced", ConfigSource.DYNAMIC_TOPIC)]
     assert [(config.name, config.value) for config in describe_topic({}, layers(), [name])] == [(name, "none")]
 
 
@@ -76,7 +95,12 @@ def test_documentation_comes_with_every_key() -> None:
 
 def test_loggers_show_their_level_and_nothing_else() -> None:
     [root] = describe_loggers({"root": "INFO", "kraft.raft": "DEBUG"}, ["root"])
-    assert (root.name, root.value, root.source, root.synonyms) == ("root", "INFO", ConfigSource.DYNAMIC_BROKER_LOGGER, ())
+    assert (root.name, root.value, root.source, root.synonyms) == (
+        "root",
+        "INFO",
+        ConfigSource.DYNAMIC_BROKER_LOGGER,
+        (),
+    )
 
 
 def test_a_key_for_one_listener_is_shown_as_kafka_shows_it() -> None:
@@ -84,12 +108,30 @@ def test_a_key_for_one_listener_is_shown_as_kafka_shows_it() -> None:
     static = load_node_config(sets=[f"{name}=9"])
     unlimited = ("max.connections", "2147483647", ConfigSource.DEFAULT)
     for cluster, broker, value, synonyms in (
-        ({}, {name: "3"}, "3", [(name, "3", ConfigSource.DYNAMIC_BROKER), (name, "9", ConfigSource.STATIC_BROKER), unlimited]),
-        ({name: "4"}, {}, "4", [(name, "4", ConfigSource.DYNAMIC_DEFAULT_BROKER), (name, "9", ConfigSource.STATIC_BROKER), unlimited]),
+        (
+            {},
+            {name: "3"},
+            "3",
+            [(name, "3", ConfigSource.DYNAMIC_BROKER), (name, "9", ConfigSource.STATIC_BROKER), unlimited],
+        ),
+        (
+            {name: "4"},
+            {},
+            "4",
+            [(name, "4", ConfigSource.DYNAMIC_DEFAULT_BROKER), (name, "9", ConfigSource.STATIC_BROKER), unlimited],
+        ),
         ({}, {}, "9", [(name, "9", ConfigSource.STATIC_BROKER), unlimited]),
     ):
         (shown,) = describe_broker(BrokerLayers(static, cluster, broker), [name])
-        assert (shown.value, shown.read_only, [tuple(synonym) for synonym in shown.synonyms]) == (value, False, synonyms)
+        assert (shown.value, shown.read_only, [tuple(synonym) for synonym in shown.synonyms]) == (
+            value,
+            False,
+            synonyms,
+        )
     (shown,) = describe_cluster_default({name: "4"}, None)
-    assert (shown.name, shown.value, [tuple(synonym) for synonym in shown.synonyms]) == (name, "4", [(name, "4", ConfigSource.DYNAMIC_DEFAULT_BROKER)])
+    assert (shown.name, shown.value, [tuple(synonym) for synonym in shown.synonyms]) == (
+        name,
+        "4",
+        [(name, "4", ConfigSource.DYNAMIC_DEFAULT_BROKER)],
+    )
     assert not [each for each in describe_broker(BrokerLayers(load_node_config(), {}, {})) if each.name == name]

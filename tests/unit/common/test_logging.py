@@ -72,12 +72,25 @@ def test_json_lines_lead_with_time_and_level_and_take_any_value() -> None:
 
 
 def test_console_lines_quote_what_would_not_read_back() -> None:
-    text = render_console({"time_ms": 1_700_000_000_123, "level": "warning", "logger": "raft", "event": "slow", "why": "a b", "n": 3, "e": ""}, 0)
+    text = render_console(
+        {
+            "time_ms": 1_700_000_000_123,
+            "level": "warning",
+            "logger": "raft",
+            "event": "slow",
+            "why": "a b",
+            "n": 3,
+            "e": "",
+        },
+        0,
+    )
     assert text == "22:13:20.123 warning slow [raft] why='a b' n=3 e=''"
     assert render_console({"event": "x"}, 0, colour=True) == "00:00:00.000 \033[36minfo   \033[0m x"
 
 
-@pytest.mark.parametrize("time_ms", [0, 951_782_400_000, 951_868_799_999, 1_709_164_800_001, 4_102_444_800_000, 1_735_689_599_999])
+@pytest.mark.parametrize(
+    "time_ms", [0, 951_782_400_000, 951_868_799_999, 1_709_164_800_001, 4_102_444_800_000, 1_735_689_599_999]
+)
 def test_times_are_the_calendars(time_ms: int) -> None:
     moment = datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC)
     assert format_time_ms(time_ms) == moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03d}Z"

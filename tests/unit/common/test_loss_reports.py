@@ -26,11 +26,23 @@ def texts(*epochs: int, partition: int = 0) -> dict[str, str]:
 
 
 def test_reports_are_read_from_a_topics_configuration_in_order() -> None:
-    configs = {**texts(12, 5), **texts(7, partition=1), "retention.ms": "1", loss_key(0, 5, 1): text_of(LOSS), loss_key(0, 99, 1): text_of(LOSS)}
+    configs = {
+        **texts(12, 5),
+        **texts(7, partition=1),
+        "retention.ms": "1",
+        loss_key(0, 5, 1): text_of(LOSS),
+        loss_key(0, 99, 1): text_of(LOSS),
+    }
     reports = reports_of(configs.items())
-    assert [(report.partition, report.leader_epoch, dict(report.losses)) for report in reports] == [(0, 5, {1: LOSS}), (0, 12, {}), (1, 7, {})]
+    assert [(report.partition, report.leader_epoch, dict(report.losses)) for report in reports] == [
+        (0, 5, {1: LOSS}),
+        (0, 12, {}),
+        (1, 7, {}),
+    ]
     assert [report.outstanding for report in reports] == [(3,), (1, 3), (1, 3)]
-    assert {partition: sorted(name for name, _ in keys) for partition, keys in keys_by_partition(configs.items()).items()} == {
+    assert {
+        partition: sorted(name for name, _ in keys) for partition, keys in keys_by_partition(configs.items()).items()
+    } == {
         0: sorted([election_key(0, 12), election_key(0, 5), loss_key(0, 5, 1), loss_key(0, 99, 1)]),
         1: [election_key(1, 7)],
     }
@@ -39,12 +51,28 @@ def test_reports_are_read_from_a_topics_configuration_in_order() -> None:
 def test_keys_tell_what_they_belong_to() -> None:
     assert is_report_key(election_key(0, 5))
     assert is_report_key(loss_key(0, 5, 1))
-    others = ("kraft.unclean.recovery.strategy", "kraft.unclean.election.0.5.1", "kraft.unclean.loss.0.5", "retention.ms")
+    others = (
+        "kraft.unclean.recovery.strategy",
+        "kraft.unclean.election.0.5.1",
+        "kraft.unclean.loss.0.5",
+        "retention.ms",
+    )
     assert not any(is_report_key(name) for name in others)
     assert (election_of_loss(loss_key(3, 5, 1)), election_of_loss(election_key(3, 5))) == (election_key(3, 5), None)
 
 
-@pytest.mark.parametrize("text", ["", "7", "[]", "{}", '{"start_offset": 1}', text_of(LOSS).replace("10", "true"), text_of(LOSS).replace("10", "21")])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "7",
+        "[]",
+        "{}",
+        '{"start_offset": 1}',
+        text_of(LOSS).replace("10", "true"),
+        text_of(LOSS).replace("10", "21"),
+    ],
+)
 def test_what_is_no_loss_is_none(text: str) -> None:
     assert parse_loss(text) is None
     assert parse_loss(text_of(LOSS)) == LOSS

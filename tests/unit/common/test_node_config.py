@@ -15,12 +15,24 @@ from kraft.common.errors import ConfigurationError
 HERE = Surroundings(working_directory="/srv", host_name="here.example")
 
 
-def load(*options: tuple[str, str], sets: list[str] | None = None, files: list[str] | None = None, environment: dict[str, str] | None = None) -> NodeConfig:
+def load(
+    *options: tuple[str, str],
+    sets: list[str] | None = None,
+    files: list[str] | None = None,
+    environment: dict[str, str] | None = None,
+) -> NodeConfig:
     named = [ConfigFile(f"{number}.properties", text) for number, text in enumerate(files or [], 1)]
-    return load_node_config(options=options, sets=sets or [], files=named, environment=environment or {}, surroundings=HERE)
+    return load_node_config(
+        options=options, sets=sets or [], files=named, environment=environment or {}, surroundings=HERE
+    )
 
 
-def problems(*options: tuple[str, str], sets: list[str] | None = None, files: list[str] | None = None, environment: dict[str, str] | None = None) -> list[str]:
+def problems(
+    *options: tuple[str, str],
+    sets: list[str] | None = None,
+    files: list[str] | None = None,
+    environment: dict[str, str] | None = None,
+) -> list[str]:
     with pytest.raises(ConfigurationError) as refused:
         load(*options, sets=sets, files=files, environment=environment)
     return refused.value.problems
@@ -46,17 +58,28 @@ def test_a_member_of_several_is_no_quorum_of_one_and_replicates_internal_topics(
 
 
 def test_the_command_line_wins_then_the_last_file_then_the_first_then_the_environment() -> None:
-    environment = {"KAFKA_NUM_PARTITIONS": "2", "KAFKA_LOG_ROLL_HOURS": "2", "KAFKA_NODE_ID": "2", "KAFKA_DEFAULT_REPLICATION_FACTOR": "2"}
+    environment = {
+        "KAFKA_NUM_PARTITIONS": "2",
+        "KAFKA_LOG_ROLL_HOURS": "2",
+        "KAFKA_NODE_ID": "2",
+        "KAFKA_DEFAULT_REPLICATION_FACTOR": "2",
+    }
     files = ["num.partitions=3\nlog.roll.hours=3\nnode.id=3", "num.partitions=4\nlog.roll.hours=4"]
     config = load(sets=["num.partitions=5"], files=files, environment=environment)
-    assert [config.integer(name) for name in ("num.partitions", "log.roll.hours", "default.replication.factor")] == [5, 4, 2]
+    assert [config.integer(name) for name in ("num.partitions", "log.roll.hours", "default.replication.factor")] == [
+        5,
+        4,
+        2,
+    ]
     assert config.node_id == 3
     assert config.settings["log.roll.hours"].origin == "2.properties:2"
     assert config.settings["default.replication.factor"].origin == "environment KAFKA_DEFAULT_REPLICATION_FACTOR"
 
 
 def test_two_values_for_one_key_on_the_command_line_are_an_error() -> None:
-    assert problems(("--node-id", "1"), sets=["node.id=2"]) == ["node.id: two values on the command line, '1' by --node-id and '2' by --set"]
+    assert problems(("--node-id", "1"), sets=["node.id=2"]) == [
+        "node.id: two values on the command line, '1' by --node-id and '2' by --set"
+    ]
     assert problems(("--node-id", "1"), ("--node-id", "2"))[0].startswith("node.id: two values")
     twice = problems(("--listen", "a:1"), sets=["listeners=PLAINTEXT://b:2,CONTROLLER://b:3"])
     assert twice == ["--listen: listeners is given by --set as well; name the address once"]
@@ -69,14 +92,18 @@ def test_listen_options_replace_one_address_each() -> None:
     assert config.listeners == (Endpoint("CONTROLLER", "::1", 2), Endpoint("INSIDE", "0.0.0.0", 1))
     assert [str(endpoint) for endpoint in config.advertised] == ["CONTROLLER://[::1]:2", "INSIDE://here.example:1"]
     assert config.inter_broker_listener_name == "INSIDE"
-    assert problems(("--role", "controller"), ("--listen", "a:1")) == ["--listen: this node has no broker role, so it has no broker listener"]
+    assert problems(("--role", "controller"), ("--listen", "a:1")) == [
+        "--listen: this node has no broker role, so it has no broker listener"
+    ]
 
 
 def test_advertised_listeners_follow_the_bound_ports_unless_set() -> None:
     config = load(("--listen", "127.0.0.1:0"), ("--controller-listen", "127.0.0.1:0"))
     assert config.advertised_listeners({"PLAINTEXT": 55, "CONTROLLER": 66})[0].port == 55
     fixed = load(("--listen", ":0"), sets=["advertised.listeners=PLAINTEXT://kafka.example:9094"])
-    assert fixed.advertised_listeners({"PLAINTEXT": 55, "CONTROLLER": 66})[0] == Endpoint("PLAINTEXT", "kafka.example", 9094)
+    assert fixed.advertised_listeners({"PLAINTEXT": 55, "CONTROLLER": 66})[0] == Endpoint(
+        "PLAINTEXT", "kafka.example", 9094
+    )
 
 
 def test_a_broker_alone_needs_to_know_its_quorum_and_a_controller_alone_may_be_one() -> None:
@@ -96,7 +123,10 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
     found = problems(
         ("--admin", "nowhere"),
         sets=["retention.ms=5", "zookeeper.connect=x"],
-        files=["# a comment\nnum.partition=3\nnum.partitions=0\n\nssl.protocol=TLSv1.2\nbroker.heartbeat.interval.ms=20000\nnonsense=1"],
+        files=[
+            "# a comment\nnum.partition=3\nnum.partitions=0\n\nssl.protocol=TLSv1.2\n"
+            "broker.heartbeat.interval.ms=20000\nnonsense=1"
+        ],
     )
     assert found == [
         "1.properties:2: unknown key num.partition - did you mean num.partitions?",
@@ -104,7 +134,10 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
         "--set: unknown key retention.ms - it is a topic's key; the broker's default for it is log.retention.ms",
         "--set: unknown key zookeeper.connect - Kafka 4 removed it together with ZooKeeper",
         "1.properties:3: Invalid value 0 for configuration num.partitions: Value must be at least 1 (valid: [1,...])",
-        "1.properties:5: ssl.protocol is not served yet. The TLS version that contexts are made for. Remove it or give it its default, TLSv1.3",
+        (
+            "1.properties:5: ssl.protocol is not served yet. The TLS version that contexts are made for. Remove "
+            "it or give it its default, TLSv1.3"
+        ),
         "--admin: kraft.admin.listener: 'nowhere' is not host:port, nor is it off",
         "1.properties:6: broker.heartbeat.interval.ms (20000) must be smaller than broker.session.timeout.ms (9000)",
     ]
@@ -112,7 +145,12 @@ def test_every_problem_stands_in_one_report_with_its_place() -> None:
 
 def test_what_has_no_effect_is_said_and_what_is_a_plugins_is_passed_over() -> None:
     config = load(
-        sets=["num.io.threads=9", "num.network.threads=3", "metric.reporters=com.example.Reporter", "confluent.telemetry.enabled=true"],
+        sets=[
+            "num.io.threads=9",
+            "num.network.threads=3",
+            "metric.reporters=com.example.Reporter",
+            "confluent.telemetry.enabled=true",
+        ],
         environment={"KAFKA_HOME": "/opt/kafka", "KAFKA_HEAP_OPTS": "-Xmx1G", "KAFKA_BROKERS": "a:1"},
     )
     said = "\n".join(config.warnings)
@@ -140,7 +178,11 @@ def test_the_environment_is_read_as_kafkas_image_reads_it() -> None:
     }
     config = load(environment=environment)
     assert config.cluster_id == "4L6g3nShT-eMCtK--X86sw"
-    assert [str(endpoint) for endpoint in config.advertised] == ["PLAINTEXT_HOST://localhost:29092", "PLAINTEXT://broker:19092", "CONTROLLER://here.example:29093"]
+    assert [str(endpoint) for endpoint in config.advertised] == [
+        "PLAINTEXT_HOST://localhost:29092",
+        "PLAINTEXT://broker:19092",
+        "CONTROLLER://here.example:29093",
+    ]
     assert (config.integer("group.initial.rebalance.delay.ms"), config.quorum_of_one, config.warnings) == (0, True, ())
 
 
@@ -183,16 +225,25 @@ def test_a_key_may_be_set_for_one_listener() -> None:
 
 def test_dynamic_values_apply_per_broker_over_cluster_wide_and_never_to_fixed_keys() -> None:
     config = load(sets=["log.retention.hours=24", "num.partitions=2"])
-    live = config.with_dynamic({"log.retention.ms": "7000", "num.partitions": "9", "message.max.bytes": "nonsense"}, {"log.retention.ms": "8000"})
+    live = config.with_dynamic(
+        {"log.retention.ms": "7000", "num.partitions": "9", "message.max.bytes": "nonsense"},
+        {"log.retention.ms": "8000"},
+    )
     assert effective_topic_config({}, live)["retention.ms"] == 8000
     assert effective_topic_config({}, config)["retention.ms"] == 24 * 3_600_000
     assert (live.integer("num.partitions"), live.integer("message.max.bytes")) == (2, 1_048_588)
 
 
 def test_topic_values_are_the_topics_own_then_the_brokers_then_the_default() -> None:
-    config = load(sets=["log.roll.hours=5", "log.retention.minutes=60", "log.segment.bytes=2000000", "log.retention.hours=-1"])
+    config = load(
+        sets=["log.roll.hours=5", "log.retention.minutes=60", "log.segment.bytes=2000000", "log.retention.hours=-1"]
+    )
     values = effective_topic_config({"cleanup.policy": "compact", "retention.bytes": "nonsense"}, config)
-    assert (values["segment.ms"], values["retention.ms"], values["segment.bytes"]) == (5 * 3_600_000, 3_600_000, 2_000_000)
+    assert (values["segment.ms"], values["retention.ms"], values["segment.bytes"]) == (
+        5 * 3_600_000,
+        3_600_000,
+        2_000_000,
+    )
     assert (values["cleanup.policy"], values["retention.bytes"], values["flush.ms"]) == (("compact",), -1, 2**63 - 1)
     assert effective_topic_config({"internal.segment.bytes": "100"}, config)["segment.bytes"] == 100
     assert effective_topic_config({}, load(sets=["log.retention.hours=-1"]))["retention.ms"] == -1
@@ -216,11 +267,22 @@ def test_properties_are_read_as_java_reads_them() -> None:
 
 def test_a_value_given_twice_in_a_file_is_told() -> None:
     config = load(files=["num.partitions=1\nnum.partitions=2"])
-    assert (config.integer("num.partitions"), config.warnings) == (2, ("1.properties:2: num.partitions replaces the value of 1.properties:1",))
+    assert (config.integer("num.partitions"), config.warnings) == (
+        2,
+        ("1.properties:2: num.partitions replaces the value of 1.properties:1",),
+    )
 
 
 def test_what_no_single_listener_can_have_is_said() -> None:
-    config = load_node_config(sets=["listener.name.plaintext.max.connections=5", "listener.name.plaintext.socket.request.max.bytes=5000"])
+    config = load_node_config(
+        sets=["listener.name.plaintext.max.connections=5", "listener.name.plaintext.socket.request.max.bytes=5000"]
+    )
     (warning,) = config.warnings
-    assert "listener.name.plaintext.socket.request.max.bytes has no effect: socket.request.max.bytes holds for all listeners together" in warning
-    assert (config.of_listener("PLAINTEXT", "max.connections", 7), config.of_listener("OTHER", "max.connections", 7)) == (5, 7)
+    assert (
+        "listener.name.plaintext.socket.request.max.bytes has no effect: socket.request.max.bytes holds for "
+        "all listeners together"
+    ) in warning
+    assert (
+        config.of_listener("PLAINTEXT", "max.connections", 7),
+        config.of_listener("OTHER", "max.connections", 7),
+    ) == (5, 7)

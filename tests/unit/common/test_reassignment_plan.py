@@ -60,7 +60,9 @@ def test_every_plan_is_valid(cluster: tuple[dict[tuple[str, int], tuple[int, ...
     for place in plan.impossible:
         assert len(partitions[place]) > len(known)
     assert spread(partitions, known) == plan
-    again = {place: plan.moves.get(place, replicas) for place, replicas in partitions.items() if place not in plan.impossible}
+    again = {
+        place: plan.moves.get(place, replicas) for place, replicas in partitions.items() if place not in plan.impossible
+    }
     if all(rack is None for rack in racks.values()) and again:
         counts = replica_counts(again.values())
         loads = [counts.get(broker, 0) for broker in racks]

@@ -17,7 +17,12 @@ def test_what_is_old_no_longer_counts() -> None:
     window.record(100.0, 0.0)
     window.record(1.0, 45.0)
     assert (window.average(59.0), window.maximum(59.0)) == (50.5, 100.0)
-    assert (window.average(61.0), window.maximum(61.0), window.maximum(200.0), window.average(200.0)) == (1.0, 1.0, None, None)
+    assert (window.average(61.0), window.maximum(61.0), window.maximum(200.0), window.average(200.0)) == (
+        1.0,
+        1.0,
+        None,
+        None,
+    )
     window.record(3.0, 300.0)
     assert window.average(300.0) == 3.0
 

@@ -1,4 +1,5 @@
-"""A controller over a metadata log in memory: commits happen when the test says so, or by themselves; brokers are played by the test."""
+"""A controller over a metadata log in memory: commits happen when the test says so, or by themselves; brokers are
+played by the test."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ BOOTSTRAP = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
 
 
 class LogInMemory:
-    """What the Raft driver does for one node, without a quorum: `append` and, when told, commits and news of the leader."""
+    """What the Raft driver does for one node, without a quorum: `append` and, when told, commits and news of the
+    leader."""
 
     def __init__(self, loader: MetadataLoader, node_id: int = 1) -> None:
         self.loader = loader
@@ -132,7 +134,11 @@ class Rig:
             ConfigTable(load_node_config()),
             self.log,
             self.loader,
-            Quorum(lambda: [1], lambda: self.kraft_version.level, lambda level, validate_only: self.kraft_version.raise_level(level, validate_only)),
+            Quorum(
+                lambda: [1],
+                lambda: self.kraft_version.level,
+                lambda level, validate_only: self.kraft_version.raise_level(level, validate_only),
+            ),
             self.world,
             bootstrap=BOOTSTRAP,
             probe=self._probe,
@@ -171,7 +177,10 @@ class Rig:
 
     async def create(self, name: str, partitions: int = 1, replicas: int = 1, **configs: str) -> CreateTopicsResponse:
         topic = CreatableTopic(
-            name=name, num_partitions=partitions, replication_factor=replicas, configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()]
+            name=name,
+            num_partitions=partitions,
+            replication_factor=replicas,
+            configs=[CreatableTopicConfig(name=k, value=v) for k, v in configs.items()],
         )
         return await self.controller.create_topics(CreateTopicsRequest(topics=[topic]), ControllerRequestContext(7))
 
@@ -181,7 +190,9 @@ class Rig:
         return topic.partitions[index]
 
 
-def registration(broker_id: int, *, incarnation: int = 1, previous_epoch: int = -1, **fields: Any) -> BrokerRegistrationRequest:
+def registration(
+    broker_id: int, *, incarnation: int = 1, previous_epoch: int = -1, **fields: Any
+) -> BrokerRegistrationRequest:
     defaults: dict[str, Any] = {
         "broker_id": broker_id,
         "cluster_id": CLUSTER,
@@ -260,9 +271,13 @@ async def _rejoin(rig: Rig, broker_id: int) -> None:
     assert topic is not None
     partition = topic.partitions[0]
     members = [BrokerState(broker_id=member, broker_epoch=rig.epochs[member]) for member in (*partition.isr, broker_id)]
-    data = PartitionData(leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch, new_isr_with_epochs=members)
+    data = PartitionData(
+        leader_epoch=partition.leader_epoch, partition_epoch=partition.partition_epoch, new_isr_with_epochs=members
+    )
     request = AlterPartitionRequest(
-        broker_id=partition.leader, broker_epoch=rig.epochs[partition.leader], topics=[TopicData(topic_id=topic.id, partitions=[data])]
+        broker_id=partition.leader,
+        broker_epoch=rig.epochs[partition.leader],
+        topics=[TopicData(topic_id=topic.id, partitions=[data])],
     )
     answer = await rig.controller.alter_partition(request, ControllerRequestContext(3))
     assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE

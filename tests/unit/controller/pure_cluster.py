@@ -18,7 +18,11 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.feature_level_record import FeatureLevelRecord
-from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
 from kraft.protocol.messages.create_topics_response import CreateTopicsResponse
 from tests.unit.controller.harness import CLUSTER, registration
 
@@ -52,7 +56,9 @@ class PureCluster:
         self.replay(*result.records)
         return result.response
 
-    def register(self, broker_id: int, *, incarnation: int = 1, session: bool = False, version: int = 4, **fields: Any) -> int:
+    def register(
+        self, broker_id: int, *, incarnation: int = 1, session: bool = False, version: int = 4, **fields: Any
+    ) -> int:
         self._serial += 1
         result = cluster_control.register_broker(
             self.view,
@@ -74,7 +80,12 @@ class PureCluster:
         self.replay(*leader_and_isr.broker_fenced(self.view, broker_id))
 
     def configure(self, resource_type: int, name: str, **configs: str) -> None:
-        self.replay(*(ConfigRecord(resource_type=resource_type, resource_name=name, name=key.replace("_", "."), value=value) for key, value in configs.items()))
+        self.replay(
+            *(
+                ConfigRecord(resource_type=resource_type, resource_name=name, name=key.replace("_", "."), value=value)
+                for key, value in configs.items()
+            )
+        )
 
     def ask_for(
         self, *topics: CreatableTopic, validate_only: bool = False, context: ControllerRequestContext | None = None
@@ -83,12 +94,19 @@ class PureCluster:
             return self._random.randbytes(16)
 
         request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-        return create_topics(self.view, request, context or ControllerRequestContext(7), StripedReplicaPlacer(self._random), new_id)
+        return create_topics(
+            self.view, request, context or ControllerRequestContext(7), StripedReplicaPlacer(self._random), new_id
+        )
 
     def topic(self, name: str, *assignments: list[int], **configs: str) -> bytes:
         """Create a topic with one partition for each replica list; returns its id."""
-        listed = [CreatableReplicaAssignment(partition_index=index, broker_ids=replicas) for index, replicas in enumerate(assignments)]
-        answer = self.apply(self.ask_for(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=listed)))
+        listed = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
+            for index, replicas in enumerate(assignments)
+        ]
+        answer = self.apply(
+            self.ask_for(CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=listed))
+        )
         assert answer.topics[0].error_code == 0, answer.topics[0].error_message
         self.configure(2, name, **configs)
         return self.image.topics.id_by_name[name]

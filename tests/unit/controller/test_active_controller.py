@@ -25,7 +25,11 @@ from tests.unit.controller.harness import Outcome, Rig, running, simulate
 def test_the_first_controller_writes_the_bootstrap_records_in_a_transaction() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
-            assert [type(record) for record in rig.log.records()] == [BeginTransactionRecord, FeatureLevelRecord, EndTransactionRecord]
+            assert [type(record) for record in rig.log.records()] == [
+                BeginTransactionRecord,
+                FeatureLevelRecord,
+                EndTransactionRecord,
+            ]
             assert rig.image.features.metadata_version == 30
             assert rig.controller.is_active
             assert rig.controller.epoch == 1
@@ -46,7 +50,9 @@ def test_a_standby_refuses_and_names_the_active_controller() -> None:
     simulate(body)
 
 
-async def refused_as_the_role_is_lost(universe: Universe, rig: Rig, nursery: trio.Nursery, write: Callable[[], Awaitable[object]]) -> ApiError:
+async def refused_as_the_role_is_lost(
+    universe: Universe, rig: Rig, nursery: trio.Nursery, write: Callable[[], Awaitable[object]]
+) -> ApiError:
     """What somebody hears whose write was appended and not committed when node 3 took the role."""
     rig.log.automatic = False
     outcome = Outcome()
@@ -80,7 +86,12 @@ def test_an_unregistration_that_was_lost_with_the_role_is_forgotten_when_the_rol
         async with running(universe) as rig, trio.open_nursery() as test_nursery:
             await rig.broker(2)
             request = UnregisterBrokerRequest(broker_id=2)
-            await refused_as_the_role_is_lost(universe, rig, test_nursery, lambda: rig.controller.unregister_broker(request, ControllerRequestContext(0)))
+            await refused_as_the_role_is_lost(
+                universe,
+                rig,
+                test_nursery,
+                lambda: rig.controller.unregister_broker(request, ControllerRequestContext(0)),
+            )
             await rig.log.lead(3)
             assert not (await rig.beat(2)).is_fenced
 
@@ -140,7 +151,10 @@ def test_a_new_controller_aborts_the_transaction_that_its_predecessor_left_open(
 def test_the_bootstrap_is_repeated_when_the_first_controller_died_within_it() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe, lead=False) as rig:
-            half = (BeginTransactionRecord(name="Bootstrap records"), FeatureLevelRecord(name="metadata.version", feature_level=29))
+            half = (
+                BeginTransactionRecord(name="Bootstrap records"),
+                FeatureLevelRecord(name="metadata.version", feature_level=29),
+            )
             rig.log.batches.append(CommittedBatch(0, 1, 1, 0, half, 10))
             await rig.log.lead(2)
             await universe.sleep(0.01)
@@ -160,7 +174,12 @@ def test_requests_that_come_before_the_activation_records_wait_for_them() -> Non
             test_nursery.start_soon(outcome.of, rig.register, 1)
             await universe.sleep(0.01)
             kinds = [type(record).__name__ for record in rig.log.records()]
-            assert kinds == ["BeginTransactionRecord", "FeatureLevelRecord", "EndTransactionRecord", "RegisterBrokerRecord"]
+            assert kinds == [
+                "BeginTransactionRecord",
+                "FeatureLevelRecord",
+                "EndTransactionRecord",
+                "RegisterBrokerRecord",
+            ]
             await rig.log.commit()
             await universe.sleep(0.01)
             assert outcome.result == 4, "the broker epoch is the offset at which the registration was decided"
@@ -201,7 +220,11 @@ def test_a_full_disk_puts_activation_off_until_there_is_room() -> None:
             rig.log.is_full = False
             await universe.sleep(1)
             assert outcome.error is None
-            assert [type(record) for record in rig.log.records()][:3] == [BeginTransactionRecord, FeatureLevelRecord, EndTransactionRecord]
+            assert [type(record) for record in rig.log.records()][:3] == [
+                BeginTransactionRecord,
+                FeatureLevelRecord,
+                EndTransactionRecord,
+            ]
 
     simulate(body)
 
@@ -227,7 +250,8 @@ def test_an_epoch_that_is_lost_before_its_activation_fails_whoever_waits_for_tha
 
 @pytest.mark.parametrize("kept", [False, True])
 def test_commits_of_a_later_epoch_are_no_answer_to_those_who_wait_unless_ours_are_among_them(kept: bool) -> None:
-    """The log tells commits before it tells who leads: a successor may have committed other records at the offsets of ours."""
+    """The log tells commits before it tells who leads: a successor may have committed other records at the offsets
+    of ours."""
 
     async def body(universe: Universe) -> None:
         async with running(universe) as rig, trio.open_nursery() as test_nursery:

@@ -43,7 +43,11 @@ def test_a_leader_shrinks_and_grows_its_isr() -> None:
         ([1, 2], {"leader_recovery_state": 1}, ErrorCode.INVALID_REQUEST),
         ([1], {"leader_recovery_state": 1}, ErrorCode.INVALID_REQUEST),
         ([1, 3], {}, ErrorCode.INELIGIBLE_REPLICA),
-        ([1], {"new_isr_with_epochs": [BrokerState(broker_id=1), BrokerState(broker_id=2, broker_epoch=5)]}, ErrorCode.INELIGIBLE_REPLICA),
+        (
+            [1],
+            {"new_isr_with_epochs": [BrokerState(broker_id=1), BrokerState(broker_id=2, broker_epoch=5)]},
+            ErrorCode.INELIGIBLE_REPLICA,
+        ),
         ([1], {"partition_index": 5}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ],
 )
@@ -68,5 +72,9 @@ def test_a_stale_broker_may_propose_nothing() -> None:
 def test_proposals_for_an_unknown_topic_are_answered_one_by_one() -> None:
     cluster = PureCluster(1)
     topics = [TopicData(topic_id=b"x" * 16, partitions=[PartitionData(partition_index=3)])]
-    answer = alter_partition(cluster.view, AlterPartitionRequest(broker_id=1, broker_epoch=cluster.epoch(1), topics=topics), ControllerRequestContext(3))
+    answer = alter_partition(
+        cluster.view,
+        AlterPartitionRequest(broker_id=1, broker_epoch=cluster.epoch(1), topics=topics),
+        ControllerRequestContext(3),
+    )
     assert answer.response.topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID

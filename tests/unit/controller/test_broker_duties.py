@@ -1,4 +1,5 @@
-"""Brokers in maintenance, fenced, decommissioned: leaders and replicas go, what nobody else can do stays, any controller takes the next step."""
+"""Brokers in maintenance, fenced, decommissioned: leaders and replicas go, what nobody else can do stays, any
+controller takes the next step."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from kraft.controller.replication_control.elect_leaders import balance_leaders
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import Rig, running, simulate
 from tests.unit.controller.pure_cluster import PureCluster
@@ -37,7 +42,14 @@ def replicate(cluster: PureCluster, name: str) -> None:
     for index, partition in topic.partitions.items():
         if partition.adding_replicas:
             replicas = [replica for replica in partition.replicas if replica not in partition.removing_replicas]
-            change = PartitionChangeRecord(topic_id=topic.id, partition_id=index, isr=replicas, replicas=replicas, removing_replicas=[], adding_replicas=[])
+            change = PartitionChangeRecord(
+                topic_id=topic.id,
+                partition_id=index,
+                isr=replicas,
+                replicas=replicas,
+                removing_replicas=[],
+                adding_replicas=[],
+            )
             cluster.replay(change)
 
 
@@ -108,7 +120,9 @@ def test_an_emptied_broker_is_unregistered_when_it_has_stopped_and_not_before() 
     cluster.fence(1)
     cluster.apply(broker_duties.step(cluster.view))
     assert 1 not in cluster.image.cluster.brokers
-    assert not cluster.image.configs.broker(1), "a broker that registers with this number later is not decommissioned at once"
+    assert not cluster.image.configs.broker(1), (
+        "a broker that registers with this number later is not decommissioned at once"
+    )
     assert cluster.view.avoided == frozenset()
 
 
@@ -180,7 +194,9 @@ def test_what_nobody_else_can_lead_costs_no_election(monkeypatch: pytest.MonkeyP
     want(cluster, 1, MAINTENANCE)
     elections: list[int] = []
 
-    def counted(view: ControllerView, topic_id: bytes, index: int, partition: PartitionRegistration) -> PartitionChangeBuilder:
+    def counted(
+        view: ControllerView, topic_id: bytes, index: int, partition: PartitionRegistration
+    ) -> PartitionChangeBuilder:
         elections.append(index)
         return change_of(view, topic_id, index, partition)
 
@@ -200,7 +216,11 @@ def test_where_nothing_is_left_to_do_nothing_is_looked_for_until_something_chang
         assert duties.is_due(cluster.view)
         cluster.apply(duties.step(cluster.view))
     assert not duties.is_due(cluster.view)
-    for change in (lambda: cluster.topic("u", [1, 2]), lambda: cluster.fence(3), lambda: want(cluster, 2, DECOMMISSION)):
+    for change in (
+        lambda: cluster.topic("u", [1, 2]),
+        lambda: cluster.fence(3),
+        lambda: want(cluster, 2, DECOMMISSION),
+    ):
         change()
         assert duties.is_due(cluster.view)
         while cluster.apply(duties.step(cluster.view)) or duties.is_due(cluster.view):
@@ -281,5 +301,7 @@ def test_a_fenced_broker_stays_fenced_while_that_is_wanted_whoever_is_the_active
 
 async def wish(rig: Rig, broker_id: int, state: str) -> None:
     config = AlterableConfig(name=DESIRED_STATE, config_operation=0, value=state)
-    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=4, resource_name=str(broker_id), configs=[config])])
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=4, resource_name=str(broker_id), configs=[config])]
+    )
     await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))

@@ -28,7 +28,9 @@ def test_only_a_refused_connection_proves_a_death() -> None:
         watch = BrokerWatch(settings, heartbeats, here.clock, connect_probe(here.network), write, None)
         endpoints = (Endpoint("A", "node-broker", 9001, 0), Endpoint("B", "node-broker", 9002, 0))
         broker = BrokerRegistration(id=2, epoch=1, incarnation_id=bytes(16), endpoints=endpoints)
-        half = BrokerRegistration(id=2, epoch=1, incarnation_id=bytes(16), endpoints=(Endpoint("C", "node-broker", 9009, 0), *endpoints))
+        half = BrokerRegistration(
+            id=2, epoch=1, incarnation_id=bytes(16), endpoints=(Endpoint("C", "node-broker", 9009, 0), *endpoints)
+        )
         async with trio.open_nursery() as broker_nursery:
             broker_nursery.start_soon(universe.live, there, serve)
             await universe.sleep(0.1)

@@ -1,4 +1,5 @@
-"""AlterConfigs and IncrementalAlterConfigs: operations, judgement as a whole, and the rules that ELR and cordoned directories add."""
+"""AlterConfigs and IncrementalAlterConfigs: operations, judgement as a whole, and the rules that ELR and cordoned
+directories add."""
 
 from __future__ import annotations
 
@@ -22,11 +23,20 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 CONTEXT = ControllerRequestContext(1, forwarded=True)
 
 
-def change(cluster: PureCluster, kind: int, name: str, *operations: tuple[str, int, str | None], **request: Any) -> tuple[int, str | None]:
-    configs = [single.AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in operations]
+def change(
+    cluster: PureCluster, kind: int, name: str, *operations: tuple[str, int, str | None], **request: Any
+) -> tuple[int, str | None]:
+    configs = [
+        single.AlterableConfig(name=key, config_operation=operation, value=value)
+        for key, operation, value in operations
+    ]
     resource = single.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
     context = request.pop("context", CONTEXT)
-    answer = cluster.apply(incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource], **request), context))
+    answer = cluster.apply(
+        incremental_alter_configs(
+            cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource], **request), context
+        )
+    )
     assert (answer.responses[0].resource_type, answer.responses[0].resource_name) == (kind, name)
     return answer.responses[0].error_code, answer.responses[0].error_message
 
@@ -39,8 +49,13 @@ def test_single_keys_are_set_deleted_extended_and_reduced() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1])
     assert change(cluster, TOPIC, "t", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")) == (0, None)
-    assert texts(cluster, TOPIC, "t") == {"retention.ms": "5", "cleanup.policy": "delete,compact"}, "APPEND starts from the default"
-    assert change(cluster, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"), ("retention.ms", DELETE, None)) == (0, None)
+    assert texts(cluster, TOPIC, "t") == {"retention.ms": "5", "cleanup.policy": "delete,compact"}, (
+        "APPEND starts from the default"
+    )
+    assert change(cluster, TOPIC, "t", ("cleanup.policy", SUBTRACT, "delete"), ("retention.ms", DELETE, None)) == (
+        0,
+        None,
+    )
     assert texts(cluster, TOPIC, "t") == {"cleanup.policy": "compact"}
     assert change(cluster, TOPIC, "t", ("cleanup.policy", APPEND, "compact")) == (0, None)
     assert texts(cluster, TOPIC, "t") == {"cleanup.policy": "compact"}
@@ -56,7 +71,9 @@ def test_of_a_key_named_twice_the_last_operation_counts() -> None:
 def test_replacing_deletes_what_is_not_given() -> None:
     cluster = PureCluster(1)
     cluster.topic("t", [1], retention_ms="5", segment_ms="9")
-    resource = whole.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=[whole.AlterableConfig(name="retention.ms", value="6")])
+    resource = whole.AlterConfigsResource(
+        resource_type=TOPIC, resource_name="t", configs=[whole.AlterableConfig(name="retention.ms", value="6")]
+    )
     answer = cluster.apply(alter_configs(cluster.view, whole.AlterConfigsRequest(resources=[resource]), CONTEXT))
     assert answer.responses[0].error_code == 0
     assert texts(cluster, TOPIC, "t") == {"retention.ms": "6"}
@@ -76,11 +93,29 @@ def test_validate_only_writes_nothing() -> None:
 @pytest.mark.parametrize(
     ("kind", "name", "operation", "code", "message"),
     [
-        (TOPIC, "no", ("retention.ms", SET, "5"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'no' does not exist."),
+        (
+            TOPIC,
+            "no",
+            ("retention.ms", SET, "5"),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "The topic 'no' does not exist.",
+        ),
         (TOPIC, "", ("retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed."),
         (TOPIC, "t", ("no.such", SET, "5"), ErrorCode.INVALID_CONFIG, "Unknown topic config name: no.such"),
-        (TOPIC, "t", ("retention.ms", APPEND, "5"), ErrorCode.INVALID_CONFIG, "Can't APPEND to key retention.ms because its type is not LIST."),
-        (TOPIC, "t", ("retention.ms", SET, None), ErrorCode.INVALID_REQUEST, "Null value not supported for : retention.ms"),
+        (
+            TOPIC,
+            "t",
+            ("retention.ms", APPEND, "5"),
+            ErrorCode.INVALID_CONFIG,
+            "Can't APPEND to key retention.ms because its type is not LIST.",
+        ),
+        (
+            TOPIC,
+            "t",
+            ("retention.ms", SET, None),
+            ErrorCode.INVALID_REQUEST,
+            "Null value not supported for : retention.ms",
+        ),
         (
             TOPIC,
             "t",
@@ -88,11 +123,23 @@ def test_validate_only_writes_nothing() -> None:
             ErrorCode.INVALID_CONFIG,
             "The configuration value cannot be added because it exceeds the maximum value size of 32767 bytes.",
         ),
-        (BROKER, "x", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Unable to parse broker name as a base 10 number."),
+        (
+            BROKER,
+            "x",
+            ("log.retention.ms", SET, "5"),
+            ErrorCode.INVALID_REQUEST,
+            "Unable to parse broker name as a base 10 number.",
+        ),
         (BROKER, "01", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Invalid broker name 01"),
         (BROKER, " 1", ("log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST, "Invalid broker name  1"),
         (BROKER, "9", ("log.retention.ms", SET, "5"), ErrorCode.BROKER_ID_NOT_REGISTERED, "No node with id 9 found."),
-        (GROUP, "", ("consumer.session.timeout.ms", SET, "46000"), ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."),
+        (
+            GROUP,
+            "",
+            ("consumer.session.timeout.ms", SET, "46000"),
+            ErrorCode.INVALID_REQUEST,
+            "Default group resources are not allowed.",
+        ),
         (77, "x", ("a", SET, "5"), ErrorCode.UNSUPPORTED_VERSION, "Unknown resource type 77."),
     ],
 )
@@ -109,8 +156,13 @@ def test_a_resource_named_twice_is_refused_and_the_others_go_on() -> None:
     cluster.topic("a", [1])
     cluster.topic("b", [1])
     configs = [single.AlterableConfig(name="retention.ms", config_operation=SET, value="5")]
-    resources = [single.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs) for name in ("a", "b", "a")]
-    answer = cluster.apply(incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=resources), CONTEXT))
+    resources = [
+        single.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs)
+        for name in ("a", "b", "a")
+    ]
+    answer = cluster.apply(
+        incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=resources), CONTEXT)
+    )
     outcomes = [(r.resource_name, r.error_code, r.error_message) for r in answer.responses]
     assert outcomes == [("a", ErrorCode.INVALID_REQUEST, "Duplicate resource."), ("b", 0, None)]
     assert (texts(cluster, TOPIC, "a"), texts(cluster, TOPIC, "b")) == ({}, {"retention.ms": "5"})
@@ -121,7 +173,9 @@ def test_a_broker_record_is_written_even_when_nothing_changes() -> None:
     for _ in range(2):
         configs = [single.AlterableConfig(name="log.retention.ms", config_operation=SET, value="5")]
         resource = single.AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=configs)
-        result = incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT)
+        result = incremental_alter_configs(
+            cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT
+        )
         assert [type(record) for record in result.records] == [ConfigRecord]
         cluster.apply(result)
 
@@ -130,14 +184,22 @@ def test_elr_forbids_what_would_make_min_isr_differ_between_brokers() -> None:
     cluster = PureCluster(1, elr=True)
     cluster.topic("t", [1])
     code, message = change(cluster, BROKER, "1", ("min.insync.replicas", SET, "1"))
-    assert (code, message) == (ErrorCode.INVALID_CONFIG, "Broker-level min.insync.replicas cannot be altered while ELR is enabled.")
+    assert (code, message) == (
+        ErrorCode.INVALID_CONFIG,
+        "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
+    )
     code, message = change(cluster, BROKER, "", ("min.insync.replicas", DELETE, None))
-    assert (code, message) == (ErrorCode.INVALID_CONFIG, "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.")
+    assert (code, message) == (
+        ErrorCode.INVALID_CONFIG,
+        "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
+    )
 
 
 @pytest.mark.parametrize("level", [1, 0])
 @pytest.mark.parametrize(("kind", "name", "cleared"), [(TOPIC, "t", "t"), (BROKER, "", "")])
-def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_was_on(kind: int, name: str, cleared: str, level: int) -> None:
+def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_was_on(
+    kind: int, name: str, cleared: str, level: int
+) -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2], min_insync_replicas="2")
     cluster.fence(2)
@@ -145,7 +207,9 @@ def test_a_changed_min_isr_clears_the_elr_even_one_that_is_left_from_when_elr_wa
     cluster.replay(FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=level))
     configs = [single.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")]
     resource = single.AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
-    result = incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT)
+    result = incremental_alter_configs(
+        cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT
+    )
     assert isinstance(result.records[-1], ClearElrRecord)
     assert result.records[-1].topic_name == cleared
     cluster.apply(result)
@@ -159,7 +223,9 @@ def test_what_clears_too_many_elrs_for_one_batch_is_refused(monkeypatch: pytest.
     configs = [single.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")]
     for name in ("a", "b"):
         cluster.topic(name, [1])
-    resources = [single.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs) for name in ("a", "b")]
+    resources = [
+        single.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=configs) for name in ("a", "b")
+    ]
     with pytest.raises(ApiError) as refused:
         incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=resources), CONTEXT)
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
@@ -170,13 +236,20 @@ def test_without_elr_a_changed_min_isr_writes_nothing_else() -> None:
     cluster.topic("t", [1, 2], min_insync_replicas="2")
     configs = [single.AlterableConfig(name="min.insync.replicas", config_operation=SET, value="1")]
     resource = single.AlterConfigsResource(resource_type=TOPIC, resource_name="t", configs=configs)
-    result = incremental_alter_configs(cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT)
+    result = incremental_alter_configs(
+        cluster.view, single.IncrementalAlterConfigsRequest(resources=[resource]), CONTEXT
+    )
     assert [type(record) for record in result.records] == [ConfigRecord]
 
 
 def test_cordoned_directories_may_only_be_reduced_past_the_broker() -> None:
     cluster = PureCluster(1)
     cluster.configure(BROKER, "1", cordoned_log_dirs="/a,/b")
-    code, message = change(cluster, BROKER, "1", ("cordoned.log.dirs", SET, "/a,/c"), context=ControllerRequestContext(1))
+    code, message = change(
+        cluster, BROKER, "1", ("cordoned.log.dirs", SET, "/a,/c"), context=ControllerRequestContext(1)
+    )
     assert code == ErrorCode.INVALID_CONFIG
-    assert message == "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current configuration value."
+    assert message == (
+        "When updating cordoned.log.dirs via controllers,  the new value must be a subset of the current "
+        "configuration value."
+    )

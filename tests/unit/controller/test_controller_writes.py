@@ -57,7 +57,9 @@ def test_an_unclean_election_is_told() -> None:
             await rig.beat(leader, want_fence=True)
             await rig.beat(other)
             events = [line for line in rig.world.log if line["event"] == "unclean leader election"]
-            assert [(line["topic"], line["partition"], line["leader"], line["former_isr"]) for line in events] == [("t", 0, other, [leader])]
+            assert [(line["topic"], line["partition"], line["leader"], line["former_isr"]) for line in events] == [
+                ("t", 0, other, [leader])
+            ]
 
     simulate(body)
 

@@ -44,7 +44,8 @@ def test_a_replica_that_is_made_anew_in_another_directory_is_not_eligible_any_mo
 
 
 def last_in_sync() -> PureCluster:
-    """Broker 1 led t-0 last, in a directory of its own, and 2 is eligible beside it: both have everything. 3 has not."""
+    """Broker 1 led t-0 last, in a directory of its own, and 2 is eligible beside it: both have everything. 3 has
+    not."""
     cluster = PureCluster(2, 3, elr=True)
     cluster.register(1, log_dirs=[FORMER])
     cluster.unfence(1)
@@ -75,9 +76,17 @@ def test_who_was_eligible_leads_when_the_last_leader_has_lost_its_disk() -> None
     """It crashed, so that it may lack records; but nobody has more."""
     cluster = last_in_sync()
     return_on_an_empty_disk(cluster)
-    assert (cluster.partition("t").leader, cluster.partition("t").elr, cluster.partition("t").last_known_elr) == (-1, (2,), ())
+    assert (cluster.partition("t").leader, cluster.partition("t").elr, cluster.partition("t").last_known_elr) == (
+        -1,
+        (2,),
+        (),
+    )
     crash(cluster, 2)
-    assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").last_known_elr) == (2, (2,), ())
+    assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").last_known_elr) == (
+        2,
+        (2,),
+        (),
+    )
 
 
 def test_who_was_eligible_leads_once_the_last_leader_proves_to_have_lost_its_disk_and_not_before() -> None:
@@ -86,13 +95,21 @@ def test_who_was_eligible_leads_once_the_last_leader_proves_to_have_lost_its_dis
     waiting = cluster.partition("t")
     assert (waiting.leader, waiting.elr, waiting.last_known_elr) == (-1, (1,), (1, 2))
     return_on_an_empty_disk(cluster)
-    assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").last_known_elr) == (2, (2,), ())
+    assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").last_known_elr) == (
+        2,
+        (2,),
+        (),
+    )
 
 
 def test_the_last_leader_that_crashed_leads_before_others_that_did() -> None:
     cluster = last_in_sync()
     crash(cluster, 2)
     cluster.register(1, incarnation=3, log_dirs=[FORMER])
-    assert (cluster.partition("t").leader, cluster.partition("t").elr, cluster.partition("t").last_known_elr) == (-1, (), (1, 2))
+    assert (cluster.partition("t").leader, cluster.partition("t").elr, cluster.partition("t").last_known_elr) == (
+        -1,
+        (),
+        (1, 2),
+    )
     cluster.unfence(1)
     assert cluster.partition("t").leader == 1

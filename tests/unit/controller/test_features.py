@@ -30,7 +30,13 @@ def wish(name: str, level: int, upgrade: int = 1, **fields: Any) -> FeatureUpdat
     return FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=upgrade, **fields)
 
 
-def update(cluster: PureCluster, *wishes: FeatureUpdateKey, version: int = 2, raft: Quorum | None = None, validate_only: bool = False) -> Any:
+def update(
+    cluster: PureCluster,
+    *wishes: FeatureUpdateKey,
+    version: int = 2,
+    raft: Quorum | None = None,
+    validate_only: bool = False,
+) -> Any:
     request = UpdateFeaturesRequest(feature_updates=list(wishes), validate_only=validate_only)
     return update_features(cluster.view, request, version, raft or quorum(1))
 
@@ -45,21 +51,34 @@ def refusal(result: Any) -> str:
 
 def supporting(cluster: PureCluster) -> PureCluster:
     """A controller that could run ELR."""
-    features = cluster.settings.supported_features.set(ELR, type(cluster.settings.supported_features["kraft.version"])(0, 1))
-    cluster.settings = type(cluster.settings)(node_id=1, cluster_id=cluster.settings.cluster_id, supported_features=features)
+    features = cluster.settings.supported_features.set(
+        ELR, type(cluster.settings.supported_features["kraft.version"])(0, 1)
+    )
+    cluster.settings = type(cluster.settings)(
+        node_id=1, cluster_id=cluster.settings.cluster_id, supported_features=features
+    )
     return cluster
 
 
 def test_features_that_cannot_be_finalized() -> None:
     cluster = PureCluster(1)
-    assert refusal(update(cluster, wish("nonsense", 1))) == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
+    assert (
+        refusal(update(cluster, wish("nonsense", 1)))
+        == "Invalid update version 1 for feature nonsense. Local controller 1 does not support this feature."
+    )
     assert refusal(update(cluster, wish(ELR, 2))).endswith("Local controller 1 only supports versions 0-1")
-    assert refusal(update(cluster, wish("metadata.version", 31))).endswith("Local controller 1 only supports versions 30")
+    assert refusal(update(cluster, wish("metadata.version", 31))).endswith(
+        "Local controller 1 only supports versions 30"
+    )
     assert refusal(update(cluster, wish("kraft.version", -1))).endswith("A feature version cannot be less than 0.")
-    assert refusal(update(cluster, wish("kraft.version", 1, 9))).endswith("The controller does not support the given upgrade type.")
+    assert refusal(update(cluster, wish("kraft.version", 1, 9))).endswith(
+        "The controller does not support the given upgrade type."
+    )
     assert refusal(update(cluster, wish("kraft.version", 1, 2))).endswith("Can't downgrade to a newer version.")
     with_peer = quorum(1, 2)
-    assert refusal(update(cluster, wish("kraft.version", 1), raft=with_peer)).endswith("controller 2 has not registered, and may not support this feature")
+    assert refusal(update(cluster, wish("kraft.version", 1), raft=with_peer)).endswith(
+        "controller 2 has not registered, and may not support this feature"
+    )
 
 
 def test_kraft_version_is_no_record_of_ours_and_never_falls() -> None:
@@ -68,7 +87,9 @@ def test_kraft_version_is_no_record_of_ours_and_never_falls() -> None:
     assert [type(record) for record in update(cluster, wish("kraft.version", 1)).records] == [NoOpRecord]
     raised = quorum(1, level=1)
     assert "without setting the upgrade type" in refusal(update(cluster, wish("kraft.version", 0), raft=raised))
-    assert refusal(update(cluster, wish("kraft.version", 0, 2), raft=raised)).endswith("Can't downgrade the version of this feature.")
+    assert refusal(update(cluster, wish("kraft.version", 0, 2), raft=raised)).endswith(
+        "Can't downgrade the version of this feature."
+    )
 
 
 async def ask(rig: Any, *wishes: FeatureUpdateKey, validate_only: bool = False) -> Any:
@@ -81,11 +102,15 @@ def test_kraft_version_is_not_raised_when_another_feature_of_the_request_is_refu
         async with running(universe) as rig:
             refused = await ask(rig, wish("kraft.version", 1), wish("nonsense", 1))
             assert (refused.error_code, rig.kraft_version.level) == (ErrorCode.INVALID_UPDATE_VERSION, 0)
-            assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1), validate_only=True)).error_code == ErrorCode.NONE
+            assert (
+                await ask(rig, wish("kraft.version", 1), wish(ELR, 1), validate_only=True)
+            ).error_code == ErrorCode.NONE
             assert (rig.kraft_version.level, rig.image.features.elr_enabled) == (0, False)
             assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1))).error_code == ErrorCode.NONE
             assert (rig.kraft_version.level, rig.image.features.elr_enabled) == (1, True)
-            assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1))).error_code == ErrorCode.NONE, "asked again by who lost the answer"
+            assert (await ask(rig, wish("kraft.version", 1), wish(ELR, 1))).error_code == ErrorCode.NONE, (
+                "asked again by who lost the answer"
+            )
 
     simulate(body)
 
@@ -97,7 +122,9 @@ def test_nothing_is_written_when_the_quorum_does_not_raise_kraft_version(validat
             rig.kraft_version.refusal = ApiError(ErrorCode.REQUEST_TIMED_OUT, "another change of voters is under way")
             refused = await ask(rig, wish(ELR, 1), wish("kraft.version", 1), validate_only=validate_only)
             assert refused.error_code == ErrorCode.REQUEST_TIMED_OUT
-            assert refused.error_message.endswith("since the following feature had an error: another change of voters is under way")
+            assert refused.error_message.endswith(
+                "since the following feature had an error: another change of voters is under way"
+            )
             assert not rig.image.features.elr_enabled
 
     simulate(body)

@@ -18,7 +18,8 @@ async def gone(rig: Rig, universe: Universe, broker_id: int, *, seconds: float =
 
 
 async def led_beside_one_that_lacks_records(rig: Rig, *broker_ids: int) -> tuple[int, int]:
-    """Topic t, which may elect uncleanly, of two brokers: its leader, and the other one, which fell out of the in-sync set."""
+    """Topic t, which may elect uncleanly, of two brokers: its leader, and the other one, which fell out of the
+    in-sync set."""
     for broker_id in broker_ids:
         await rig.broker(broker_id)
     await rig.create("t", replicas=2, **{"unclean.leader.election.enable": "true"})
@@ -174,7 +175,9 @@ def test_a_held_leader_that_returns_leads_again_at_once() -> None:
 
 
 @pytest.mark.parametrize("proven", [False, True])
-def test_a_dead_broker_that_could_not_be_fenced_while_the_disk_was_full_is_fenced_once_there_is_room(proven: bool) -> None:
+def test_a_dead_broker_that_could_not_be_fenced_while_the_disk_was_full_is_fenced_once_there_is_room(
+    proven: bool,
+) -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             for broker_id in (1, 2):

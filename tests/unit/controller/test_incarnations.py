@@ -45,7 +45,9 @@ def test_an_incarnation_that_stands_in_its_silent_predecessors_place_need_not_wa
     "elsewhere",
     [
         pytest.param({"log_dirs": [b"other directory."]}, id="other directory"),
-        pytest.param({"listeners": [Listener(name="PLAINTEXT", host="other", port=9002, security_protocol=0)]}, id="other host"),
+        pytest.param(
+            {"listeners": [Listener(name="PLAINTEXT", host="other", port=9002, security_protocol=0)]}, id="other host"
+        ),
     ],
 )
 def test_an_incarnation_in_another_place_proves_nothing_of_its_predecessor(elsewhere: dict[str, Any]) -> None:
@@ -119,10 +121,14 @@ def test_a_broker_whose_successor_is_refused_is_fenced_when_its_session_ends(ref
             victim = await _victim_with_a_partition(rig)
             fields: dict[str, Any] = {}
             if refused_for == ErrorCode.UNSUPPORTED_VERSION:
-                fields["features"] = [Feature(name="metadata.version", min_supported_version=31, max_supported_version=31)]
+                fields["features"] = [
+                    Feature(name="metadata.version", min_supported_version=31, max_supported_version=31)
+                ]
             rig.log.is_full = refused_for == ErrorCode.KAFKA_STORAGE_ERROR
             with pytest.raises(ApiError) as refused:
-                await rig.controller.register_broker(registration(victim, incarnation=2, **fields), ControllerRequestContext(4))
+                await rig.controller.register_broker(
+                    registration(victim, incarnation=2, **fields), ControllerRequestContext(4)
+                )
             assert refused.value.code == refused_for
             rig.log.is_full = False
             await keep_beating(rig, universe, 1, seconds=12)

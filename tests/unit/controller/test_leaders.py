@@ -22,7 +22,9 @@ def test_fencing_takes_a_broker_out_of_every_isr_and_elects_the_next_in_order() 
     cluster.fence(1)
     first, second = cluster.partition("t", 0), cluster.partition("t", 1)
     assert (first.leader, first.isr, first.leader_epoch, first.partition_epoch) == (2, (2, 3), 1, 1)
-    assert (second.leader, second.isr, second.leader_epoch, second.partition_epoch) == (2, (2, 3), 0, 1), "no epoch bump for an ISR that shrinks (KIP-966)"
+    assert (second.leader, second.isr, second.leader_epoch, second.partition_epoch) == (2, (2, 3), 0, 1), (
+        "no epoch bump for an ISR that shrinks (KIP-966)"
+    )
 
 
 def test_without_elr_the_last_member_stays_in_the_isr_and_alone_may_return() -> None:
@@ -184,7 +186,9 @@ def test_an_unclean_election_leaves_nobody_else_eligible() -> None:
     cluster.fence(2)
     assert (cluster.partition("t").isr, cluster.partition("t").elr) == ((), (1, 2))
     topic_id = cluster.image.topics.id_by_name["t"]
-    cluster.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, eligible_leader_replicas=[2], last_known_elr=[]))
+    cluster.replay(
+        PartitionChangeRecord(topic_id=topic_id, partition_id=0, eligible_leader_replicas=[2], last_known_elr=[])
+    )
     cluster.unfence(1)
     assert cluster.partition("t").leader == -1
     assert elect(cluster, 1, 0) == [(0, ErrorCode.NONE)]

@@ -8,7 +8,16 @@ import pytest
 
 from kraft.common.config.alterations import Alteration, Operation
 from kraft.common.errors import ApiError
-from kraft.common.loss_reports import ELECTIONS_KEPT, Loss, Report, election_key, loss_key, parse_loss, reports_of, text_of
+from kraft.common.loss_reports import (
+    ELECTIONS_KEPT,
+    Loss,
+    Report,
+    election_key,
+    loss_key,
+    parse_loss,
+    reports_of,
+    text_of,
+)
 from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.loss_records import with_reports
@@ -64,9 +73,15 @@ def test_an_unclean_election_is_reported_in_its_own_batch() -> None:
     (report,) = run.reports
     assert (after.leader, report.leader_epoch, report.outstanding) == (2, after.leader_epoch, (1, 3))
     assert report.election == {
-        "leader": 2, "former_leader": -1, "former_epoch": after.leader_epoch - 1, "former_isr": [1], "former_elr": [], "last_known": [],
-        "replicas": [1, 2, 3], "time_ms": NOW,
-    }  # fmt: skip
+        "leader": 2,
+        "former_leader": -1,
+        "former_epoch": after.leader_epoch - 1,
+        "former_isr": [1],
+        "former_elr": [],
+        "last_known": [],
+        "replicas": [1, 2, 3],
+        "time_ms": NOW,
+    }
 
 
 def test_who_is_in_sync_again_and_told_of_nothing_is_noted_once() -> None:
@@ -119,7 +134,11 @@ def test_the_latest_few_are_kept_with_what_completes_them() -> None:
     assert len(epochs) == ELECTIONS_KEPT
     assert all(1 in report.losses for report in run.reports)
     names = list(run.cluster.image.configs.topic("t"))
-    assert all(int(name.split(".")[4]) >= epochs[0] for name in names if name.startswith(("kraft.unclean.election", "kraft.unclean.loss"))), names
+    assert all(
+        int(name.split(".")[4]) >= epochs[0]
+        for name in names
+        if name.startswith(("kraft.unclean.election", "kraft.unclean.loss"))
+    ), names
 
 
 def test_a_recovery_reports_the_ends_that_it_knows_and_is_reported_once() -> None:
@@ -135,7 +154,14 @@ def test_a_recovery_reports_the_ends_that_it_knows_and_is_reported_once() -> Non
     run.write(result.records)
     (report,) = run.reports
     ends = [{"replica": 2, "last_epoch": 0, "end_offset": 12}, {"replica": 3, "last_epoch": 0, "end_offset": 13}]
-    assert [report.election[name] for name in ("leader", "strategy", "end_offset", "ends", "silent", "time_ms")] == [3, "aggressive", 13, ends, [1], NOW]
+    assert [report.election[name] for name in ("leader", "strategy", "end_offset", "ends", "silent", "time_ms")] == [
+        3,
+        "aggressive",
+        13,
+        ends,
+        [1],
+        NOW,
+    ]
 
 
 def test_what_has_no_room_in_the_batch_is_left_out() -> None:
@@ -143,12 +169,21 @@ def test_what_has_no_room_in_the_batch_is_left_out() -> None:
     run.lead_only(1)
     elected = list(leader_and_isr.broker_unfenced(run.cluster.view, 2, run.cluster.epoch(2)))
     records = elected + [NoOpRecord()] * (MAX_RECORDS_PER_BATCH - len(elected))
-    assert len(with_reports(run.cluster.view, ControllerResult(records, None, atomic=True), NOW).records) == MAX_RECORDS_PER_BATCH
+    assert (
+        len(with_reports(run.cluster.view, ControllerResult(records, None, atomic=True), NOW).records)
+        == MAX_RECORDS_PER_BATCH
+    )
 
 
 def alter(run: Lossy, name: str, value: str | None) -> list[Any]:
     operation = Operation.DELETE if value is None else Operation.SET
-    return alter_resource(run.cluster.view, ConfigResource(TOPIC, "t"), [Alteration(name, operation, value)], newly_created=False, forwarded=True)
+    return alter_resource(
+        run.cluster.view,
+        ConfigResource(TOPIC, "t"),
+        [Alteration(name, operation, value)],
+        newly_created=False,
+        forwarded=True,
+    )
 
 
 def test_reports_can_be_dismissed_and_completed_but_not_made() -> None:

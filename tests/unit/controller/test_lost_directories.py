@@ -1,4 +1,5 @@
-"""What a replica's directory means for its claim to lead: one that is lost, one that is made anew on another disk (KIP-858), and one that is cordoned."""
+"""What a replica's directory means for its claim to lead: one that is lost, one that is made anew on another disk
+(KIP-858), and one that is cordoned."""
 
 from __future__ import annotations
 
@@ -19,8 +20,12 @@ LOST, KEPT, NEW = b"l" * 16, b"k" * 16, b"n" * 16
 
 
 def beat(cluster: PureCluster, broker_id: int, **fields: Any) -> Any:
-    request = BrokerHeartbeatRequest(broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), current_metadata_offset=9, **fields)
-    return cluster.apply(process_heartbeat(cluster.view, request, BrokerHeartbeatManager(lambda: 100.0, 9_000), 5)).response
+    request = BrokerHeartbeatRequest(
+        broker_id=broker_id, broker_epoch=cluster.epoch(broker_id), current_metadata_offset=9, **fields
+    )
+    return cluster.apply(
+        process_heartbeat(cluster.view, request, BrokerHeartbeatManager(lambda: 100.0, 9_000), 5)
+    ).response
 
 
 def with_two_directories(*replicas: int, elr: bool = False) -> PureCluster:
@@ -98,7 +103,11 @@ def come_back(cluster: PureCluster, broker_id: int, *, clean: bool, log_dirs: li
     cluster.register(broker_id, incarnation=cluster.epoch(broker_id), previous_epoch=previous, log_dirs=log_dirs)
 
 
-CLAIMS = {"last in sync, without ELR": (False, True, "isr"), "eligible": (True, True, "elr"), "last known leader": (True, False, "last_known_elr")}
+CLAIMS = {
+    "last in sync, without ELR": (False, True, "isr"),
+    "eligible": (True, True, "elr"),
+    "last known leader": (True, False, "last_known_elr"),
+}
 """Whether there is an ELR, whether broker 1 shuts down in good order, and what it is a member of then."""
 
 
@@ -107,7 +116,8 @@ CLAIMS = {"last in sync, without ELR": (False, True, "isr"), "eligible": (True, 
 def test_a_replica_that_is_told_to_be_lost_keeps_its_claim_for_when_its_disk_is_repaired_not_for_another(
     elr: bool, clean: bool, claim: str, mended: bytes, leader: int
 ) -> None:
-    """Broker 1 leads alone, ends, and starts while one of its disks cannot be read: then with that disk, or another in its place."""
+    """Broker 1 leads alone, ends, and starts while one of its disks cannot be read: then with that disk, or another
+    in its place."""
     cluster = with_two_directories(1, 2, elr=elr)
     cluster.fence(2)
     come_back(cluster, 2, clean=False, log_dirs=[bytes([2]) * 16])
@@ -152,12 +162,16 @@ def test_a_replica_on_a_lost_directory_cannot_lead() -> None:
     assert cluster.partition("t", 1).leader == 1
     assert cluster.image.cluster.brokers[1].directories == (kept,)
     assert leader_and_isr.directories_offline(cluster.view, 1, cluster.epoch(1), [lost]) == []
-    assert put_replica(cluster, 1, lost, index=1) == ErrorCode.NONE, "a replica that turns out to be on a lost directory leaves the ISR"
+    assert put_replica(cluster, 1, lost, index=1) == ErrorCode.NONE, (
+        "a replica that turns out to be on a lost directory leaves the ISR"
+    )
     assert cluster.partition("t", 1).leader == 2
 
 
 @pytest.mark.parametrize(("replicas", "leader"), [([1, 2], -1), ([1], 1)])
-def test_the_last_known_leader_has_no_claim_once_its_disk_is_another_unless_it_is_alone(replicas: list[int], leader: int) -> None:
+def test_the_last_known_leader_has_no_claim_once_its_disk_is_another_unless_it_is_alone(
+    replicas: list[int], leader: int
+) -> None:
     """All die, the one that leads loses its disk: it comes back last, the others out of the in-sync set before it."""
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", replicas)

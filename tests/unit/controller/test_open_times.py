@@ -10,7 +10,11 @@ from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.unclean_recovery import LogEnd, Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.world.simulated import Universe
 from tests.unit.controller.harness import Rig, running, simulate
 
@@ -18,7 +22,9 @@ WAIT_MS = 60_000
 SESSION = 9
 
 
-async def answer(self: ReplicaQuestions, brokers: Sequence[BrokerRegistration], questions: Sequence[Question]) -> list[tuple[Question, LogEnd]]:
+async def answer(
+    self: ReplicaQuestions, brokers: Sequence[BrokerRegistration], questions: Sequence[Question]
+) -> list[tuple[Question, LogEnd]]:
     return [(question, LogEnd(0, 5)) for question in questions]
 
 
@@ -78,7 +84,9 @@ def test_a_strategy_that_is_set_later_begins_the_wait_then() -> None:
             assert rig.controller.open_times.since(key, epoch) is None
             await beats(rig, universe, other, 20)
             config = AlterableConfig(name="kraft.unclean.recovery.strategy", config_operation=0, value="balanced")
-            request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])])
+            request = IncrementalAlterConfigsRequest(
+                resources=[AlterConfigsResource(resource_type=2, resource_name="t", configs=[config])]
+            )
             await rig.controller.incremental_alter_configs(request, ControllerRequestContext(1))
             now = rig.world.clock.now()
             await beats(rig, universe, other, 2)

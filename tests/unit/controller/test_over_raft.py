@@ -1,4 +1,5 @@
-"""The controller over the real Raft driver, a quorum of one on a simulated disk: what it acknowledged survives kill -9, power loss and snapshots."""
+"""The controller over the real Raft driver, a quorum of one on a simulated disk: what it acknowledged survives kill
+-9, power loss and snapshots."""
 
 from __future__ import annotations
 
@@ -41,10 +42,14 @@ class Node:
         loggers = Loggers(world.log_sink, world.clock)
         endpoints = (Endpoint("CONTROLLER", "node-1", 9093),)
         quorum = QuorumConfig(local=ReplicaKey(1, Uuid(bytes(16))), endpoints=endpoints, cluster_id=CLUSTER)
-        config = RaftConfig(quorum=quorum, metadata_log_directory="/data", static_voters=VoterSet((static_voter(1, "node-1", 9093),)))
+        config = RaftConfig(
+            quorum=quorum, metadata_log_directory="/data", static_voters=VoterSet((static_voter(1, "node-1", 9093),))
+        )
         self.raft = RaftDriver(config, world, NoPeers(), MetadataRecordSerde(), loggers.get("raft"))
         self.loader = MetadataLoader(self.raft.known_high_watermark)
-        self.snapshots = SnapshotGenerator(self.raft.create_snapshot, world.clock, max_bytes=snapshot_bytes, max_interval_ms=0)
+        self.snapshots = SnapshotGenerator(
+            self.raft.create_snapshot, world.clock, max_bytes=snapshot_bytes, max_interval_ms=0
+        )
         self.loader.add_publisher(self.snapshots)
         self.controller = QuorumController(
             ControllerSettings(node_id=1, cluster_id=CLUSTER),
@@ -72,12 +77,18 @@ class Node:
         """Its own broker registers and is unfenced."""
         while not self.controller.is_active:
             await world.clock.sleep(0.01)
-        answer = await self.controller.register_broker(registration(1, incarnation=self.incarnation), ControllerRequestContext(4))
-        request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=answer.broker_epoch, current_metadata_offset=self.loader.offset)
+        answer = await self.controller.register_broker(
+            registration(1, incarnation=self.incarnation), ControllerRequestContext(4)
+        )
+        request = BrokerHeartbeatRequest(
+            broker_id=1, broker_epoch=answer.broker_epoch, current_metadata_offset=self.loader.offset
+        )
         assert not (await self.controller.broker_heartbeat(request, ControllerRequestContext(1))).is_fenced
 
     async def create(self, name: str, partitions: int = 2) -> None:
-        request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)])
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]
+        )
         answer = await self.controller.create_topics(request, ControllerRequestContext(7))
         assert answer.topics[0].error_code == 0
 
@@ -94,7 +105,11 @@ def test_what_was_acknowledged_survives_every_kind_of_death() -> None:
                 await node.join(world)
                 names = [topic.name for topic in node.loader.image.topics.topics_by_name()]
                 assert names == sorted(created)
-                assert all(p.leader == 1 for topic in node.loader.image.topics.topics_by_name() for p in topic.partitions.values())
+                assert all(
+                    p.leader == 1
+                    for topic in node.loader.image.topics.topics_by_name()
+                    for p in topic.partitions.values()
+                )
                 for index in range(4):
                     await node.create(f"t{life}-{index}", partitions=30)
                     created.append(f"t{life}-{index}")
@@ -116,8 +131,13 @@ def test_kraft_version_is_raised_in_the_log_before_the_records_of_the_same_reque
             node = Node(world)
             life_nursery.start_soon(universe.live, world, lambda _: node.run())
             await node.join(world)
-            updates = [FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=1) for name in ("kraft.version", "eligible.leader.replicas.version")]
-            answer = await node.controller.update_features(UpdateFeaturesRequest(feature_updates=updates), ControllerRequestContext(2))
+            updates = [
+                FeatureUpdateKey(feature=name, max_version_level=1, upgrade_type=1)
+                for name in ("kraft.version", "eligible.leader.replicas.version")
+            ]
+            answer = await node.controller.update_features(
+                UpdateFeaturesRequest(feature_updates=updates), ControllerRequestContext(2)
+            )
             assert (answer.error_code, node.raft.kraft_version, node.loader.image.features.elr_enabled) == (0, 1, True)
             await node.create("t")
             universe.kill(1)

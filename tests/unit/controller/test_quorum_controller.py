@@ -53,7 +53,9 @@ def test_controlled_shutdown_moves_leaders_and_waits_until_the_others_know() -> 
             leaving = await rig.beat(1, want_shut_down=True)
             assert not leaving.should_shut_down
             assert rig.image.cluster.brokers[1].in_controlled_shutdown
-            assert all(rig.partition("t", index).leader == 2 and rig.partition("t", index).isr == (2,) for index in range(4))
+            assert all(
+                rig.partition("t", index).leader == 2 and rig.partition("t", index).isr == (2,) for index in range(4)
+            )
             await rig.beat(2, current_metadata_offset=before)
             assert not (await rig.beat(1, want_shut_down=True)).should_shut_down, "broker 2 has not heard of it"
             await rig.beat(2)
@@ -93,7 +95,9 @@ def test_preferred_leaders_are_restored_by_request() -> None:
     async def body(universe: Universe) -> None:
         async with running(universe) as rig:
             first = await displaced(rig)
-            request = ElectLeadersRequest(election_type=0, topic_partitions=[TopicPartitions(topic="t", partitions=[0, 7])])
+            request = ElectLeadersRequest(
+                election_type=0, topic_partitions=[TopicPartitions(topic="t", partitions=[0, 7])]
+            )
             answer = await rig.controller.elect_leaders(request, CONTEXT)
             codes = [result.error_code for result in answer.replica_election_results[0].partition_result]
             assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

@@ -9,7 +9,11 @@ import pytest
 from kraft.controller.replication_control.reassignments import alter_partition_reassignments
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.alter_partition_reassignments_request import AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic
+from kraft.protocol.messages.alter_partition_reassignments_request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tests.unit.controller.partition_requests import RECOVERING, move, ongoing, propose
 from tests.unit.controller.pure_cluster import PureCluster
 
@@ -19,14 +23,25 @@ def test_a_partition_moves_in_two_steps() -> None:
     cluster.topic("t", [1, 2])
     assert move(cluster, [3, 4]) == (0, None)
     moving = cluster.partition("t")
-    assert (moving.replicas, moving.adding_replicas, moving.removing_replicas, moving.leader) == ((3, 4, 1, 2), (3, 4), (1, 2), 1)
+    assert (moving.replicas, moving.adding_replicas, moving.removing_replicas, moving.leader) == (
+        (3, 4, 1, 2),
+        (3, 4),
+        (1, 2),
+        1,
+    )
     assert moving.leader_epoch == 0
     assert ongoing(cluster) == [(0, [3, 4, 1, 2], [3, 4], [1, 2])]
     assert propose(cluster, "t", [1, 2, 3])[0] == ErrorCode.NONE
     code, _ = propose(cluster, "t", [1, 2, 3, 4])
     assert code == ErrorCode.NEW_LEADER_ELECTED
     done = cluster.partition("t")
-    assert (done.replicas, done.isr, done.leader, done.adding_replicas, done.removing_replicas) == ((3, 4), (3, 4), 3, (), ())
+    assert (done.replicas, done.isr, done.leader, done.adding_replicas, done.removing_replicas) == (
+        (3, 4),
+        (3, 4),
+        3,
+        (),
+        (),
+    )
     assert ongoing(cluster) == []
 
 
@@ -77,7 +92,9 @@ def test_cancelling_needs_the_policy_when_no_old_replica_is_in_sync() -> None:
     cluster.replay(PartitionChangeRecord(topic_id=topic_id, partition_id=0, isr=[2], leader=2))
     code, message = move(cluster, None)
     assert code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert message == "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
+    assert (
+        message == "Unable to revert partition assignment for t:0 because it would require an unclean leader election."
+    )
     cluster.configure(2, "t", unclean_leader_election_enable="true")
     assert move(cluster, None) == (0, None)
     assert (cluster.partition("t").replicas, cluster.partition("t").isr) == ((1,), (1,))
@@ -89,8 +106,18 @@ def test_cancelling_needs_the_policy_when_no_old_replica_is_in_sync() -> None:
     [
         ([1], {"name": "no"}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find a topic named no."),
         ([1], {"index": 3}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "Unable to find partition t:3."),
-        ([], {}, ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."),
-        ([1], {"may_change_factor": False}, ErrorCode.INVALID_REPLICATION_FACTOR, "The replication factor is changed from 2 to 1"),
+        (
+            [],
+            {},
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            "The manual partition assignment includes an empty replica list.",
+        ),
+        (
+            [1],
+            {"may_change_factor": False},
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "The replication factor is changed from 2 to 1",
+        ),
     ],
 )
 def test_moves_that_are_refused(replicas: list[int], fields: dict[str, Any], code: int, message: str) -> None:
@@ -105,7 +132,9 @@ def test_a_partition_named_twice_moves_as_it_was_named_first() -> None:
     cluster.topic("t", [1, 2])
     partitions = [ReassignablePartition(partition_index=0, replicas=replicas) for replicas in ([3, 2], [1, 2, 4])]
     topics = [ReassignableTopic(name="t", partitions=[partition]) for partition in partitions]
-    answer = cluster.apply(alter_partition_reassignments(cluster.view, AlterPartitionReassignmentsRequest(topics=topics)))
+    answer = cluster.apply(
+        alter_partition_reassignments(cluster.view, AlterPartitionReassignmentsRequest(topics=topics))
+    )
     assert [each.partitions[0].error_code for each in answer.responses] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
     after = cluster.partition("t")
     assert (after.replicas, after.adding_replicas, after.removing_replicas) == ((3, 2, 1), (3,), (1,))

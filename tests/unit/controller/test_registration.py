@@ -49,12 +49,24 @@ def test_a_new_incarnation_is_fenced_and_leads_nothing() -> None:
 @pytest.mark.parametrize(
     ("fields", "code", "message"),
     [
-        ({"cluster_id": "other"}, ErrorCode.INCONSISTENT_CLUSTER_ID, "Expected cluster ID MkU3OEVBNTcwNTJENDM2Qk, but got cluster ID other"),
-        ({"is_migrating_zk_broker": True}, ErrorCode.BROKER_ID_NOT_REGISTERED, "Controller does not support registering ZK brokers."),
+        (
+            {"cluster_id": "other"},
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            "Expected cluster ID MkU3OEVBNTcwNTJENDM2Qk, but got cluster ID other",
+        ),
+        (
+            {"is_migrating_zk_broker": True},
+            ErrorCode.BROKER_ID_NOT_REGISTERED,
+            "Controller does not support registering ZK brokers.",
+        ),
         ({"log_dirs": []}, ErrorCode.INVALID_REGISTRATION, "No directories specified in request"),
         ({"log_dirs": [bytes(15) + b"\x02"]}, ErrorCode.INVALID_REGISTRATION, "Reserved directory ID in request"),
         ({"log_dirs": [b"x" * 16, b"x" * 16]}, ErrorCode.INVALID_REGISTRATION, "Duplicate directory ID in request"),
-        ({"log_dirs": [b"\x01" * 16]}, ErrorCode.INVALID_REGISTRATION, "Broker 1 is already registered with directory AQEBAQEBAQEBAQEBAQEBAQ"),
+        (
+            {"log_dirs": [b"\x01" * 16]},
+            ErrorCode.INVALID_REGISTRATION,
+            "Broker 1 is already registered with directory AQEBAQEBAQEBAQEBAQEBAQ",
+        ),
         ({"features": []}, ErrorCode.INVALID_REGISTRATION, "Request features do not contain 'metadata.version'"),
         (
             {"features": [Feature(name="metadata.version", min_supported_version=7, max_supported_version=29)]},
@@ -80,7 +92,9 @@ def test_registrations_that_are_refused(fields: dict[str, Any], code: int, messa
 def test_a_controller_registers() -> None:
     cluster = PureCluster()
     request = controllers.ControllerRegistrationRequest(
-        controller_id=3, incarnation_id=b"i" * 16, listeners=[controllers.Listener(name="C", host="h", port=1, security_protocol=0)]
+        controller_id=3,
+        incarnation_id=b"i" * 16,
+        listeners=[controllers.Listener(name="C", host="h", port=1, security_protocol=0)],
     )
     cluster.apply(cluster_control.register_controller(cluster.view, request))
     assert cluster.image.cluster.controllers[3].endpoints == (Endpoint("C", "h", 1, 0),)
@@ -90,7 +104,11 @@ def test_producer_ids_come_in_blocks_of_a_thousand() -> None:
     cluster = PureCluster(1)
     request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epoch(1))
     blocks = [cluster.apply(allocate_producer_ids(cluster.view, request)) for _ in range(3)]
-    assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [(0, 1000), (1000, 1000), (2000, 1000)]
+    assert [(block.producer_id_start, block.producer_id_len) for block in blocks] == [
+        (0, 1000),
+        (1000, 1000),
+        (2000, 1000),
+    ]
     with pytest.raises(ApiError) as stale:
         allocate_producer_ids(cluster.view, AllocateProducerIdsRequest(broker_id=1, broker_epoch=0))
     assert stale.value.code == ErrorCode.STALE_BROKER_EPOCH
@@ -106,7 +124,9 @@ def usable(*specs: tuple[int, str | None, bool]) -> list[UsableBroker]:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_replicas_are_striped_over_racks_and_brokers(seed: int) -> None:
-    brokers = usable((1, "a", False), (2, "a", False), (3, "b", False), (4, "b", False), (5, "c", False), (6, "c", False))
+    brokers = usable(
+        (1, "a", False), (2, "a", False), (3, "b", False), (4, "b", False), (5, "c", False), (6, "c", False)
+    )
     placed = StripedReplicaPlacer(random.Random(seed)).place(60, 3, brokers)
     rack = {broker.id: broker.rack for broker in brokers}
     for replicas in placed:

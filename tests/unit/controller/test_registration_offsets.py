@@ -24,7 +24,9 @@ def test_an_incarnations_first_record_counts_until_it_is_unregistered() -> None:
 
     assert offsets.of(1) is None
     assert replay(5, RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True)) == 5
-    assert replay(6, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1)) == 5, "unfenced: the same incarnation"
+    assert replay(6, BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1)) == 5, (
+        "unfenced: the same incarnation"
+    )
     assert replay(7, RegisterBrokerRecord(broker_id=2, broker_epoch=7, fenced=True)) == 5
     assert replay(9, RegisterBrokerRecord(broker_id=1, broker_epoch=9, fenced=True)) == 9
     assert replay(10, UnregisterBrokerRecord(broker_id=1, broker_epoch=9)) is None
@@ -35,7 +37,10 @@ def test_what_was_appended_counts_until_the_role_is_lost() -> None:
     committed, changes = MetadataImage().replay_batch([RegisterBrokerRecord(broker_id=1, broker_epoch=5, fenced=True)])
     offsets.committed(changes, committed, 5)
     offsets.claimed()
-    for record in (UnregisterBrokerRecord(broker_id=1, broker_epoch=5), RegisterBrokerRecord(broker_id=2, broker_epoch=6, fenced=True)):
+    for record in (
+        UnregisterBrokerRecord(broker_id=1, broker_epoch=5),
+        RegisterBrokerRecord(broker_id=2, broker_epoch=6, fenced=True),
+    ):
         appended, changes = committed.replay_batch([record])
         offsets.appended(changes, appended, 6)
     assert (offsets.of(1), offsets.of(2)) == (None, 6)

@@ -16,20 +16,38 @@ from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.create_partitions_request import CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic
-from kraft.protocol.messages.create_topics_request import CreatableReplicaAssignment, CreatableTopic, CreatableTopicConfig
+from kraft.protocol.messages.create_partitions_request import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from kraft.protocol.messages.create_topics_request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+)
 from kraft.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from tests.unit.controller.pure_cluster import PureCluster
 
 CONTEXT = ControllerRequestContext(7)
 
 
-def wanted(name: str, partitions: int = 1, replicas: int = 1, *, assignments: list[list[int]] | None = None, **configs: str | None) -> CreatableTopic:
+def wanted(
+    name: str,
+    partitions: int = 1,
+    replicas: int = 1,
+    *,
+    assignments: list[list[int]] | None = None,
+    **configs: str | None,
+) -> CreatableTopic:
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=replicas,
-        assignments=[CreatableReplicaAssignment(partition_index=index, broker_ids=ids) for index, ids in enumerate(assignments or [])],
+        assignments=[
+            CreatableReplicaAssignment(partition_index=index, broker_ids=ids)
+            for index, ids in enumerate(assignments or [])
+        ],
         configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
     )
 
@@ -37,10 +55,21 @@ def wanted(name: str, partitions: int = 1, replicas: int = 1, *, assignments: li
 def test_a_topic_is_written_as_topic_then_configs_then_partitions() -> None:
     cluster = PureCluster(1, 2, 3)
     result = cluster.ask_for(wanted("t", 3, 2, retention_ms="1000"))
-    assert [type(record) for record in result.records] == [TopicRecord, ConfigRecord, PartitionRecord, PartitionRecord, PartitionRecord]
+    assert [type(record) for record in result.records] == [
+        TopicRecord,
+        ConfigRecord,
+        PartitionRecord,
+        PartitionRecord,
+        PartitionRecord,
+    ]
     assert result.atomic
     answer = cluster.apply(result).topics[0]
-    assert (answer.error_code, answer.error_message, answer.num_partitions, answer.replication_factor) == (0, None, 3, 2)
+    assert (answer.error_code, answer.error_message, answer.num_partitions, answer.replication_factor) == (
+        0,
+        None,
+        3,
+        2,
+    )
     shown = {config.name: config for config in answer.configs or []}
     assert (shown["retention.ms"].value, shown["retention.ms"].config_source) == ("1000", 1)
     assert shown["cleanup.policy"].config_source == 5
@@ -80,7 +109,11 @@ REFUSALS: list[tuple[CreatableTopic, int, str]] = [
     (wanted(""), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: the empty string is not allowed"),
     (wanted("."), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '.' is not allowed"),
     (wanted(".."), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
-    (wanted("a" * 250), ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name is invalid: the length of '{'a' * 250}' is longer than the max allowed length 249"),
+    (
+        wanted("a" * 250),
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        f"Topic name is invalid: the length of '{'a' * 250}' is longer than the max allowed length 249",
+    ),
     (
         wanted("a b"),
         ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -89,14 +122,23 @@ REFUSALS: list[tuple[CreatableTopic, int, str]] = [
     (wanted("old"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'old' already exists."),
     (wanted("old_t"), ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'old_t' already exists."),
     (wanted("old.t"), ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic 'old.t' collides with existing topic: old_t"),
-    (wanted("__cluster_metadata"), ErrorCode.INVALID_REQUEST, "Creation of internal topic __cluster_metadata is prohibited."),
+    (
+        wanted("__cluster_metadata"),
+        ErrorCode.INVALID_REQUEST,
+        "Creation of internal topic __cluster_metadata is prohibited.",
+    ),
     (wanted("t", 0), ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."),
     (wanted("t", -2), ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."),
-    (wanted("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."),
+    (
+        wanted("t", 1, 0),
+        ErrorCode.INVALID_REPLICATION_FACTOR,
+        "Replication factor must be larger than 0, or -1 to use the default value.",
+    ),
     (
         wanted("t", 1, 4),
         ErrorCode.INVALID_REPLICATION_FACTOR,
-        "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot be reached because only 3 broker(s) are registered "
+        "Unable to replicate the partition 4 time(s): The target replication factor of 4 cannot be reached "
+        "because only 3 broker(s) are registered "
         "or some brokers have all their log directories cordoned.",
     ),
     (wanted("t", a=None, b="1"), ErrorCode.INVALID_CONFIG, "Null value not supported for topic configs: a"),
@@ -111,7 +153,11 @@ REFUSALS: list[tuple[CreatableTopic, int, str]] = [
         ErrorCode.INVALID_REQUEST,
         "A manual partition assignment was specified, but replication factor was not set to -1.",
     ),
-    (wanted("t", -1, -1, assignments=[[1], []]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The manual partition assignment includes an empty replica list."),
+    (
+        wanted("t", -1, -1, assignments=[[1], []]),
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        "The manual partition assignment includes an empty replica list.",
+    ),
     (
         wanted("t", -1, -1, assignments=[[9]]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -125,12 +171,18 @@ REFUSALS: list[tuple[CreatableTopic, int, str]] = [
     (
         wanted("t", -1, -1, assignments=[[1], [1, 2]]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        "The manual partition assignment includes a partition with 2 replica(s), but this is not consistent with previous partitions, which have 1 replica(s).",
+        (
+            "The manual partition assignment includes a partition with 2 replica(s), but this is not consistent "
+            "with previous partitions, which have 1 replica(s)."
+        ),
     ),
     (
         wanted("t", -1, -1, assignments=[[3]]),
         ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-        "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled shutdown.",
+        (
+            "All brokers specified in the manual partition assignment for partition 0 are fenced or in controlled "
+            "shutdown."
+        ),
     ),
 ]
 
@@ -160,7 +212,10 @@ def test_partition_indexes_must_be_consecutive() -> None:
     answer = PureCluster(1).ask_for(topic).response.topics[0]
     assert answer.error_message == "partitions should be a consecutive 0-based integer sequence"
     topic.assignments[1].partition_index = 0
-    assert PureCluster(1).ask_for(topic).response.topics[0].error_message == "Found multiple manual partition assignments for partition 0"
+    assert (
+        PureCluster(1).ask_for(topic).response.topics[0].error_message
+        == "Found multiple manual partition assignments for partition 0"
+    )
 
 
 def test_without_an_unfenced_broker_nothing_can_be_placed() -> None:
@@ -168,7 +223,10 @@ def test_without_an_unfenced_broker_nothing_can_be_placed() -> None:
     cluster.fence(1)
     answer = cluster.ask_for(wanted("t")).response.topics[0]
     assert answer.error_code == ErrorCode.INVALID_REPLICATION_FACTOR
-    assert answer.error_message == "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log directories cordoned."
+    assert answer.error_message == (
+        "Unable to replicate the partition 1 time(s): All brokers are currently fenced, or have all their log "
+        "directories cordoned."
+    )
 
 
 def test_a_fenced_replica_is_assigned_last_and_not_in_sync() -> None:
@@ -180,7 +238,9 @@ def test_a_fenced_replica_is_assigned_last_and_not_in_sync() -> None:
         assert (partition.replicas, partition.isr, partition.leader) == ((1, 2), (1,), 1)
 
 
-@pytest.mark.parametrize(("sizes", "allowed"), [([10_000], False), ([9_999], True), ([9_000, 2_000], False), ([10_001], False)])
+@pytest.mark.parametrize(
+    ("sizes", "allowed"), [([10_000], False), ([9_999], True), ([9_000, 2_000], False), ([10_001], False)]
+)
 def test_ten_thousand_records_are_the_limit(sizes: list[int], allowed: bool) -> None:
     topics = [wanted(f"t{index}", size) for index, size in enumerate(sizes)]
     if allowed:
@@ -196,12 +256,18 @@ def test_a_quota_refuses_single_topics() -> None:
         if mutations > 2:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many")
 
-    answers = PureCluster(1).ask_for(wanted("a", 3), wanted("b", 2), context=ControllerRequestContext(7, charge_mutations=charge)).response.topics
+    answers = (
+        PureCluster(1)
+        .ask_for(wanted("a", 3), wanted("b", 2), context=ControllerRequestContext(7, charge_mutations=charge))
+        .response.topics
+    )
     assert [answer.error_code for answer in answers] == [ErrorCode.THROTTLING_QUOTA_EXCEEDED, 0]
 
 
 def delete(cluster: PureCluster, version: int = 6, **fields: Any) -> list[tuple[str | None, bytes, int, str | None]]:
-    answer = cluster.apply(delete_topics(cluster.view, DeleteTopicsRequest(**fields), ControllerRequestContext(version)))
+    answer = cluster.apply(
+        delete_topics(cluster.view, DeleteTopicsRequest(**fields), ControllerRequestContext(version))
+    )
     return [(r.name, r.topic_id, r.error_code, r.error_message) for r in answer.responses]
 
 
@@ -232,7 +298,12 @@ def test_what_cannot_be_deleted() -> None:
     assert (None, ZERO_UUID, ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.") in answers
     assert ("both", known, ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id.") in answers
     assert ("twice", ZERO_UUID, ErrorCode.INVALID_REQUEST, "Duplicate topic name.") in answers
-    assert ("b", other, ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.") in answers
+    assert (
+        "b",
+        other,
+        ErrorCode.INVALID_REQUEST,
+        "The provided topic name maps to an ID that was already supplied.",
+    ) in answers
     codes = {(name, code) for name, _, code, _ in answers}
     assert ("gone", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) in codes
     assert (None, ErrorCode.UNKNOWN_TOPIC_ID) in codes
@@ -247,9 +318,13 @@ def test_deletion_may_be_switched_off() -> None:
         assert refused.value.code == code
 
 
-def grow(cluster: PureCluster, *topics: CreatePartitionsTopic, validate_only: bool = False) -> list[tuple[str, int, str | None]]:
+def grow(
+    cluster: PureCluster, *topics: CreatePartitionsTopic, validate_only: bool = False
+) -> list[tuple[str, int, str | None]]:
     request = CreatePartitionsRequest(topics=list(topics), validate_only=validate_only)
-    answer = cluster.apply(create_partitions(cluster.view, request, ControllerRequestContext(3), StripedReplicaPlacer(cluster._random)))
+    answer = cluster.apply(
+        create_partitions(cluster.view, request, ControllerRequestContext(3), StripedReplicaPlacer(cluster._random))
+    )
     return [(result.name, result.error_code, result.error_message) for result in answer.results]
 
 
@@ -275,7 +350,11 @@ def test_a_topic_grows() -> None:
     [
         (more("no", 2), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None),
         (more("t", 2), ErrorCode.INVALID_PARTITIONS, "Topic already has 2 partition(s)."),
-        (more("t", 1), ErrorCode.INVALID_PARTITIONS, "The topic t currently has 2 partition(s); 1 would not be an increase."),
+        (
+            more("t", 1),
+            ErrorCode.INVALID_PARTITIONS,
+            "The topic t currently has 2 partition(s); 1 would not be an increase.",
+        ),
         (
             more("t", 4, [[1]]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
@@ -284,7 +363,8 @@ def test_a_topic_grows() -> None:
         (
             more("t", 3, [[1, 2]]),
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "The manual partition assignment includes a partition with 2 replica(s), but this is not consistent with previous partitions, "
+            "The manual partition assignment includes a partition with 2 replica(s), but this is not "
+            "consistent with previous partitions, "
             "which have 1 replica(s).",
         ),
     ],

@@ -39,7 +39,9 @@ class Recovering:
         for ask in questions.asks:
             if ask.broker_id in self.ends:
                 self.recoveries.answered(ask, self.ends[ask.broker_id])
-        self.recoveries.found_dead([(broker_id, epoch) for broker_id, epoch in questions.deaths if broker_id in self.dead])
+        self.recoveries.found_dead(
+            [(broker_id, epoch) for broker_id, epoch in questions.deaths if broker_id in self.dead]
+        )
         return self.cluster.apply(self.recoveries.decide(self.cluster.view, self.now))
 
     @property
@@ -66,9 +68,24 @@ def test_aggressive_takes_the_longest_log_of_those_who_answer_and_waits_for_nobo
     run.ends = {2: LogEnd(0, 10), 3: LogEnd(0, 12)}
     (report,) = run.round()
     after = run.cluster.partition("t")
-    assert (after.leader, after.isr, after.elr, after.last_known_elr, after.leader_recovery_state) == (3, (3,), (), (), RECOVERING)
-    assert (report.leader, report.end, report.ends, report.silent) == (3, LogEnd(0, 12), ((2, LogEnd(0, 10)), (3, LogEnd(0, 12))), (1,))
-    assert (report.former_leaders, report.former_epoch, report.leader_epoch) == ((1,), after.leader_epoch - 1, after.leader_epoch)
+    assert (after.leader, after.isr, after.elr, after.last_known_elr, after.leader_recovery_state) == (
+        3,
+        (3,),
+        (),
+        (),
+        RECOVERING,
+    )
+    assert (report.leader, report.end, report.ends, report.silent) == (
+        3,
+        LogEnd(0, 12),
+        ((2, LogEnd(0, 10)), (3, LogEnd(0, 12))),
+        (1,),
+    )
+    assert (report.former_leaders, report.former_epoch, report.leader_epoch) == (
+        (1,),
+        after.leader_epoch - 1,
+        after.leader_epoch,
+    )
     assert run.asked() == []
 
 
@@ -220,6 +237,15 @@ def test_the_deadline_starts_anew_with_each_time_without_a_leader() -> None:
 def test_a_report_is_json() -> None:
     report = Recovered("t", 0, BALANCED, 3, 5, 4, (1, 2), LogEnd(2, 12), ((3, LogEnd(2, 12)),), (1, 2))
     assert fields_of(report) == {
-        "topic": "t", "partition": 0, "strategy": "balanced", "leader": 3, "leader_epoch": 5, "former_epoch": 4, "last_known": [1, 2],
-        "last_epoch": 2, "end_offset": 12, "ends": [{"replica": 3, "last_epoch": 2, "end_offset": 12}], "silent": [1, 2],
-    }  # fmt: skip
+        "topic": "t",
+        "partition": 0,
+        "strategy": "balanced",
+        "leader": 3,
+        "leader_epoch": 5,
+        "former_epoch": 4,
+        "last_known": [1, 2],
+        "last_epoch": 2,
+        "end_offset": 12,
+        "ends": [{"replica": 3, "last_epoch": 2, "end_offset": 12}],
+        "silent": [1, 2],
+    }

@@ -1,4 +1,5 @@
-"""A world and a log in memory for tests of the runtime: trio's mock clock drives time, and a test says when the log fails, waits or replicates."""
+"""A world and a log in memory for tests of the runtime: trio's mock clock drives time, and a test says when the log
+fails, waits or replicates."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class MemoryBatch:
 class MemoryLog:
     """`CoordinatorLog` in memory.
 
-    The next append raises the first of `fail_next`; appends wait while `gate` is closed; the high watermark follows by itself unless `held`.
+    The next append raises the first of `fail_next`; appends wait while `gate` is closed; the high watermark follows
+    by itself unless `held`.
     """
 
     def __init__(self) -> None:
@@ -106,7 +108,9 @@ class MemoryLog:
         batches = self.batches.get(partition)
         return batches[-1].next_offset if batches else 0
 
-    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
+    async def append(
+        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+    ) -> int:
         if self.gate is not None:
             await self.gate.wait()
         if self.fail_next:

@@ -1,4 +1,5 @@
-"""A host for the group state machine without tasks or disk: time moves when told to, the log is a list. What tests of the pure part share."""
+"""A host for the group state machine without tasks or disk: time moves when told to, the log is a list. What tests
+of the pure part share."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from kraft.coordinator.walks import Walk
 from kraft.protocol.messages.heartbeat_request import HeartbeatRequest
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.leave_group_request import MemberIdentity
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
 
 WALL_START_MS = 1_700_000_000_000
@@ -84,7 +89,10 @@ class GroupHost:
 
     def _fire_until(self, until: int) -> None:
         while True:
-            due = min(((deadline, key) for key, deadline in self.shard.deadlines(self.state) if deadline <= until), default=None)
+            due = min(
+                ((deadline, key) for key, deadline in self.shard.deadlines(self.state) if deadline <= until),
+                default=None,
+            )
             if due is None:
                 break
             self.now_ms = max(self.now_ms, due[0])
@@ -134,19 +142,29 @@ def join_request(
     )
 
 
-def sync_request(group: str, member_id: str, generation: int, assignments: dict[str, bytes] | None = None, instance_id: str | None = None) -> SyncGroupRequest:
+def sync_request(
+    group: str,
+    member_id: str,
+    generation: int,
+    assignments: dict[str, bytes] | None = None,
+    instance_id: str | None = None,
+) -> SyncGroupRequest:
     return SyncGroupRequest(
         group_id=group,
         generation_id=generation,
         member_id=member_id,
         group_instance_id=instance_id,
         protocol_type="consumer",
-        assignments=[SyncGroupRequestAssignment(member_id=key, assignment=value) for key, value in (assignments or {}).items()],
+        assignments=[
+            SyncGroupRequestAssignment(member_id=key, assignment=value) for key, value in (assignments or {}).items()
+        ],
     )
 
 
 def heartbeat_request(group: str, member_id: str, generation: int, instance_id: str | None = None) -> HeartbeatRequest:
-    return HeartbeatRequest(group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance_id)
+    return HeartbeatRequest(
+        group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance_id
+    )
 
 
 def leaving(member_id: str, instance_id: str | None = None) -> MemberIdentity:
@@ -166,7 +184,11 @@ def commit_request(
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (topic, partition), offset in offsets.items():
         entry = topics.setdefault(topic, OffsetCommitRequestTopic(name=topic))
-        entry.partitions.append(OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata))
+        entry.partitions.append(
+            OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=metadata
+            )
+        )
     return OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=generation,

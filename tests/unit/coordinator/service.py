@@ -13,7 +13,11 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
 from kraft.coordinator.group_coordinator import OFFSETS_TOPIC, GroupCoordinator
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from tests.unit.coordinator.fakes import MemoryLog, MemoryWorld, Topics
 from tests.unit.coordinator.group_host import TestCaller, commit_request
 
@@ -52,7 +56,9 @@ def neighbour(service: Service, group: str) -> str:
 
 
 @asynccontextmanager
-async def serving(log: MemoryLog | None = None, config: GroupCoordinatorConfig | None = None, lead: bool = True) -> AsyncIterator[Service]:
+async def serving(
+    log: MemoryLog | None = None, config: GroupCoordinatorConfig | None = None, lead: bool = True
+) -> AsyncIterator[Service]:
     service = Service(log or MemoryLog(), config)
     async with trio.open_nursery() as nursery:
         await nursery.start(service.coordinator.run)
@@ -103,7 +109,9 @@ async def commit(service: Service, offset: int, group: str = "g") -> Any:
 async def committed(service: Service, group: str = "g", require_stable: bool = False) -> int:
     """What the group has committed for t-0, as OffsetFetch tells."""
     topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
-    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=require_stable)
+    request = OffsetFetchRequest(
+        groups=[OffsetFetchRequestGroup(group_id=group, topics=topics)], require_stable=require_stable
+    )
     response = await service.coordinator.offset_fetch(request, CALLER)
     assert response.groups[0].error_code == 0
     return response.groups[0].topics[0].partitions[0].committed_offset

@@ -26,7 +26,9 @@ MANY = 300
 class SyncingLog(MemoryLog):
     """Each append takes as long as a disk does: log.flush.interval.messages=1."""
 
-    async def append(self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int) -> int:
+    async def append(
+        self, partition: TopicPartition, leader_epoch: int, records: Sequence[LogRecord], timestamp_ms: int
+    ) -> int:
         await trio.sleep(FSYNC_S)
         return await super().append(partition, leader_epoch, records, timestamp_ms)
 
@@ -65,7 +67,9 @@ def test_a_commit_that_replication_keeps_waiting_is_told_while_others_commit():
         log = SyncingLog()
         async with serving(log) as service, trio.open_nursery() as nursery:
             log.held = True
-            pending = ask(nursery, service.coordinator.offset_commit(commit_request(GROUPS[1], {("t", 0): 1}), TestCaller(9)))
+            pending = ask(
+                nursery, service.coordinator.offset_commit(commit_request(GROUPS[1], {("t", 0): 1}), TestCaller(9))
+            )
             nursery.start_soon(ask_without_end, service, nursery)
             await trio.sleep(6)
             nursery.cancel_scope.cancel()
@@ -85,8 +89,17 @@ async def ask_without_end(service: Service, nursery: trio.Nursery) -> None:
 def settle_many(draft: GroupDraft) -> None:
     """Groups with a member each, whose sessions begin together when the shard is loaded."""
     for number in range(MANY):
-        member = MemberMetadata(member_id="m", client_id="c", client_host="/h", session_timeout=10_000, rebalance_timeout=10_000)
-        value = GroupMetadataValue(protocol_type="consumer", generation=1, protocol="range", leader="m", current_state_timestamp=1, members=[member])
+        member = MemberMetadata(
+            member_id="m", client_id="c", client_host="/h", session_timeout=10_000, rebalance_timeout=10_000
+        )
+        value = GroupMetadataValue(
+            protocol_type="consumer",
+            generation=1,
+            protocol="range",
+            leader="m",
+            current_state_timestamp=1,
+            members=[member],
+        )
         draft.write_group(f"group-{number}", value)
 
 

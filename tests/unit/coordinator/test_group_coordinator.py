@@ -14,12 +14,32 @@ from kraft.protocol.messages.describe_groups_request import DescribeGroupsReques
 from kraft.protocol.messages.join_group_response import JoinGroupResponse
 from kraft.protocol.messages.leave_group_request import LeaveGroupRequest
 from kraft.protocol.messages.list_groups_request import ListGroupsRequest
-from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from kraft.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_delete_request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from tests.unit.coordinator.fakes import Topics
-from tests.unit.coordinator.group_host import TestCaller, commit_request, heartbeat_request, join_request, leaving, sync_request
+from tests.unit.coordinator.group_host import (
+    TestCaller,
+    commit_request,
+    heartbeat_request,
+    join_request,
+    leaving,
+    sync_request,
+)
 from tests.unit.coordinator.service import CALLER, Service, ask, run, serving
 
 TOPIC_ID = Topics("t").topic_id("t")
@@ -41,13 +61,20 @@ def test_every_version_of_a_join_answer_can_be_written(version):
         async with serving() as service:
             refused = await service.coordinator.join_group(join_request("g", protocols=()), TestCaller(version))
             assert refused.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            assert JoinGroupResponse.decode(refused.encode(version), version).protocol_name == ("" if version < 7 else None)
+            assert JoinGroupResponse.decode(refused.encode(version), version).protocol_name == (
+                "" if version < 7 else None
+            )
             joined = await service.coordinator.join_group(join_request("g"), TestCaller(version))
             if version >= 4:
                 assert joined.error_code == ErrorCode.MEMBER_ID_REQUIRED
                 joined = await service.coordinator.join_group(join_request("g", joined.member_id), TestCaller(version))
             again = JoinGroupResponse.decode(joined.encode(version), version)
-            assert (again.error_code, again.generation_id, again.protocol_name, again.leader) == (0, 1, "range", joined.member_id)
+            assert (again.error_code, again.generation_id, again.protocol_name, again.leader) == (
+                0,
+                1,
+                "range",
+                joined.member_id,
+            )
             assert [member.member_id for member in again.members] == [joined.member_id]
 
     run(scenario)
@@ -85,10 +112,18 @@ def test_an_empty_group_id_is_refused_where_membership_is_meant_and_allowed_for_
     async def scenario():
         async with serving() as service:
             coordinator = service.coordinator
-            assert (await coordinator.sync_group(sync_request("", "m", 1), TestCaller(4))).error_code == ErrorCode.INVALID_GROUP_ID
-            assert (await coordinator.heartbeat(heartbeat_request("", "m", 1), CALLER)).error_code == ErrorCode.INVALID_GROUP_ID
-            assert (await coordinator.leave_group(LeaveGroupRequest(members=[leaving("m")]), TestCaller(5))).error_code == ErrorCode.INVALID_GROUP_ID
-            assert (await coordinator.offset_delete(OffsetDeleteRequest(), CALLER)).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (
+                await coordinator.sync_group(sync_request("", "m", 1), TestCaller(4))
+            ).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (
+                await coordinator.heartbeat(heartbeat_request("", "m", 1), CALLER)
+            ).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (
+                await coordinator.leave_group(LeaveGroupRequest(members=[leaving("m")]), TestCaller(5))
+            ).error_code == ErrorCode.INVALID_GROUP_ID
+            assert (
+                await coordinator.offset_delete(OffsetDeleteRequest(), CALLER)
+            ).error_code == ErrorCode.INVALID_GROUP_ID
             committed = await coordinator.offset_commit(commit_request("", {("t", 0): 3}), CALLER)
             assert committed.topics[0].partitions[0].error_code == 0
 
@@ -100,12 +135,21 @@ def test_from_version_5_a_sync_must_name_its_protocol():
         async with serving() as service:
             member_id = await stable_member(service)
             request = sync_request("g", member_id, 1)
-            assert (await service.coordinator.sync_group(request, TestCaller(5))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            assert (
+                await service.coordinator.sync_group(request, TestCaller(5))
+            ).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             request.protocol_name = "sticky"
-            assert (await service.coordinator.sync_group(request, TestCaller(5))).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            assert (
+                await service.coordinator.sync_group(request, TestCaller(5))
+            ).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             request.protocol_name = "range"
             response = await service.coordinator.sync_group(request, TestCaller(5))
-            assert (response.error_code, response.protocol_type, response.protocol_name, response.assignment) == (0, "consumer", "range", b"all")
+            assert (response.error_code, response.protocol_type, response.protocol_name, response.assignment) == (
+                0,
+                "consumer",
+                "range",
+                b"all",
+            )
 
     run(scenario)
 
@@ -115,8 +159,12 @@ def test_leaving_before_version_3_names_one_member_at_the_top():
         async with serving() as service:
             member_id = await stable_member(service)
             unknown = LeaveGroupRequest(group_id="g", member_id="nobody")
-            assert (await service.coordinator.leave_group(unknown, TestCaller(2))).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-            response = await service.coordinator.leave_group(LeaveGroupRequest(group_id="g", member_id=member_id), TestCaller(0))
+            assert (
+                await service.coordinator.leave_group(unknown, TestCaller(2))
+            ).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            response = await service.coordinator.leave_group(
+                LeaveGroupRequest(group_id="g", member_id=member_id), TestCaller(0)
+            )
             assert response.encode(0) == b"\x00\x00"
             assert service.coordinator.group_states() == {"g": "Empty"}
 
@@ -128,12 +176,23 @@ def test_leaving_as_a_batch_answers_each():
         async with serving() as service:
             member_id = await stable_member(service, instance_id="one")
             members = [leaving("nobody"), leaving("nobody", "one"), leaving("", "two"), leaving("", "one")]
-            response = await service.coordinator.leave_group(LeaveGroupRequest(group_id="g", members=members), TestCaller(5))
+            response = await service.coordinator.leave_group(
+                LeaveGroupRequest(group_id="g", members=members), TestCaller(5)
+            )
             codes = [member.error_code for member in response.members]
-            assert codes == [ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE]
+            assert codes == [
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                ErrorCode.FENCED_INSTANCE_ID,
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                ErrorCode.NONE,
+            ]
             assert response.error_code == 0
-            assert (await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), CALLER)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
-            gone = await service.coordinator.leave_group(LeaveGroupRequest(group_id="none", members=[leaving("m")]), TestCaller(5))
+            assert (
+                await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), CALLER)
+            ).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+            gone = await service.coordinator.leave_group(
+                LeaveGroupRequest(group_id="none", members=[leaving("m")]), TestCaller(5)
+            )
             assert (gone.error_code, gone.members[0].error_code) == (0, ErrorCode.UNKNOWN_MEMBER_ID)
 
     run(scenario)
@@ -142,8 +201,14 @@ def test_leaving_as_a_batch_answers_each():
 def test_commits_for_what_does_not_exist_are_refused_and_the_rest_is_kept():
     async def scenario():
         async with serving() as service:
-            response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1, ("t", 2): 2, ("x", 0): 3}), CALLER)
-            codes = {(topic.name, partition.partition_index): partition.error_code for topic in response.topics for partition in topic.partitions}
+            response = await service.coordinator.offset_commit(
+                commit_request("g", {("t", 0): 1, ("t", 2): 2, ("x", 0): 3}), CALLER
+            )
+            codes = {
+                (topic.name, partition.partition_index): partition.error_code
+                for topic in response.topics
+                for partition in topic.partitions
+            }
             unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             assert codes == {("t", 0): 0, ("t", 2): unknown, ("x", 0): unknown}
             assert [topic.name for topic in response.topics] == ["t", "x"]
@@ -156,16 +221,29 @@ def test_version_10_names_topics_by_id():
     async def scenario():
         async with serving() as service:
             coordinator = service.coordinator
-            partitions = [OffsetCommitRequestPartition(partition_index=1, committed_offset=11, committed_leader_epoch=4, committed_metadata=None)]
-            topics = [OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions) for topic_id in (TOPIC_ID, b"?" * 16)]
-            committed = await coordinator.offset_commit(OffsetCommitRequest(group_id="g", topics=topics), TestCaller(10))
+            partitions = [
+                OffsetCommitRequestPartition(
+                    partition_index=1, committed_offset=11, committed_leader_epoch=4, committed_metadata=None
+                )
+            ]
+            topics = [
+                OffsetCommitRequestTopic(topic_id=topic_id, partitions=partitions) for topic_id in (TOPIC_ID, b"?" * 16)
+            ]
+            committed = await coordinator.offset_commit(
+                OffsetCommitRequest(group_id="g", topics=topics), TestCaller(10)
+            )
             codes = {topic.topic_id: topic.partitions[0].error_code for topic in committed.topics}
             assert codes == {TOPIC_ID: 0, b"?" * 16: ErrorCode.UNKNOWN_TOPIC_ID}
-            wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1]) for topic_id in (TOPIC_ID, b"?" * 16)]
+            wanted = [
+                OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1])
+                for topic_id in (TOPIC_ID, b"?" * 16)
+            ]
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=wanted)])
             (group,) = (await coordinator.offset_fetch(request, TestCaller(10))).groups
             known, unknown = group.topics
-            assert [(each.committed_offset, each.committed_leader_epoch, each.metadata) for each in known.partitions] == [(-1, -1, ""), (11, 4, "")]
+            assert [
+                (each.committed_offset, each.committed_leader_epoch, each.metadata) for each in known.partitions
+            ] == [(-1, -1, ""), (11, 4, "")]
             assert {each.error_code for each in unknown.partitions} == {ErrorCode.UNKNOWN_TOPIC_ID}
             everything = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
             (group,) = (await coordinator.offset_fetch(everything, TestCaller(10))).groups
@@ -193,7 +271,9 @@ def test_every_version_of_an_offset_fetch(version):
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 5}, metadata="note"), CALLER)
             if version < 8:
-                request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])])
+                request = OffsetFetchRequest(
+                    group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0, 1])]
+                )
             else:
                 topic = OffsetFetchRequestTopics(name="t", topic_id=TOPIC_ID, partition_indexes=[0, 1])
                 request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=[topic])])
@@ -201,7 +281,10 @@ def test_every_version_of_an_offset_fetch(version):
             answer = await service.coordinator.offset_fetch(request, TestCaller(version))
             response = OffsetFetchResponse.decode(answer.encode(version), version)
             partitions = (response.topics if version < 8 else response.groups[0].topics)[0].partitions
-            assert [(each.committed_offset, each.metadata, each.error_code) for each in partitions] == [(5, "note", 0), (-1, "", 0)]
+            assert [(each.committed_offset, each.metadata, each.error_code) for each in partitions] == [
+                (5, "note", 0),
+                (-1, "", 0),
+            ]
 
     run(scenario)
 
@@ -211,7 +294,9 @@ def test_an_offset_fetch_from_the_wrong_coordinator_says_so_where_its_version_ca
     async def scenario():
         async with serving(lead=False) as service:
             if version < 8:
-                request = OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])])
+                request = OffsetFetchRequest(
+                    group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0])]
+                )
             else:
                 request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
             response = await service.coordinator.offset_fetch(request, TestCaller(version))
@@ -228,8 +313,15 @@ def test_an_offset_fetch_from_the_wrong_coordinator_says_so_where_its_version_ca
 def test_metadata_beside_an_offset_has_a_limit_counted_as_java_counts():
     async def scenario():
         async with serving(config=GroupCoordinatorConfig(offset_metadata_max_bytes=4)) as service:
-            for metadata, code in (("abcd", 0), ("abcde", ErrorCode.OFFSET_METADATA_TOO_LARGE), ("\U0001f600" * 2, 0), ("\U0001f600" * 2 + "a", 12)):
-                response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, metadata=metadata), CALLER)
+            for metadata, code in (
+                ("abcd", 0),
+                ("abcde", ErrorCode.OFFSET_METADATA_TOO_LARGE),
+                ("\U0001f600" * 2, 0),
+                ("\U0001f600" * 2 + "a", 12),
+            ):
+                response = await service.coordinator.offset_commit(
+                    commit_request("g", {("t", 0): 1}, metadata=metadata), CALLER
+                )
                 assert response.topics[0].partitions[0].error_code == code
 
     run(scenario)
@@ -239,7 +331,9 @@ def test_metadata_beside_an_offset_has_a_limit_counted_as_java_counts():
 def test_a_commit_of_a_generation_in_a_group_that_is_not_there(version, code):
     async def scenario():
         async with serving() as service:
-            response = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, "m", 3), TestCaller(version))
+            response = await service.coordinator.offset_commit(
+                commit_request("g", {("t", 0): 1}, "m", 3), TestCaller(version)
+            )
             assert response.topics[0].partitions[0].error_code == code
 
     run(scenario)
@@ -249,7 +343,9 @@ def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
     async def scenario():
         config = GroupCoordinatorConfig(offsets_retention_check_interval_ms=1_000)
         async with serving(config=config) as service:
-            await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, retention_ms=60_000), TestCaller(4))
+            await service.coordinator.offset_commit(
+                commit_request("g", {("t", 0): 1}, retention_ms=60_000), TestCaller(4)
+            )
             await service.coordinator.offset_commit(commit_request("g", {("t", 1): 1}), TestCaller(4))
             await trio.sleep(59)
             assert len(service.coordinator.committed_offsets()["g"]) == 2
@@ -262,9 +358,13 @@ def test_a_retention_time_of_its_own_makes_an_offset_expire_by_itself():
 def test_a_retention_time_without_end_keeps_an_offset_for_ever():
     async def scenario():
         async with serving() as service:
-            answer = await service.coordinator.offset_commit(commit_request("g", {("t", 0): 1}, retention_ms=2**63 - 1), TestCaller(4))
+            answer = await service.coordinator.offset_commit(
+                commit_request("g", {("t", 0): 1}, retention_ms=2**63 - 1), TestCaller(4)
+            )
             assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
-            assert [offset.expire_timestamp_ms for offset in service.coordinator.committed_offsets()["g"].values()] == [2**63 - 1]
+            assert [offset.expire_timestamp_ms for offset in service.coordinator.committed_offsets()["g"].values()] == [
+                2**63 - 1
+            ]
 
     run(scenario)
 
@@ -276,14 +376,20 @@ def test_offsets_in_use_cannot_be_deleted():
 
             def request(*names: str) -> OffsetDeleteRequest:
                 partitions = [OffsetDeleteRequestPartition(partition_index=0)]
-                return OffsetDeleteRequest(group_id="g", topics=[OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in names])
+                return OffsetDeleteRequest(
+                    group_id="g", topics=[OffsetDeleteRequestTopic(name=name, partitions=partitions) for name in names]
+                )
 
             assert (await coordinator.offset_delete(request("t"), CALLER)).error_code == ErrorCode.GROUP_ID_NOT_FOUND
             member_id = await stable_member(service)
             await coordinator.offset_commit(commit_request("g", {("t", 0): 1, ("u", 0): 2}, member_id, 1), CALLER)
             response = await coordinator.offset_delete(request("t", "u", "x"), CALLER)
             codes = {topic.name: topic.partitions[0].error_code for topic in response.topics}
-            assert codes == {"t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, "u": 0, "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+            assert codes == {
+                "t": ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC,
+                "u": 0,
+                "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            }
             assert [key.topic for key in coordinator.committed_offsets()["g"]] == ["t"]
 
     run(scenario)
@@ -307,12 +413,28 @@ def test_describing_groups():
             await service.coordinator.offset_commit(commit_request("simple", {("t", 0): 1}), CALLER)
             request = DescribeGroupsRequest(groups=["g", "simple", "none"])
             described = (await service.coordinator.describe_groups(request, TestCaller(6))).groups
-            summary = [(group.error_code, group.group_state, group.protocol_type, group.protocol_data) for group in described]
-            assert summary == [(0, "Stable", "consumer", "range"), (0, "Empty", "", ""), (ErrorCode.GROUP_ID_NOT_FOUND, "Dead", "", "")]
+            summary = [
+                (group.error_code, group.group_state, group.protocol_type, group.protocol_data) for group in described
+            ]
+            assert summary == [
+                (0, "Stable", "consumer", "range"),
+                (0, "Empty", "", ""),
+                (ErrorCode.GROUP_ID_NOT_FOUND, "Dead", "", ""),
+            ]
             (member,) = described[0].members
-            assert (member.member_id, member.group_instance_id, member.client_id, member.client_host) == (member_id, "one", "client", "/127.0.0.1")
-            assert (bytes(member.member_assignment), bytes(member.member_metadata)[:6]) == (b"all", b"\x00\x00\x00\x00\x00\x01")
-            older = (await service.coordinator.describe_groups(DescribeGroupsRequest(groups=["none"]), TestCaller(5))).groups
+            assert (member.member_id, member.group_instance_id, member.client_id, member.client_host) == (
+                member_id,
+                "one",
+                "client",
+                "/127.0.0.1",
+            )
+            assert (bytes(member.member_assignment), bytes(member.member_metadata)[:6]) == (
+                b"all",
+                b"\x00\x00\x00\x00\x00\x01",
+            )
+            older = (
+                await service.coordinator.describe_groups(DescribeGroupsRequest(groups=["none"]), TestCaller(5))
+            ).groups
             assert (older[0].error_code, older[0].group_state) == (0, "Dead")
 
     run(scenario)
@@ -335,7 +457,9 @@ def test_listing_groups(states, types, expected):
         async with serving() as service:
             await stable_member(service)
             await service.coordinator.offset_commit(commit_request("simple", {("t", 0): 1}), CALLER)
-            response = await service.coordinator.list_groups(ListGroupsRequest(states_filter=states, types_filter=types), TestCaller(5))
+            response = await service.coordinator.list_groups(
+                ListGroupsRequest(states_filter=states, types_filter=types), TestCaller(5)
+            )
             assert sorted(group.group_id for group in response.groups) == expected
             assert {group.group_type for group in response.groups} <= {"classic"}
 
@@ -385,7 +509,9 @@ def test_heartbeats_keep_a_member_for_as_long_as_they_come():
             member_id = await stable_member(service)
             for _ in range(10):
                 await trio.sleep(6)
-                assert (await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), TestCaller(4))).error_code == 0
+                assert (
+                    await service.coordinator.heartbeat(heartbeat_request("g", member_id, 1), TestCaller(4))
+                ).error_code == 0
             await trio.sleep(9.9)
             assert service.coordinator.group_states() == {"g": "Stable"}
 
@@ -396,11 +522,16 @@ def test_offsets_can_be_looked_up_for_lag():
     async def scenario():
         async with serving() as service:
             await service.coordinator.offset_commit(commit_request("g", {("u", 1): 2, ("t", 0): 1}), CALLER)
-            assert [(key.topic, each.offset) for key, each in service.coordinator.offsets_of("g").items()] == [("t", 1), ("u", 2)]
+            assert [(key.topic, each.offset) for key, each in service.coordinator.offsets_of("g").items()] == [
+                ("t", 1),
+                ("u", 2),
+            ]
             assert service.coordinator.offsets_of("none") == {}
             before = service.coordinator.snapshots()
             await service.coordinator.offset_commit(commit_request("g", {("t", 0): 9}), CALLER)
-            assert [each.offset for state in before for key, each in sorted(state.offsets_of("g").items())] == [1, 2], "a snapshot stays as it was"
+            assert [each.offset for state in before for key, each in sorted(state.offsets_of("g").items())] == [1, 2], (
+                "a snapshot stays as it was"
+            )
             service.coordinator.on_resignation(service.partition("g").partition)
             with pytest.raises(ApiError):
                 service.coordinator.offsets_of("g")

@@ -1,4 +1,5 @@
-"""Records as Apache Kafka 4.3.1 wrote them (captured from its `__consumer_offsets`), read and written again to the same bytes."""
+"""Records as Apache Kafka 4.3.1 wrote them (captured from its `__consumer_offsets`), read and written again to the
+same bytes."""
 
 from __future__ import annotations
 
@@ -21,8 +22,13 @@ GROUP_VALUE = (
     b"\x00\x00\x00\x0d\x00\x00\x00\x00\x00\x01\x00\x01u\xff\xff\xff\xff\x00\x00\x00\x05am1@4"
 )
 OFFSET_KEY = b"\x00\x01\x00\x0eg105-984195088\x00\x01t\x00\x00\x00\x01"
-OFFSET_VALUE = b'\x00\x04\x00\x00\x00\x00\x00\x00\x00^\x00\x00\x00\x03\x01\x00\x00\x01\xa1\xfd\x91\xaf\xcf\x01\x00\x10\x94po"m\xa0@\xac\x87\x8b\xdd,nE\xe3~'
-EXPIRING_VALUE = b"\x00\x01\x00\x00\x00\x00\x00\x00\x000\x00\x00\x00\x00\x01\xa1\xfd\x90\xcc\xd2\x00\x00\x01\xa2\x03\x86\xad\xd1"
+OFFSET_VALUE = (
+    b"\x00\x04\x00\x00\x00\x00\x00\x00\x00^\x00\x00\x00\x03\x01\x00\x00\x01\xa1\xfd\x91\xaf\xcf\x01\x00\x10\x94"
+    b'po"m\xa0@\xac\x87\x8b\xdd,nE\xe3~'
+)
+EXPIRING_VALUE = (
+    b"\x00\x01\x00\x00\x00\x00\x00\x00\x000\x00\x00\x00\x00\x01\xa1\xfd\x90\xcc\xd2\x00\x00\x01\xa2\x03\x86\xad\xd1"
+)
 
 
 @pytest.fixture
@@ -48,11 +54,18 @@ def test_an_offset_commit_with_a_retention_of_its_own_is_version_1():
 def test_a_group(shard):
     state = shard.replay(shard.empty(), GROUP_KEY, GROUP_VALUE)
     group = state.groups["g20-341027904"]
-    assert (group.state, group.generation, group.protocol, group.leader) == (STABLE, 4, "range", "c0-0aefcad9-e9f4-47fa-b36c-2c5a104d55d1")
+    assert (group.state, group.generation, group.protocol, group.leader) == (
+        STABLE,
+        4,
+        "range",
+        "c0-0aefcad9-e9f4-47fa-b36c-2c5a104d55d1",
+    )
     assert group.subscribed_topics == {"u"}
     assert group.static_members == {"i3": "i3-d1453e99-abe2-4f2b-ad0e-9b81b019c049"}
     assert [member.assignment for member in group.members.values()] == [b"am2@4", b"am1@4"]
-    value = group_records.group_metadata(group, {member.member_id: member.assignment for member in group.members.values()})
+    value = group_records.group_metadata(
+        group, {member.member_id: member.assignment for member in group.members.values()}
+    )
     assert group_records.group_metadata_key(group.group_id) == GROUP_KEY
     assert group_records.group_metadata_value(value) == GROUP_VALUE
 
@@ -64,7 +77,9 @@ def test_tombstones(shard):
     assert list(state.groups) == ["g105-984195088"]
     state = shard.replay(state, OFFSET_KEY, None)
     assert not state.offsets
-    assert state.groups["g105-984195088"].state is EMPTY, "a simple group is gone with its own tombstone, or when it expires"
+    assert state.groups["g105-984195088"].state is EMPTY, (
+        "a simple group is gone with its own tombstone, or when it expires"
+    )
     assert shard.replay(state, OFFSET_KEY, None).offsets == state.offsets, "a tombstone of nothing is nothing"
 
 
@@ -81,7 +96,14 @@ def test_records_of_other_group_protocols_are_skipped(shard, kind):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"), [(b"", None), (b"\x00", None), (OFFSET_KEY[:-1], OFFSET_VALUE), (OFFSET_KEY, OFFSET_VALUE[:-1]), (GROUP_KEY, b"\x00")]
+    ("key", "value"),
+    [
+        (b"", None),
+        (b"\x00", None),
+        (OFFSET_KEY[:-1], OFFSET_VALUE),
+        (OFFSET_KEY, OFFSET_VALUE[:-1]),
+        (GROUP_KEY, b"\x00"),
+    ],
 )
 def test_bytes_that_are_no_record_are_refused(shard, key, value):
     with pytest.raises(ProtocolError):

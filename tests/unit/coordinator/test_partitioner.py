@@ -9,7 +9,15 @@ from kraft.coordinator.partitioner import java_string_hash, partition_for
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("", 0), ("a", 97), ("hello", 99162322), ("polygenelubricants", -2147483648), ("console-consumer-12345", 158455506), ("é", 233), ("\U0001f600", 1772899)],
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("polygenelubricants", -2147483648),
+        ("console-consumer-12345", 158455506),
+        ("é", 233),
+        ("\U0001f600", 1772899),
+    ],
 )
 def test_the_hash_is_javas(text, expected):
     assert java_string_hash(text) == expected

@@ -1,4 +1,5 @@
-"""A record that the log would not take is refused by itself, and harms nobody whose records would have shared its batch."""
+"""A record that the log would not take is refused by itself, and harms nobody whose records would have shared its
+batch."""
 
 from __future__ import annotations
 
@@ -22,7 +23,12 @@ def test_an_assignment_too_large_for_the_log_fails_alone(size):
             first = ask(nursery, commit(service, 1, other))
             await trio.testing.wait_all_tasks_blocked()
             commits = [ask(nursery, commit(service, 2, other))]
-            large = ask(nursery, service.coordinator.sync_group(sync_request("g", joined.member_id, 1, {joined.member_id: bytes(size)}), TestCaller(4)))
+            large = ask(
+                nursery,
+                service.coordinator.sync_group(
+                    sync_request("g", joined.member_id, 1, {joined.member_id: bytes(size)}), TestCaller(4)
+                ),
+            )
             await trio.testing.wait_all_tasks_blocked()
             commits.append(ask(nursery, commit(service, 3, other)))
             await trio.testing.wait_all_tasks_blocked()

@@ -23,7 +23,10 @@ REFUSALS = [
 async def joined(service: Service, member_ids: tuple[str, ...]) -> tuple[str, str, int]:
     """The leader, the other, and the generation of two members that join at once."""
     async with trio.open_nursery() as nursery:
-        joins = [ask(nursery, service.coordinator.join_group(join_request("g", member_id), JOINER)) for member_id in member_ids]
+        joins = [
+            ask(nursery, service.coordinator.join_group(join_request("g", member_id), JOINER))
+            for member_id in member_ids
+        ]
     answers = [each.response for each in joins]
     assert [answer.error_code for answer in answers] == [0, 0]
     leader = answers[0].leader
@@ -39,7 +42,9 @@ def test_all_who_wait_for_a_refused_assignment_are_told_and_join_again(failures,
             waiting = ask(nursery, service.coordinator.sync_group(sync_request("g", follower, generation), SYNCER))
             await trio.testing.wait_all_tasks_blocked()
             service.log.fail_next = list(failures)
-            refused = await service.coordinator.sync_group(sync_request("g", leader, generation, {leader: bytes(size)}), SYNCER)
+            refused = await service.coordinator.sync_group(
+                sync_request("g", leader, generation, {leader: bytes(size)}), SYNCER
+            )
             await trio.testing.wait_all_tasks_blocked()
             assert refused.error_code == told
             assert waiting.answered
@@ -48,7 +53,9 @@ def test_all_who_wait_for_a_refused_assignment_are_told_and_join_again(failures,
             leader, follower, generation = await joined(service, (leader, follower))
             assert generation == 2
             waiting = ask(nursery, service.coordinator.sync_group(sync_request("g", follower, generation), SYNCER))
-            settled = await service.coordinator.sync_group(sync_request("g", leader, generation, {leader: b"l", follower: b"f"}), SYNCER)
+            settled = await service.coordinator.sync_group(
+                sync_request("g", leader, generation, {leader: b"l", follower: b"f"}), SYNCER
+            )
             await trio.testing.wait_all_tasks_blocked()
             assert (settled.assignment, waiting.response.assignment) == (b"l", b"f")
 

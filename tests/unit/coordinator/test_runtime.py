@@ -1,4 +1,5 @@
-"""The runtime: what clients are told while partitions come and go, are still being read, or wait for their followers."""
+"""The runtime: what clients are told while partitions come and go, are still being read, or wait for their
+followers."""
 
 from __future__ import annotations
 
@@ -14,7 +15,18 @@ from kraft.protocol.messages.list_groups_request import ListGroupsRequest
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import TestCaller, commit_request, join_request, sync_request
-from tests.unit.coordinator.service import CALLER, PARTITIONS, Service, ask, code_of, commit, committed, neighbour, run, serving
+from tests.unit.coordinator.service import (
+    CALLER,
+    PARTITIONS,
+    Service,
+    ask,
+    code_of,
+    commit,
+    committed,
+    neighbour,
+    run,
+    serving,
+)
 
 
 def test_a_coordinator_that_is_loading_says_so_and_heartbeats_pass():
@@ -23,8 +35,14 @@ def test_a_coordinator_that_is_loading_says_so_and_heartbeats_pass():
             service.log.read_gate = trio.Event()
             await service.lead()
             assert code_of(await commit(service, 1)) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            assert (await service.coordinator.heartbeat(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), CALLER)).error_code == 0
-            assert (await service.coordinator.list_groups(ListGroupsRequest(), CALLER)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            assert (
+                await service.coordinator.heartbeat(
+                    HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), CALLER
+                )
+            ).error_code == 0
+            assert (
+                await service.coordinator.list_groups(ListGroupsRequest(), CALLER)
+            ).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             service.log.read_gate.set()
             await trio.testing.wait_all_tasks_blocked()
             assert code_of(await commit(service, 1)) == 0
@@ -160,7 +178,12 @@ def test_another_node_rebuilds_groups_and_offsets_from_the_log():
         log = MemoryLog()
         async with serving(log) as service, trio.open_nursery() as nursery:
             joined = await service.coordinator.join_group(join_request("g"), TestCaller(3))
-            syncing = ask(nursery, service.coordinator.sync_group(sync_request("g", joined.member_id, 1, {joined.member_id: b"all"}), TestCaller(3)))
+            syncing = ask(
+                nursery,
+                service.coordinator.sync_group(
+                    sync_request("g", joined.member_id, 1, {joined.member_id: b"all"}), TestCaller(3)
+                ),
+            )
             await trio.testing.wait_all_tasks_blocked()
             assert syncing.response.assignment == b"all"
             request = commit_request("g", {("t", 0): 42}, joined.member_id, 1)
@@ -169,7 +192,9 @@ def test_another_node_rebuilds_groups_and_offsets_from_the_log():
             await successor.lead(2)
             assert successor.coordinator.group_states() == {"g": "Stable"}
             assert await committed(successor) == 42
-            beat = await successor.coordinator.heartbeat(HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id), CALLER)
+            beat = await successor.coordinator.heartbeat(
+                HeartbeatRequest(group_id="g", generation_id=1, member_id=joined.member_id), CALLER
+            )
             assert beat.error_code == 0
 
     run(scenario)
@@ -187,7 +212,9 @@ def test_a_new_leader_does_not_answer_before_all_that_it_read_is_known_to_be_com
         async with serving(log) as successor:
             await successor.lead(2)
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
-            assert (await successor.coordinator.offset_fetch(request, CALLER)).groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            assert (await successor.coordinator.offset_fetch(request, CALLER)).groups[
+                0
+            ].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             log.replicate(successor.partition("g"))
             await trio.testing.wait_all_tasks_blocked()
             assert await committed(successor) == 2
@@ -212,8 +239,12 @@ def test_a_new_leader_waits_for_a_silent_follower_sooner_than_tell_an_older_offs
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
             for _ in range(3):
                 await trio.sleep(5.1)
-                assert (await successor.coordinator.offset_fetch(request, CALLER)).groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-                beat = await successor.coordinator.heartbeat(HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), CALLER)
+                assert (await successor.coordinator.offset_fetch(request, CALLER)).groups[
+                    0
+                ].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+                beat = await successor.coordinator.heartbeat(
+                    HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), CALLER
+                )
                 assert beat.error_code == 0, "no session runs meanwhile"
             waits = [note for note in successor.world.notes if note["event"] == "coordinator_waits_for_replication"]
             assert [(note["partition"], note["offset"]) for note in waits] == [(str(partition), 1)], "told once"
@@ -279,7 +310,12 @@ def test_a_partition_that_is_lost_before_it_is_loaded_harms_nobody():
             service.coordinator.on_resignation(1, 2)
             log.on_high_watermark = subscribe
             await trio.sleep(1)
-            assert [service.coordinator.runtime.is_active(partition) for partition in range(PARTITIONS)] == [True, False, True, True]
+            assert [service.coordinator.runtime.is_active(partition) for partition in range(PARTITIONS)] == [
+                True,
+                False,
+                True,
+                True,
+            ]
 
     run(scenario)
 

@@ -107,7 +107,8 @@ def test_an_answer_that_replication_keeps_waiting_is_an_error_after_the_commit_t
 
 
 def test_a_deadline_that_a_failed_append_put_back_passes_again():
-    """A member's session ends, the record of the empty group is refused, the member is back, and its session ends once more."""
+    """A member's session ends, the record of the empty group is refused, the member is back, and its session ends
+    once more."""
 
     async def scenario():
         async with serving() as service:
@@ -126,7 +127,12 @@ def test_a_deadline_that_a_failed_append_put_back_passes_again():
 def test_an_operation_too_large_for_one_batch_is_split():
     async def scenario():
         async with serving() as service:
-            assert await service.coordinator.runtime.write(service.partition("g").partition, write_offsets(200, "m" * 4096)) == "written"
+            assert (
+                await service.coordinator.runtime.write(
+                    service.partition("g").partition, write_offsets(200, "m" * 4096)
+                )
+                == "written"
+            )
             assert service.log.appends == 2, "800 KB need two batches"
 
     run(scenario)
@@ -148,7 +154,9 @@ def test_if_a_split_operation_fails_half_way_the_log_decides_what_holds():
             service.log.append = append
             with pytest.raises(ApiError) as refused:
                 await runtime.write(partition, write_offsets(200, "n" * 4096))
-            assert refused.value.code == ErrorCode.NOT_COORDINATOR, "a part is in the log: COORDINATOR_LOAD_IN_PROGRESS would say that nothing is"
+            assert refused.value.code == ErrorCode.NOT_COORDINATOR, (
+                "a part is in the log: COORDINATOR_LOAD_IN_PROGRESS would say that nothing is"
+            )
             await trio.testing.wait_all_tasks_blocked()
             offsets = service.coordinator.committed_offsets()["g"].values()
             in_log = len(service.log.batches[service.partition("g")][-1].entries)

@@ -1,4 +1,5 @@
-"""Offsets of a topic that was deleted, where the coordinator died before it had forgotten them: nobody gets them, and they go."""
+"""Offsets of a topic that was deleted, where the coordinator died before it had forgotten them: nobody gets them,
+and they go."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import forgetting
 from kraft.coordinator.group.shard_state import OffsetAndMetadata
-from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.group_host import GroupHost, TestCaller, commit_request
 from tests.unit.coordinator.service import CALLER, Service, run, serving
@@ -28,7 +34,9 @@ async def offsets(service: Service, version: int, *, everything: bool = False, s
         if version >= 10:
             topic = OffsetFetchRequestTopics(topic_id=service.topics.topic_id("t") or b"", partition_indexes=[0])
         wanted = [topic]
-        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None if everything else wanted)], require_stable=stable)
+        request = OffsetFetchRequest(
+            groups=[OffsetFetchRequestGroup(group_id="g", topics=None if everything else wanted)], require_stable=stable
+        )
     response = await service.coordinator.offset_fetch(request, TestCaller(version))
     topics = response.topics if version < 8 else response.groups[0].topics
     return {topic.name: partition.committed_offset for topic in topics for partition in topic.partitions}
@@ -89,7 +97,10 @@ def test_a_new_coordinator_forgets_offsets_of_topics_that_were_deleted_meanwhile
             await successor.lead(2)
             await successor.coordinator.offset_commit(commit_request("h", {("u", 0): 7}), CALLER)
             await trio.sleep(61)
-            kept = {group: [(key.topic, each.offset) for key, each in known.items()] for group, known in successor.coordinator.committed_offsets().items()}
+            kept = {
+                group: [(key.topic, each.offset) for key, each in known.items()]
+                for group, known in successor.coordinator.committed_offsets().items()
+            }
             assert kept == {"h": [("u", 7)]}
 
     run(scenario)
@@ -99,6 +110,8 @@ def test_two_topics_of_one_name_may_be_gone_at_once():
     host = GroupHost()
     for partition, topic_id in enumerate((b"1" * 16, b"2" * 16, b"3" * 16, bytes(16))):
         committed = OffsetAndMetadata(7, -1, "", 0, topic_id=topic_id)
-        host.run(lambda draft, index=partition, value=committed: draft.write_offset("g", TopicPartition("t", index), value))
+        host.run(
+            lambda draft, index=partition, value=committed: draft.write_offset("g", TopicPartition("t", index), value)
+        )
     host.walk(forgetting([("t", b"1" * 16), ("t", b"2" * 16)]))
     assert [key.partition for key in host.offsets("g")] == [2]

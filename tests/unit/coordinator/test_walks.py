@@ -1,4 +1,5 @@
-"""Expiry and deleted topics reach every group of a shard, in turns: others are served in between, and what they do counts."""
+"""Expiry and deleted topics reach every group of a shard, in turns: others are served in between, and what they do
+counts."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from tests.unit.coordinator.service import PARTITIONS, Service, run, serving
 
 MANY = 500
 TURN = 64
-CONFIG = GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, offsets_retention_minutes=1, offsets_retention_check_interval_ms=90_000)
+CONFIG = GroupCoordinatorConfig(
+    group_initial_rebalance_delay_ms=0, offsets_retention_minutes=1, offsets_retention_check_interval_ms=90_000
+)
 DELETED = [("t", b"t".ljust(16, b"."))]
 
 
@@ -89,7 +92,9 @@ def test_others_get_their_turn_between_any_two_of_a_walk():
             while turns.count("walk") < 10 * PARTITIONS:
                 await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
-            assert "walk" * (2 * PARTITIONS + 1) not in "".join(turns), "each shard one turn before the others' and one after"
+            assert "walk" * (2 * PARTITIONS + 1) not in "".join(turns), (
+                "each shard one turn before the others' and one after"
+            )
 
     run(scenario)
 
@@ -102,7 +107,9 @@ def test_portions_are_everything_in_order_and_never_large():
     named = [entry for part in parts for entry in part]
     assert [group_id for group_id, partition in named if partition is None] == sorted(host.state.groups)
     assert [entry for entry in named if entry[1] is not None] == [
-        (group_id, partition) for group_id in sorted(host.state.offsets) for partition in sorted(host.state.offsets[group_id])
+        (group_id, partition)
+        for group_id in sorted(host.state.offsets)
+        for partition in sorted(host.state.offsets[group_id])
     ]
 
 
@@ -129,12 +136,16 @@ def test_what_is_committed_between_the_turns_of_an_expiry_stays_with_its_group()
             await trio.sleep(2)
             async with trio.open_nursery() as nursery:
                 # The last of the shard to be looked at, and every group in between has to go.
-                nursery.start_soon(service.coordinator.offset_commit, commit_request("large", {("t", 1): 7}), TestCaller(9))
+                nursery.start_soon(
+                    service.coordinator.offset_commit, commit_request("large", {("t", 1): 7}), TestCaller(9)
+                )
                 await trio.testing.wait_all_tasks_blocked()
                 service.log.gate.set()
             await trio.testing.wait_all_tasks_blocked()
             assert service.coordinator.committed_offsets() == {"large": service.coordinator.offsets_of("large")}
-            assert [(key.partition, each.offset) for key, each in service.coordinator.offsets_of("large").items()] == [(1, 7)]
+            assert [(key.partition, each.offset) for key, each in service.coordinator.offsets_of("large").items()] == [
+                (1, 7)
+            ]
             assert partition == service.partition("large")
 
     run(scenario)
@@ -171,7 +182,9 @@ def test_an_expiry_that_the_log_refuses_comes_again():
             service.log.fail_next = [ApiError(ErrorCode.NOT_ENOUGH_REPLICAS)]
             await trio.sleep(91)
             assert len(service.coordinator.group_states()) == MANY + 1
-            assert [note["event"] for note in service.world.notes if note["event"].startswith("coordinator_walk")] == ["coordinator_walk_refused"]
+            assert [note["event"] for note in service.world.notes if note["event"].startswith("coordinator_walk")] == [
+                "coordinator_walk_refused"
+            ]
             await trio.sleep(90)
             assert service.coordinator.group_states() == {}
 

@@ -62,8 +62,17 @@ def test_a_look_up_by_time_does_not_pass_over_what_is_damaged() -> None:
             timestamp = written(made, damaged=0)
 
             async def look_up(index: int) -> Any:
-                topics = [ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=index, timestamp=timestamp)])]
-                return (await made.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 7)).topics[0].partitions[0].error_code
+                topics = [
+                    ListOffsetsTopic(
+                        name="t", partitions=[ListOffsetsPartition(partition_index=index, timestamp=timestamp)]
+                    )
+                ]
+                return (
+                    (await made.ask(ListOffsetsRequest(replica_id=-1, topics=topics), 7))
+                    .topics[0]
+                    .partitions[0]
+                    .error_code
+                )
 
             assert (await look_up(0), await look_up(1)) == (ErrorCode.CORRUPT_MESSAGE, ErrorCode.NONE)
             assert online(made) == [True]

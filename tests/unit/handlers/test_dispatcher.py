@@ -27,7 +27,9 @@ PEER = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
 
 def dispatcher(*handlers: Handler) -> RequestDispatcher:
     world = RealWorld(log_sink=lambda event: None)
-    return RequestDispatcher(Registry(BROKER, handlers), None, world.clock, Loggers(world.log_sink, world.clock, "debug").get("requests"))
+    return RequestDispatcher(
+        Registry(BROKER, handlers), None, world.clock, Loggers(world.log_sink, world.clock, "debug").get("requests")
+    )
 
 
 def dispatch(dispatching: RequestDispatcher, frame: bytes) -> bytes:
@@ -67,7 +69,9 @@ def test_a_request_that_ends_early_breaks_the_protocol() -> None:
             dispatch(dispatcher(heartbeats([])), frame[:cut])
 
 
-@pytest.mark.parametrize(("key", "version"), [(ApiKey.HEARTBEAT, 5), (ApiKey.HEARTBEAT, -1), (ApiKey.FETCH, 4), (-1, 0), (32767, 0)])
+@pytest.mark.parametrize(
+    ("key", "version"), [(ApiKey.HEARTBEAT, 5), (ApiKey.HEARTBEAT, -1), (ApiKey.FETCH, 4), (-1, 0), (32767, 0)]
+)
 def test_what_is_not_served_breaks_the_protocol(key: int, version: int) -> None:
     with pytest.raises(ProtocolError, match="not served"):
         dispatch(dispatcher(heartbeats([])), struct.pack(">hhih", key, version, 7, -1) + b"\0\0\0")

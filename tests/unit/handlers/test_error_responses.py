@@ -14,8 +14,19 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.framing import decode_response, encode_response
 from kraft.protocol.schema import Struct, fields_of, struct_class
 
-CODES = (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_COORDINATOR, ErrorCode.INVALID_REQUEST, ErrorCode.REQUEST_TIMED_OUT)
-NO_ROOM = {(ApiKey.DESCRIBE_LOG_DIRS, 1), (ApiKey.DESCRIBE_LOG_DIRS, 2), (ApiKey.FETCH, 4), (ApiKey.FETCH, 5), (ApiKey.FETCH, 6)}
+CODES = (
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+NO_ROOM = {
+    (ApiKey.DESCRIBE_LOG_DIRS, 1),
+    (ApiKey.DESCRIBE_LOG_DIRS, 2),
+    (ApiKey.FETCH, 4),
+    (ApiKey.FETCH, 5),
+    (ApiKey.FETCH, 6),
+}
 """Versions whose answer names what was asked for, or nothing: Kafka's tells no error there either."""
 
 HANDLERS = [

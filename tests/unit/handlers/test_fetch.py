@@ -1,4 +1,5 @@
-"""Fetch against a broker over the simulated disk: what is enough, what fits, sessions, and what a reader is told when something is wrong."""
+"""Fetch against a broker over the simulated disk: what is enough, what fits, sessions, and what a reader is told
+when something is wrong."""
 
 from __future__ import annotations
 
@@ -19,11 +20,29 @@ VERSION = 12
 
 
 def wanted(*partitions: tuple[int, int], max_bytes: int = 1 << 20, topic: str = "t", **fields: Any) -> list[FetchTopic]:
-    return [FetchTopic(topic=topic, partitions=[FetchPartition(partition=i, fetch_offset=o, partition_max_bytes=max_bytes, **fields) for i, o in partitions])]
+    return [
+        FetchTopic(
+            topic=topic,
+            partitions=[
+                FetchPartition(partition=i, fetch_offset=o, partition_max_bytes=max_bytes, **fields)
+                for i, o in partitions
+            ],
+        )
+    ]
 
 
-def fetch(topics: list[FetchTopic], *, wait_ms: int = 0, min_bytes: int = 1, max_bytes: int = 1 << 20, epoch: int = -1, **fields: Any) -> FetchRequest:
-    return FetchRequest(max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, session_epoch=epoch, topics=topics, **fields)
+def fetch(
+    topics: list[FetchTopic],
+    *,
+    wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+    epoch: int = -1,
+    **fields: Any,
+) -> FetchRequest:
+    return FetchRequest(
+        max_wait_ms=wait_ms, min_bytes=min_bytes, max_bytes=max_bytes, session_epoch=epoch, topics=topics, **fields
+    )
 
 
 def append(made: Broker, index: int = 0, size: int = 100) -> int:
@@ -178,7 +197,12 @@ def test_a_reader_that_is_no_replica_may_not_acknowledge() -> None:
             made.topic("t", replicas=(NODE, 2))
             append(made)
             stranger = ReplicaState(replica_id=3, replica_epoch=1)
-            topics = [FetchTopic(topic_id=made.partition("t").topic_id, partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)])]
+            topics = [
+                FetchTopic(
+                    topic_id=made.partition("t").topic_id,
+                    partitions=[FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)],
+                )
+            ]
             response = await made.ask(fetch(topics, replica_state=stranger), 17)
             assert codes(response) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
             topics[0].partitions[0].current_leader_epoch = 0

@@ -35,7 +35,9 @@ def test_a_controller_that_cannot_make_it_is_asked_once_for_all_keys() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.controller.answers[CreateTopicsRequest.API_KEY] = _no_controller
-            response = await made.ask(FindCoordinatorRequest(coordinator_keys=[f"g{number}" for number in range(10)]), 6)
+            response = await made.ask(
+                FindCoordinatorRequest(coordinator_keys=[f"g{number}" for number in range(10)]), 6
+            )
             assert {found.error_code for found in response.coordinators} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
             assert len(made.controller.asked) == 1
 
@@ -49,8 +51,14 @@ def _no_controller(request: CreateTopicsRequest) -> CreateTopicsResponse:
 def test_only_groups_are_coordinated_here() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
-            for kind, code in ((1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED), (2, ErrorCode.INVALID_REQUEST), (9, ErrorCode.INVALID_REQUEST)):
-                assert (await made.ask(FindCoordinatorRequest(coordinator_keys=["x"], key_type=kind), 6)).coordinators[0].error_code == code
+            for kind, code in (
+                (1, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+                (2, ErrorCode.INVALID_REQUEST),
+                (9, ErrorCode.INVALID_REQUEST),
+            ):
+                assert (await made.ask(FindCoordinatorRequest(coordinator_keys=["x"], key_type=kind), 6)).coordinators[
+                    0
+                ].error_code == code
             assert not made.controller.asked
 
     simulate(play)

@@ -1,4 +1,5 @@
-"""Followers that fetch in sessions: a Fetch looks at what may have moved, and the leader knows of the rest what it would have known."""
+"""Followers that fetch in sessions: a Fetch looks at what may have moved, and the leader knows of the rest what it
+would have known."""
 
 from __future__ import annotations
 
@@ -48,15 +49,25 @@ class Follower:
 
     def request(self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = ()) -> FetchRequest:
         partitions = [
-            FetchPartition(partition=index, fetch_offset=offset, current_leader_epoch=0, last_fetched_epoch=0 if offset else -1, partition_max_bytes=1 << 20)
+            FetchPartition(
+                partition=index,
+                fetch_offset=offset,
+                current_leader_epoch=0,
+                last_fetched_epoch=0 if offset else -1,
+                partition_max_bytes=1 << 20,
+            )
             for index, offset in offsets.items()
         ]
         return FetchRequest(
-            max_wait_ms=wait_ms, min_bytes=1, max_bytes=10 << 20, session_id=self.session_id, session_epoch=self.epoch,
+            max_wait_ms=wait_ms,
+            min_bytes=1,
+            max_bytes=10 << 20,
+            session_id=self.session_id,
+            session_epoch=self.epoch,
             replica_state=ReplicaState(replica_id=2, replica_epoch=1),
             topics=[FetchTopic(topic_id=self.topic_id, partitions=partitions)] if partitions else [],
             forgotten_topics_data=[ForgottenTopic(topic_id=self.topic_id, partitions=list(forget))] if forget else [],
-        )  # fmt: skip
+        )
 
     async def fetch(self, offsets: dict[int, int], wait_ms: int = 0, forget: tuple[int, ...] = ()) -> dict[int, Any]:
         """What is answered, by partition."""
@@ -82,7 +93,8 @@ async def follower(universe: Universe) -> AsyncIterator[Follower]:
 
 @asynccontextmanager
 async def waiting(universe: Universe, it: Follower, taken: dict[int, int]) -> AsyncIterator[list[Reply]]:
-    """While the block runs a Fetch waits, for a second so far; its answer is put into the list. Ends when there is one."""
+    """While the block runs a Fetch waits, for a second so far; its answer is put into the list. Ends when there is
+    one."""
     pending = it.made.dispatch(it.request(taken, wait_ms=60_000), VERSION)
     assert not isinstance(pending, Reply)
     found: list[Reply] = []
@@ -187,7 +199,9 @@ def test_who_left_the_in_sync_set_is_looked_at_each_time_until_it_is_back() -> N
             await it.fetch(everything())
             it.made.change(it.topic_id, 4, isr=[NODE])
             partition = it.made.partition("t", 4)
-            assert partition.isr_to_propose(it.made.world.clock.now()) is None, "it may have lost its disk: first it has to fetch"
+            assert partition.isr_to_propose(it.made.world.clock.now()) is None, (
+                "it may have lost its disk: first it has to fetch"
+            )
             it._count(4)
             for _ in range(3):
                 await it.fetch({})
@@ -283,7 +297,9 @@ def test_partitions_that_catch_up_starve_none() -> None:
             async def fetch_little(offsets: dict[int, int]) -> dict[int, Any]:
                 request = it.request(offsets)
                 request.max_bytes = 1
-                return {index: data for index, data in it.take(await it.made.ask(request, VERSION)).items() if data.records}
+                return {
+                    index: data for index, data in it.take(await it.made.ask(request, VERSION)).items() if data.records
+                }
 
             taken = {0: 0, 1: 0, 2: 0}
             order = []

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.delete_records_request import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
@@ -23,7 +27,11 @@ def append(made: Broker, count: int = 1) -> int:
 
 async def look_up(made: Broker, timestamp: int, version: int = 7, **fields: Any) -> Any:
     topics = [ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])]
-    return (await made.ask(ListOffsetsRequest(**{"replica_id": -1, "topics": topics, **fields}), version)).topics[0].partitions[0]
+    return (
+        (await made.ask(ListOffsetsRequest(**{"replica_id": -1, "topics": topics, **fields}), version))
+        .topics[0]
+        .partitions[0]
+    )
 
 
 async def delete(made: Broker, topic: str, offset: int) -> tuple[int, int]:

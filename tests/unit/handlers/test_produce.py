@@ -13,7 +13,10 @@ from tests.unit.server.brokers import NODE, batch, broker, decoded, simulate
 
 
 def produce(*partitions: tuple[str, int, bytes], acks: int = -1, timeout_ms: int = 1000) -> ProduceRequest:
-    topics = [TopicProduceData(name=name, partition_data=[PartitionProduceData(index=index, records=data)]) for name, index, data in partitions]
+    topics = [
+        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=index, records=data)])
+        for name, index, data in partitions
+    ]
     return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=topics)
 
 
@@ -35,7 +38,10 @@ def test_a_failed_append_takes_its_directory_offline() -> None:
             made.topic("t", 2)
             made.topic("u", 1)
             failing = made.partition("t").log.directory
-            universe.disk("broker").faults = [Fault("append", errno.EIO, f"{failing}/000"), Fault("truncate", errno.EIO, failing)]
+            universe.disk("broker").faults = [
+                Fault("append", errno.EIO, f"{failing}/000"),
+                Fault("truncate", errno.EIO, failing),
+            ]
             answers = await made.ask(produce(("t", 0, batch(b"a")), ("t", 1, batch(b"b"))), 12)
             codes = [topic.partition_responses[0].error_code for topic in answers.responses]
             assert codes == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE]
@@ -70,7 +76,8 @@ def test_a_full_disk_refuses_the_request_and_nothing_else() -> None:
 
 
 def test_the_answer_of_an_append_never_rests_on_a_later_leader_epoch() -> None:
-    """Between the append and its answer the leadership went and came back: what stands at these offsets now may be something else."""
+    """Between the append and its answer the leadership went and came back: what stands at these offsets now may be
+    something else."""
 
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
@@ -110,10 +117,13 @@ def test_what_timed_out_waits_no_longer() -> None:
             made.topic("t", replicas=(NODE, 2))
             waiting = made.dispatch(produce(("t", 0, batch(b"a")), timeout_ms=500), 12)
             assert not isinstance(waiting, Reply)
-            await universe.sleep(2)  # The answers of earlier requests were slow to leave: its own time runs all the same.
+            # The answers of earlier requests were slow to leave: its own time runs all the same.
+            await universe.sleep(2)
             answer = decoded(0, 12, await waiting).responses[0].partition_responses[0]
             assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
-            again = (await made.ask(produce(("t", 0, batch(b"b")), timeout_ms=100), 12)).responses[0].partition_responses[0]
+            again = (
+                (await made.ask(produce(("t", 0, batch(b"b")), timeout_ms=100), 12)).responses[0].partition_responses[0]
+            )
             assert again.error_code == ErrorCode.REQUEST_TIMED_OUT
             assert not made.partition("t").produce_waiters
 
@@ -140,7 +150,9 @@ def test_a_partition_that_fails_leaves_the_others_answers_alone() -> None:
             made.topic("t", 2, flush_messages="1")
             corrupt = bytearray(batch(b"a"))
             corrupt[-1] ^= 1
-            answers = await made.ask(produce(("t", 0, batch(b"a")), ("t", 1, bytes(corrupt)), ("no", 0, batch(b"a"))), 12)
+            answers = await made.ask(
+                produce(("t", 0, batch(b"a")), ("t", 1, bytes(corrupt)), ("no", 0, batch(b"a"))), 12
+            )
             codes = [topic.partition_responses[0].error_code for topic in answers.responses]
             assert codes == [ErrorCode.NONE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 

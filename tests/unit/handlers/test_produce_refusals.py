@@ -1,4 +1,5 @@
-"""What Produce answers to batches that may not be appended: codes, texts, record errors and offsets as Apache Kafka 4.3.1 gives them."""
+"""What Produce answers to batches that may not be appended: codes, texts, record errors and offsets as Apache Kafka
+4.3.1 gives them."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ def answers(*batches: bytes, version: int = 12, topic: str = "t", **configs: str
             made.topic("t", **configs)
             for data in batches:
                 request = ProduceRequest(
-                    acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=data)])]
+                    acks=-1,
+                    timeout_ms=1000,
+                    topic_data=[
+                        TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=data)])
+                    ],
                 )
                 found.append((await made.ask(request, version)).responses[0].partition_responses[0])
 
@@ -40,17 +45,31 @@ def sequenced(sequence: int, **fields: Any) -> bytes:
 
 def test_transactional_batches_are_refused_with_and_without_a_transactional_id() -> None:
     (answer,) = answers(sequenced(0, is_transactional=True))
-    assert (answer.error_code, answer.base_offset, answer.error_message) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, None)
+    assert (answer.error_code, answer.base_offset, answer.error_message) == (
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        -1,
+        None,
+    )
 
 
 def test_one_transactional_batch_refuses_the_whole_request() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe) as made:
             made.topic("t", 2)
-            data = [PartitionProduceData(index=0, records=batch(b"a")), PartitionProduceData(index=1, records=sequenced(0, is_transactional=True))]
-            request = ProduceRequest(acks=-1, timeout_ms=1000, transactional_id="some", topic_data=[TopicProduceData(name="t", partition_data=data)])
+            data = [
+                PartitionProduceData(index=0, records=batch(b"a")),
+                PartitionProduceData(index=1, records=sequenced(0, is_transactional=True)),
+            ]
+            request = ProduceRequest(
+                acks=-1,
+                timeout_ms=1000,
+                transactional_id="some",
+                topic_data=[TopicProduceData(name="t", partition_data=data)],
+            )
             response = await made.ask(request, 12)
-            assert [each.error_code for each in response.responses[0].partition_responses] == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * 2
+            assert [each.error_code for each in response.responses[0].partition_responses] == [
+                ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            ] * 2
             assert made.partition("t").log.log_end_offset == 0
 
     simulate(play)
@@ -84,7 +103,11 @@ def test_a_duplicate_is_answered_with_the_timestamp_of_what_is_there() -> None:
 
 
 def test_timestamps_out_of_bounds_are_told_record_by_record() -> None:
-    records = [Record(0, 1_700_000_000_000, None, b"good"), Record(1, FAR_FUTURE, None, b"late"), Record(2, FAR_FUTURE, None, b"late")]
+    records = [
+        Record(0, 1_700_000_000_000, None, b"good"),
+        Record(1, FAR_FUTURE, None, b"late"),
+        Record(2, FAR_FUTURE, None, b"late"),
+    ]
     (answer,) = answers(build_batch(records))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
     assert answer.error_message
@@ -93,13 +116,19 @@ def test_timestamps_out_of_bounds_are_told_record_by_record() -> None:
 
 def test_records_without_keys_are_told_one_by_one() -> None:
     (answer,) = answers(batch(b"a", b"b"), cleanup_policy="compact")
-    assert (answer.error_code, [error.batch_index for error in answer.record_errors]) == (ErrorCode.INVALID_RECORD, [0, 1])
+    assert (answer.error_code, [error.batch_index for error in answer.record_errors]) == (
+        ErrorCode.INVALID_RECORD,
+        [0, 1],
+    )
     assert answer.error_message
 
 
 def test_zstd_needs_a_client_that_reads_it() -> None:
     data = batch(b"a" * 100, codec=ZSTD)
-    assert [answers(data, version=version)[0].error_code for version in (6, 7)] == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.NONE]
+    assert [answers(data, version=version)[0].error_code for version in (6, 7)] == [
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.NONE,
+    ]
 
 
 def test_an_unknown_topic_has_no_log_start() -> None:

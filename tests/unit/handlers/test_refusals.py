@@ -1,4 +1,5 @@
-"""What brokers answer to requests that ask for nonsense, for nothing, or for the same thing twice: as Apache Kafka 4.3.1 does."""
+"""What brokers answer to requests that ask for nonsense, for nothing, or for the same thing twice: as Apache Kafka
+4.3.1 does."""
 
 from __future__ import annotations
 
@@ -11,7 +12,11 @@ from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequ
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest
 from kraft.protocol.messages.describe_producers_request import TopicRequest as ProducersOfTopic
-from kraft.protocol.messages.describe_topic_partitions_request import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from kraft.protocol.messages.describe_topic_partitions_request import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.init_producer_id_request import InitProducerIdRequest
@@ -36,7 +41,9 @@ def answer_to(request: Any, version: int | None = None) -> Any:
 
 def fetch(topic: str = "t", isolation: int = 0) -> FetchRequest:
     wanted = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
-    return FetchRequest(max_wait_ms=0, max_bytes=1000, isolation_level=isolation, topics=[FetchTopic(topic=topic, partitions=[wanted])])
+    return FetchRequest(
+        max_wait_ms=0, max_bytes=1000, isolation_level=isolation, topics=[FetchTopic(topic=topic, partitions=[wanted])]
+    )
 
 
 def test_fetch_knows_two_isolation_levels() -> None:
@@ -57,13 +64,18 @@ def test_nothing_was_aborted_in_a_topic_that_is_not_there() -> None:
 
 
 def list_offsets(*indexes: int, isolation: int = 0) -> ListOffsetsRequest:
-    topics = [ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=index, timestamp=-1)]) for index in indexes]
+    topics = [
+        ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=index, timestamp=-1)])
+        for index in indexes
+    ]
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=topics)
 
 
 def test_a_partition_whose_offsets_are_asked_for_twice_is_answered_once() -> None:
     (topic,) = answer_to(list_offsets(0, 0)).topics
-    assert [(each.partition_index, each.error_code, each.offset) for each in topic.partitions] == [(0, ErrorCode.INVALID_REQUEST, -1)]
+    assert [(each.partition_index, each.error_code, each.offset) for each in topic.partitions] == [
+        (0, ErrorCode.INVALID_REQUEST, -1)
+    ]
 
 
 def test_offsets_of_an_unknown_isolation_level() -> None:
@@ -77,32 +89,47 @@ def test_metadata_of_a_topic_asked_for_twice_come_once() -> None:
 
 
 def test_a_negative_cursor_is_refused_topic_by_topic() -> None:
-    answer = answer_to(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")], cursor=Cursor(topic_name="t", partition_index=-1)))
+    answer = answer_to(
+        DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name="t")], cursor=Cursor(topic_name="t", partition_index=-1)
+        )
+    )
     assert [(topic.name, topic.error_code) for topic in answer.topics] == [("t", ErrorCode.INVALID_REQUEST)]
 
 
 @pytest.mark.parametrize("limit", [0, -5])
 def test_at_least_one_partition_is_described(limit: int) -> None:
-    (topic,) = answer_to(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")], response_partition_limit=limit)).topics
+    (topic,) = answer_to(
+        DescribeTopicPartitionsRequest(topics=[TopicRequest(name="t")], response_partition_limit=limit)
+    ).topics
     assert len(topic.partitions) == 1
 
 
 def test_names_that_no_topic_can_have() -> None:
     (topic,) = answer_to(DescribeTopicPartitionsRequest(topics=[TopicRequest(name="no/slash")])).topics
     assert topic.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
-    (producers,) = answer_to(DescribeProducersRequest(topics=[ProducersOfTopic(name="no/slash", partition_indexes=[0])])).topics
+    (producers,) = answer_to(
+        DescribeProducersRequest(topics=[ProducersOfTopic(name="no/slash", partition_indexes=[0])])
+    ).topics
     assert producers.partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_producers_of_a_topic_that_is_not_there() -> None:
-    (topic,) = answer_to(DescribeProducersRequest(topics=[ProducersOfTopic(name="missing", partition_indexes=[0])])).topics
+    (topic,) = answer_to(
+        DescribeProducersRequest(topics=[ProducersOfTopic(name="missing", partition_indexes=[0])])
+    ).topics
     assert topic.partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert topic.partitions[0].error_message
 
 
 @pytest.mark.parametrize(("producer_id", "epoch"), [(77, -1), (-1, 4)])
 def test_half_a_producer_identity(producer_id: int, epoch: int) -> None:
-    answer = answer_to(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=epoch), 5)
+    answer = answer_to(
+        InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=epoch
+        ),
+        5,
+    )
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 
@@ -114,7 +141,9 @@ def test_a_refused_endpoint_type_is_not_echoed(kind: int) -> None:
 
 
 def test_configs_of_a_topic_that_is_not_there_come_with_an_empty_text() -> None:
-    (result,) = answer_to(DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="missing")])).results
+    (result,) = answer_to(
+        DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=2, resource_name="missing")])
+    ).results
     assert (result.error_code, result.error_message) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
 
 

@@ -24,7 +24,9 @@ def test_nothing_may_be_lost_while_one_in_sync_replica_kept_its_power() -> None:
 
 def test_a_small_in_sync_set_is_enough_to_lose_by() -> None:
     alone = [sample(5.0, in_sync=[1, 2])]
-    assert allow(run(send("a", 0), final(), losses=[PowerLoss(at=10.0, nodes=[1, 2])], samples=alone, flush=False)).lost == ["a"]
+    assert allow(
+        run(send("a", 0), final(), losses=[PowerLoss(at=10.0, nodes=[1, 2])], samples=alone, flush=False)
+    ).lost == ["a"]
 
 
 def test_power_that_failed_before_takes_nothing_that_came_after() -> None:

@@ -97,7 +97,8 @@ class FakeRecorder:
 
 
 class Coordinator:
-    """A librdkafka consumer of a group whose coordinator does not answer at first, and then, at first, for one partition only."""
+    """A librdkafka consumer of a group whose coordinator does not answer at first, and then, at first, for one
+    partition only."""
 
     def __init__(self, refusals: int) -> None:
         self.refusals = refusals
@@ -107,7 +108,10 @@ class Coordinator:
         if self.refusals > 0:
             raise KafkaException(KafkaError(KafkaError.NOT_COORDINATOR))
         late = KafkaError(KafkaError.UNSTABLE_OFFSET_COMMIT) if self.refusals == 0 else None
-        return [SimpleNamespace(topic="events", partition=partition, offset=7, error=late if partition else None) for partition in range(len(partitions))]
+        return [
+            SimpleNamespace(topic="events", partition=partition, offset=7, error=late if partition else None)
+            for partition in range(len(partitions))
+        ]
 
     def close(self) -> None:
         pass
@@ -117,7 +121,10 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusals: int, second
     monkeypatch.setattr("jepsen.workloads.final.Consumer", lambda _: Coordinator(refusals))
     monkeypatch.setattr("jepsen.workloads.final.PAUSE_SECONDS", 0.0)
     monkeypatch.setattr("jepsen.workloads.final.COMMITTED_SECONDS_MAX", seconds)
-    recorder = Recorder(tmp_path / "history", RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1, flush=True, unclean=False))
+    recorder = Recorder(
+        tmp_path / "history",
+        RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1, flush=True, unclean=False),
+    )
     read_committed(recorder, "nowhere:1", "readers", [EVENTS, ("events", 1)])
     recorder.close()
     return load(tmp_path / "history")
@@ -131,4 +138,6 @@ def test_a_coordinator_is_asked_in_the_end_until_it_tells_all(tmp_path: Path, mo
 
 def test_a_coordinator_that_never_tells_is_stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     operations = asked(tmp_path, monkeypatch, 2, -1.0).operations
-    assert [each.what for each in operations.of(Stuck)] == ["it is not told what readers has committed, -1 s after healing"]
+    assert [each.what for each in operations.of(Stuck)] == [
+        "it is not told what readers has committed, -1 s after healing"
+    ]

@@ -15,7 +15,10 @@ def say(words: str) -> None:
     Path("/dev/kmsg").write_text(f"<6>{words}\n")
 
 
-@pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK | os.W_OK), reason="the kernel's log, /dev/kmsg, is not ours to read and write here")
+@pytest.mark.skipif(
+    not os.access("/dev/kmsg", os.R_OK | os.W_OK),
+    reason="the kernel's log, /dev/kmsg, is not ours to read and write here",
+)
 def test_what_was_said_before_is_not_heard_and_what_comes_is_heard_once() -> None:
     before, after = f"kraft test {uuid.uuid4()}", f"kraft test {uuid.uuid4()}"
     say(before)

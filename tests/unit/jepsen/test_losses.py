@@ -61,27 +61,63 @@ NEW = [send("a", 0), send("b", 1), final((0, "a", 1), (1, "b", 2))]
     [
         pytest.param(OLD, [report({1: (0, 5)})], id="one election"),
         pytest.param(OLD, [report({1: (3, 3)})], id="nothing at all"),
-        pytest.param(OLD, [report({1: (3, 3)}), report({2: (7, 8)}, epoch=4)], id="nothing at all, by the first of two"),
-        pytest.param(NEW, [report({1: (0, 5)}, at=8), report({1: (0, 5)}, at=9), report({2: (7, 8)}, epoch=4, at=9)], id="by the first of two"),
-        pytest.param(NEW, [report({}, at=8), report({1: (0, 5)}, epoch=4, at=9)], id="by the second of two, of what both must have had"),
+        pytest.param(
+            OLD, [report({1: (3, 3)}), report({2: (7, 8)}, epoch=4)], id="nothing at all, by the first of two"
+        ),
+        pytest.param(
+            NEW,
+            [report({1: (0, 5)}, at=8), report({1: (0, 5)}, at=9), report({2: (7, 8)}, epoch=4, at=9)],
+            id="by the first of two",
+        ),
+        pytest.param(
+            NEW,
+            [report({}, at=8), report({1: (0, 5)}, epoch=4, at=9)],
+            id="by the second of two, of what both must have had",
+        ),
     ],
 )
-def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding(operations: list[Operation], reports: list[LossReport]) -> None:
+def test_a_loss_of_what_is_there_from_before_the_election_is_a_finding(
+    operations: list[Operation], reports: list[LossReport]
+) -> None:
     assert len(told_in_vain(*operations, reports=reports)) == 1
 
 
 @pytest.mark.parametrize(
     ("operations", "reports"),
     [
-        pytest.param([send("a", 0), final((0, "a", 2))], [report({1: (0, 5)})], id="written anew by the leader that was elected"),
-        pytest.param(OLD, [report({1: (0, 5)}, committed=0)], id="a tail that nobody acknowledged, of a leader deposed before, in the place of what came then"),
-        pytest.param(OLD, [report({1: (0, 5)}, at=8), report({2: (7, 8)}, epoch=4, at=9)], id="what comes back with the leader of another election"),
-        pytest.param(OLD, [report({}, [1], at=8), report({1: (0, 5)}, at=9), report({2: (7, 8)}, epoch=4, at=9)], id="given up to the leader of another"),
-        pytest.param(OLD, [report({}, at=8), report({1: (0, 5)}, epoch=4, at=9)], id="what the former leader wrote there, where this one has what was before"),
-        pytest.param(NEW, [report({}, [1], at=8), report({1: (0, 5)}, epoch=4, at=9)], id="a tail from before the former election"),
+        pytest.param(
+            [send("a", 0), final((0, "a", 2))], [report({1: (0, 5)})], id="written anew by the leader that was elected"
+        ),
+        pytest.param(
+            OLD,
+            [report({1: (0, 5)}, committed=0)],
+            id="a tail that nobody acknowledged, of a leader deposed before, in the place of what came then",
+        ),
+        pytest.param(
+            OLD,
+            [report({1: (0, 5)}, at=8), report({2: (7, 8)}, epoch=4, at=9)],
+            id="what comes back with the leader of another election",
+        ),
+        pytest.param(
+            OLD,
+            [report({}, [1], at=8), report({1: (0, 5)}, at=9), report({2: (7, 8)}, epoch=4, at=9)],
+            id="given up to the leader of another",
+        ),
+        pytest.param(
+            OLD,
+            [report({}, at=8), report({1: (0, 5)}, epoch=4, at=9)],
+            id="what the former leader wrote there, where this one has what was before",
+        ),
+        pytest.param(
+            NEW,
+            [report({}, [1], at=8), report({1: (0, 5)}, epoch=4, at=9)],
+            id="a tail from before the former election",
+        ),
     ],
 )
-def test_what_looks_alike_and_was_given_up_is_no_finding(operations: list[Operation], reports: list[LossReport]) -> None:
+def test_what_looks_alike_and_was_given_up_is_no_finding(
+    operations: list[Operation], reports: list[LossReport]
+) -> None:
     assert told_in_vain(*operations, reports=reports) == []
 
 
@@ -99,7 +135,10 @@ def test_what_power_took_under_default_settings_no_election_need_tell() -> None:
 def test_what_is_told_comes_through_the_file(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "history.jsonl", run().facts)
     watch: Any = LossWatch("losses", recorder, SimpleNamespace(bootstrap=""), 1, "events")  # type: ignore[arg-type]
-    losses = [{"replica": 1, "state": "lost", "start_offset": 3, "end_offset": 9, "high_watermark": 7}, {"replica": 2, "state": "awaited"}]
+    losses = [
+        {"replica": 1, "state": "lost", "start_offset": 3, "end_offset": 9, "high_watermark": 7},
+        {"replica": 2, "state": "awaited"},
+    ]
     recorder.loss_reports([watch._report({"partition_id": 0, "leader_epoch": 2, "complete": False, "losses": losses})])
     recorder.close()
     told = load(tmp_path / "history.jsonl").loss_reports[0]
@@ -131,7 +170,9 @@ def test_the_page_shows_what_was_told() -> None:
         pytest.param((1, "b", 2), (2, 4), 1, id="never passed"),
     ],
 )
-def test_what_came_back_where_readers_had_been_need_not_be_seen(read: tuple[int, str, int], elections: tuple[int, ...], unseen: int) -> None:
+def test_what_came_back_where_readers_had_been_need_not_be_seen(
+    read: tuple[int, str, int], elections: tuple[int, ...], unseen: int
+) -> None:
     """A consumer that is behind the new leader's end of its last record's epoch goes on from there (KIP-320)."""
     reports = [report({1: (0, 2)}, epoch=epoch) for epoch in elections]
     operations = [*phases(), send("a", 0), poll(read[0], read), final((0, "a", 0))]

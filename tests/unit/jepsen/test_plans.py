@@ -25,7 +25,11 @@ def test_every_fault_turns_up_in_some_swarm() -> None:
 
 
 def test_without_root_a_swarm_kills_pauses_and_cuts_by_proxy() -> None:
-    seen = {step.fault for seed in range(60) for step in islice(steps("swarm", random.Random(seed), True, reduced=True), 200)}
+    seen = {
+        step.fault
+        for seed in range(60)
+        for step in islice(steps("swarm", random.Random(seed), True, reduced=True), 200)
+    }
     assert seen == REDUCED <= set(FAULTS)
 
 

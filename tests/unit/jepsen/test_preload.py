@@ -41,7 +41,9 @@ class Child:
 
     def __init__(self, page: Page, library: Path) -> None:
         environment = {**os.environ, **page.environment(library)}
-        self.process = subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+        )
 
     def ask(self, what: str) -> str:
         assert self.process.stdin is not None
@@ -100,7 +102,11 @@ def test_the_worlds_wall_clock_jumps_and_its_monotonic_clock_does_not(page: Page
     assert wall - 25 * HOUR * 1000 < back < wall - 23 * HOUR * 1000
     assert monotonic <= float(child.ask("monotonic")) < monotonic + HOUR
     counted = page.counters()
-    assert (counted.wall_answers > 0, counted.wall_skew_ns, counted.monotonic_answers) == (True, int(-24 * HOUR * 1e9), 0)
+    assert (counted.wall_answers > 0, counted.wall_skew_ns, counted.monotonic_answers) == (
+        True,
+        int(-24 * HOUR * 1e9),
+        0,
+    )
     page.clear()
     assert int(child.ask("wall")) >= wall
 
@@ -118,7 +124,9 @@ def test_the_worlds_monotonic_clock_drifts_and_never_goes_back(page: Page, child
     assert page.counters().monotonic_skew_ns > 0
 
 
-def test_a_sync_fails_once_for_each_file_that_is_meant_and_is_believed_after(page: Page, child: Child, tmp_path: Path) -> None:
+def test_a_sync_fails_once_for_each_file_that_is_meant_and_is_believed_after(
+    page: Page, child: Child, tmp_path: Path
+) -> None:
     meant, other = tmp_path / "events-0.log", tmp_path / "other"
     page.fail_syncs(errno.EIO, "/events-")
     assert [child.ask(f"sync {path}") for path in (meant, other, meant)] == [str(errno.EIO), "ok", "ok"]

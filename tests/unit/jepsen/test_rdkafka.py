@@ -1,4 +1,5 @@
-"""A producer that is refused for good: another takes its place where records may be gone, and it is a finding everywhere else."""
+"""A producer that is refused for good: another takes its place where records may be gone, and it is a finding
+everywhere else."""
 
 from __future__ import annotations
 
@@ -49,7 +50,9 @@ class Refused:
 def test_only_where_records_may_be_gone_it_begins_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: bool, unclean: bool, power_failed: bool, is_finding: bool
 ) -> None:
-    facts = RunFacts(target="kraft", workload="queue", plan="power-all", seed=1, seconds=1, flush=flush, unclean=unclean)
+    facts = RunFacts(
+        target="kraft", workload="queue", plan="power-all", seed=1, seconds=1, flush=flush, unclean=unclean
+    )
     recorder = Recorder(tmp_path / "history", facts)
     if power_failed:
         recorder.power_loss([1, 2, 3])

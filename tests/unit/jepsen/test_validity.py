@@ -50,11 +50,18 @@ def test_a_partition_that_nobody_read_in_the_end_makes_a_run_invalid() -> None:
 
 
 def test_replicas_that_nobody_compared_make_a_run_invalid() -> None:
-    assert reasons(without(ReplicaContent)) == ["no node's metadata log was compared", "0 replicas of events-0 were compared, and there are 3"]
+    assert reasons(without(ReplicaContent)) == [
+        "no node's metadata log was compared",
+        "0 replicas of events-0 were compared, and there are 3",
+    ]
 
 
 def test_a_replica_that_was_left_out_makes_a_run_invalid() -> None:
-    two = [each for each in load() if not (isinstance(each, ReplicaContent) and each.process == "3" and each.place != METADATA)]
+    two = [
+        each
+        for each in load()
+        if not (isinstance(each, ReplicaContent) and each.process == "3" and each.place != METADATA)
+    ]
     assert reasons(two) == ["2 replicas of events-0 were compared, and there are 3"]
 
 
@@ -91,8 +98,17 @@ def test_topics_that_nobody_looked_at_in_the_end_make_a_run_invalid() -> None:
 @pytest.mark.parametrize(
     ("workload", "operations"),
     [
-        ("groups", [Commit(group="g", offset=1, **PLACE, **SUCCEEDED), Committed(group="g", offset=1, **PLACE, **{**SUCCEEDED, "began": 7.0, "ended": 7.1})]),
-        ("topics", [TopicChange(topic="x", partitions=1, **SUCCEEDED), TopicSeen(topic="x", partitions=1, **SUCCEEDED)]),
+        (
+            "groups",
+            [
+                Commit(group="g", offset=1, **PLACE, **SUCCEEDED),
+                Committed(group="g", offset=1, **PLACE, **{**SUCCEEDED, "began": 7.0, "ended": 7.1}),
+            ],
+        ),
+        (
+            "topics",
+            [TopicChange(topic="x", partitions=1, **SUCCEEDED), TopicSeen(topic="x", partitions=1, **SUCCEEDED)],
+        ),
         ("offsets", [ListOffset(offset=99, epoch=1, **PLACE, **SUCCEEDED)]),
     ],
 )
@@ -103,7 +119,9 @@ def test_a_workload_whose_own_business_never_succeeded_is_invalid(workload: str,
 
 
 def test_ends_that_were_asked_for_without_an_epoch_are_not_judged() -> None:
-    assert reasons([*load(), ListOffset(offset=99, **PLACE, **SUCCEEDED)], "offsets") == ["the workload offsets had no list_offset that succeeded"]
+    assert reasons([*load(), ListOffset(offset=99, **PLACE, **SUCCEEDED)], "offsets") == [
+        "the workload offsets had no list_offset that succeeded"
+    ]
 
 
 def test_leaders_that_changed_before_the_faults_do_not_count() -> None:
@@ -135,7 +153,9 @@ class Notes:
 
 
 @pytest.mark.parametrize(("plan", "told"), [("power-all", ["not done: nobody is free"]), ("swarm", [])])
-def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(monkeypatch: pytest.MonkeyPatch, plan: str, told: list[str]) -> None:
+def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(
+    monkeypatch: pytest.MonkeyPatch, plan: str, told: list[str]
+) -> None:
     """A swarm draws many, of which some have nobody to be done to."""
 
     def nobody(context: object) -> Injection:
@@ -143,7 +163,9 @@ def test_a_fault_that_a_plan_names_and_that_is_never_done_is_told(monkeypatch: p
 
     monkeypatch.setitem(FAULTS, "power-all", nobody)
     notes = Notes()
-    context: Any = SimpleNamespace(cluster=SimpleNamespace(network=None), recorder=notes, chance=random.Random(1), busy=set())
+    context: Any = SimpleNamespace(
+        cluster=SimpleNamespace(network=None), recorder=notes, chance=random.Random(1), busy=set()
+    )
     nemesis = Nemesis(context, plan, flush=True)
     nemesis._stopped.set()
     nemesis._begin(Step(fault="power-all", hold=1.0, rest=1.0))

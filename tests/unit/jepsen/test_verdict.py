@@ -45,7 +45,10 @@ def test_a_fault_that_never_bit_is_invalid() -> None:
 
 
 def test_a_run_without_faults_is_invalid() -> None:
-    assert word([each for each in load() if not isinstance(each, FaultInjected)]) == ("invalid", "no fault was injected")
+    assert word([each for each in load() if not isinstance(each, FaultInjected)]) == (
+        "invalid",
+        "no fault was injected",
+    )
 
 
 def test_a_run_that_did_not_end_is_invalid() -> None:
@@ -65,7 +68,9 @@ def test_the_worst_verdict_of_several_counts() -> None:
 
 def test_a_recorded_file_is_judged_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "history.jsonl"
-    recorder = Recorder(path, RunFacts(target="kraft", workload="producers", plan="power-all", seed=1, seconds=1.0, flush=True))
+    recorder = Recorder(
+        path, RunFacts(target="kraft", workload="producers", plan="power-all", seed=1, seconds=1.0, flush=True)
+    )
     pending = recorder.begin(Send(process="q", began=1.0, topic="events", partition=0, values=["unanswered"]))
     for operation in load():
         recorder.done(operation)
@@ -95,5 +100,6 @@ def test_what_is_read_later_than_a_minute_after_healing_is_unseen() -> None:
     early, late = ([*unread, *soon, poll(2, *records[2:], began=at)] for at in (79.0, 81.0))
     assert word(early) == ("ok", "")
     found = judge(run(*late))
-    assert (found.word, found.unseen) == ("violation", 88)  # The last ten were acknowledged more than a second after healing, and have their minute from then.
+    # The last ten were acknowledged more than a second after healing, and have their minute from then.
+    assert (found.word, found.unseen) == ("violation", 88)
     assert "88 acknowledged records were seen by no reader within 60 s of healing" in found.findings[0]

@@ -1,4 +1,5 @@
-"""A bad cable delays, repeats and reorders as it was told, loses nothing but what it has no room for, and counts what it did."""
+"""A bad cable delays, repeats and reorders as it was told, loses nothing but what it has no room for, and counts
+what it did."""
 
 from __future__ import annotations
 

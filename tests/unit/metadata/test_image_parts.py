@@ -54,7 +54,9 @@ ID = b"t" * 16
         ({"eligible_leader_replicas": [2], "last_known_elr": [1]}, {"elr": (2,), "last_known_elr": (1,)}),
     ],
 )
-def test_a_change_raises_the_partition_epoch_always_and_the_leader_epoch_with_the_leader_tag(change: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_a_change_raises_the_partition_epoch_always_and_the_leader_epoch_with_the_leader_tag(
+    change: dict[str, Any], expected: dict[str, Any]
+) -> None:
     assert BASE.merge(PartitionChangeRecord(**change)) == BASE._replace(partition_epoch=8, **expected)
 
 
@@ -64,15 +66,22 @@ def test_a_change_must_name_a_directory_for_each_replica() -> None:
 
 
 def test_records_of_old_versions_have_no_directories() -> None:
-    image, _ = MetadataImage().replay_batch([TopicRecord(name="t", topic_id=ID), PartitionRecord(topic_id=ID, partition_id=0, replicas=[1, 2], isr=[1])])
+    image, _ = MetadataImage().replay_batch(
+        [TopicRecord(name="t", topic_id=ID), PartitionRecord(topic_id=ID, partition_id=0, replicas=[1, 2], isr=[1])]
+    )
     assert image.topics.by_id[ID].partitions[0].directories == (MIGRATING_DIRECTORY, MIGRATING_DIRECTORY)
 
 
 def test_equal_replica_lists_are_one_object() -> None:
-    records = [PartitionRecord(topic_id=ID, partition_id=index, replicas=[1, 2], isr=[1, 2], directories=[D1, D2]) for index in range(3)]
+    records = [
+        PartitionRecord(topic_id=ID, partition_id=index, replicas=[1, 2], isr=[1, 2], directories=[D1, D2])
+        for index in range(3)
+    ]
     image, _ = MetadataImage().replay_batch([TopicRecord(name="t", topic_id=ID), *records])
     partitions = list(image.topics.by_id[ID].partitions.values())
-    assert len({id(partition.replicas) for partition in partitions} | {id(partition.isr) for partition in partitions}) == 1
+    assert (
+        len({id(partition.replicas) for partition in partitions} | {id(partition.isr) for partition in partitions}) == 1
+    )
     assert len({id(partition.directories) for partition in partitions}) == 1
 
 
@@ -95,10 +104,17 @@ def test_a_broker_registers_changes_and_leaves() -> None:
     image, changes = MetadataImage().replay_batch([BROKER])
     assert changes.brokers == {1: None}
     assert image.cluster.brokers[1].directories == (D1, D2)
-    change = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5, fenced=-1, in_controlled_shutdown=1, log_dirs=[D1], cordoned_log_dirs=[])
+    change = BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=5, fenced=-1, in_controlled_shutdown=1, log_dirs=[D1], cordoned_log_dirs=[]
+    )
     after, changes = image.replay_batch([change])
     broker = after.cluster.brokers[1]
-    assert (broker.fenced, broker.in_controlled_shutdown, broker.directories, broker.cordoned_directories) == (False, True, (D1,), ())
+    assert (broker.fenced, broker.in_controlled_shutdown, broker.directories, broker.cordoned_directories) == (
+        False,
+        True,
+        (D1,),
+        (),
+    )
     assert changes.brokers == {1: image.cluster.brokers[1]}
     unchanged, _ = after.replay_batch([BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=5)])
     assert unchanged == after
@@ -107,7 +123,10 @@ def test_a_broker_registers_changes_and_leaves() -> None:
 
 
 def test_a_deleted_topic_takes_its_configuration_along() -> None:
-    records = [TopicRecord(name="t", topic_id=ID), ConfigRecord(resource_type=2, resource_name="t", name="a", value="1")]
+    records = [
+        TopicRecord(name="t", topic_id=ID),
+        ConfigRecord(resource_type=2, resource_name="t", name="a", value="1"),
+    ]
     image, _ = MetadataImage().replay_batch(records)
     after, changes = image.replay_batch([RemoveTopicRecord(topic_id=ID)])
     assert not after.configs.resources
@@ -116,14 +135,21 @@ def test_a_deleted_topic_takes_its_configuration_along() -> None:
 
 
 def test_a_topic_that_comes_and_goes_in_one_batch_leaves_no_trace() -> None:
-    records = [TopicRecord(name="t", topic_id=ID), PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], isr=[1]), RemoveTopicRecord(topic_id=ID)]
+    records = [
+        TopicRecord(name="t", topic_id=ID),
+        PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], isr=[1]),
+        RemoveTopicRecord(topic_id=ID),
+    ]
     image, changes = MetadataImage().replay_batch(records)
     assert image == MetadataImage()
     assert not changes
 
 
 def test_metadata_version_comes_first_in_a_snapshot_and_kraft_version_never() -> None:
-    levels = [FeatureLevelRecord(name=name, feature_level=1) for name in ("a.version", "kraft.version", "metadata.version", "z.version")]
+    levels = [
+        FeatureLevelRecord(name=name, feature_level=1)
+        for name in ("a.version", "kraft.version", "metadata.version", "z.version")
+    ]
     image, _ = MetadataImage().replay_batch(levels)
     assert [record.name for record in image.write()] == ["metadata.version", "a.version", "z.version"]
     after, _ = image.replay_batch([FeatureLevelRecord(name="a.version", feature_level=0)])

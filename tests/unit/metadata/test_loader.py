@@ -223,7 +223,9 @@ class Controller:
         self.committed: list[tuple[int, bool]] = []
         self.leaders: list[LeaderAndEpoch] = []
 
-    def prepared(self, base: MetadataImage, last_offset: int, epoch: int) -> tuple[MetadataImage, MetadataChanges] | None:
+    def prepared(
+        self, base: MetadataImage, last_offset: int, epoch: int
+    ) -> tuple[MetadataImage, MetadataChanges] | None:
         return self.offers.get(last_offset)
 
     def handle_committed(self, update: MetadataUpdate, transaction_is_open: bool) -> None:

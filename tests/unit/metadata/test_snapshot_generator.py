@@ -60,7 +60,9 @@ def image_with(topics: int) -> MetadataImage:
     return MetadataImage().replay_batch(records)[0]
 
 
-def update(offset: int, size: int = 100, *, image: MetadataImage | None = None, is_snapshot: bool = False) -> MetadataUpdate:
+def update(
+    offset: int, size: int = 100, *, image: MetadataImage | None = None, is_snapshot: bool = False
+) -> MetadataUpdate:
     return MetadataUpdate(image or image_with(1), MetadataChanges(), offset, 2, offset * 10, size, is_snapshot)
 
 
@@ -69,7 +71,9 @@ def run(body: Any, **limits: Any) -> Shelf:
     shelf = Shelf()
 
     async def fate(universe: Universe) -> None:
-        generator = SnapshotGenerator(shelf.create, universe.world_for(1).clock, **{"max_bytes": 1_000, "max_interval_ms": 0, **limits})
+        generator = SnapshotGenerator(
+            shelf.create, universe.world_for(1).clock, **{"max_bytes": 1_000, "max_interval_ms": 0, **limits}
+        )
         async with trio.open_nursery() as generator_nursery:
             generator_nursery.start_soon(generator.run)
             await body(generator, universe, shelf)

@@ -1,4 +1,5 @@
-"""A listener whose dispatcher does what the first byte of a request says, over real loopback sockets, and a peer's side of it."""
+"""A listener whose dispatcher does what the first byte of a request says, over real loopback sockets, and a peer's
+side of it."""
 
 from __future__ import annotations
 
@@ -23,9 +24,11 @@ def frame(payload: bytes) -> bytes:
 
 
 class ScriptedDispatcher:
-    """Commands by first byte: e = echo, a = echo later (waits for `gate`), p = the same but may overtake, n = no reply, x = protocol error, c = close after,
+    """Commands by first byte: e = echo, a = echo later (waits for `gate`), p = the same but may overtake, n = no
+    reply, x = protocol error, c = close after,
 
-    k = close without a reply, b = a fault of ours, at once or (p..b) later, l = a reply of 8 MB, s = the same as p in stages (the test ends the first).
+    k = close without a reply, b = a fault of ours, at once or (p..b) later, l = a reply of 8 MB, s = the same as p
+    in stages (the test ends the first).
     """
 
     def __init__(self) -> None:
@@ -72,7 +75,9 @@ class ScriptedDispatcher:
 
 
 class Running:
-    def __init__(self, server: SocketServer, dispatcher: ScriptedDispatcher, world: RealWorld, port: int, events: list[Any]) -> None:
+    def __init__(
+        self, server: SocketServer, dispatcher: ScriptedDispatcher, world: RealWorld, port: int, events: list[Any]
+    ) -> None:
         self.server, self.dispatcher, self.world, self.port, self.events = server, dispatcher, world, port, events
         self.streams: list[Stream] = []
 

@@ -23,7 +23,10 @@ class Listeners:
         self.world = RealWorld(log_sink=lambda line: None)
         self.counts = ConnectionCounts()
         log = Loggers(self.world.log_sink, self.world.clock).get("network")
-        self.servers = {name: SocketServer(self.world, name, ConnectionLimits(), self.counts, ScriptedDispatcher(), log) for name in (CLIENTS, BROKERS)}
+        self.servers = {
+            name: SocketServer(self.world, name, ConnectionLimits(), self.counts, ScriptedDispatcher(), log)
+            for name in (CLIENTS, BROKERS)
+        }
         self.ports: dict[str, int] = {}
         self.streams: list[Stream] = []
 
@@ -59,7 +62,11 @@ def play(script: Callable[[Listeners], Awaitable[None]]) -> None:
                 for name, server in it.servers.items():
                     listener = await it.world.network.listen("127.0.0.1", 0)
                     it.ports[name] = listener.port
-                    await nursery.start(lambda task_status, server=server, listener=listener: server.run(listener, task_status=task_status))
+                    await nursery.start(
+                        lambda task_status, server=server, listener=listener: server.run(
+                            listener, task_status=task_status
+                        )
+                    )
                 try:
                     await script(it)
                 finally:

@@ -15,7 +15,8 @@ FRAMES = st.lists(st.binary(min_size=1, max_size=9000), min_size=1, max_size=8)
 
 
 def assemble(stream: bytes, cuts: list[int], pool: FramePool, size_max: int = 1 << 20) -> list[bytes]:
-    """Feed `stream` in chunks as a connection does: into scratch between frames, into the frame's own buffer within one."""
+    """Feed `stream` in chunks as a connection does: into scratch between frames, into the frame's own buffer within
+    one."""
     assembler = FrameAssembler(size_max, pool.acquire, pool.release)
     frames: list[bytes] = []
     position = turn = 0

@@ -44,7 +44,9 @@ def test_a_frame_lasts_until_its_first_stage_is_over_and_the_next_request_waits_
                 await eventually(lambda number=number: len(dispatcher.stages) == number + 1)  # type: ignore[misc]
                 for _ in range(20):
                     await trio.lowlevel.checkpoint()
-                assert [command[:2] for command in dispatcher.started] == [b"s%d" % earlier for earlier in range(number + 1)]
+                assert [command[:2] for command in dispatcher.started] == [
+                    b"s%d" % earlier for earlier in range(number + 1)
+                ]
                 assert pool.bytes_out
                 dispatcher.stages[number].step_ended()
         for _ in range(20):

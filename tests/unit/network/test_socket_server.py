@@ -1,4 +1,5 @@
-"""A listener under well-behaved and badly behaved peers: what ends a connection, what ends nothing else, and where files are read."""
+"""A listener under well-behaved and badly behaved peers: what ends a connection, what ends nothing else, and where
+files are read."""
 
 from __future__ import annotations
 

@@ -46,7 +46,13 @@ def test_header_versions(key: int, version: int, request_header: int, response_h
 
 @pytest.mark.parametrize("key", [-1, 4, 7, 93, 32767])
 def test_an_unknown_key_is_refused_but_has_a_name_for_logs(key: int) -> None:
-    for question in (api_keys.api_of, api_keys.valid_versions, api_keys.flexible_from, api_keys.request_class, api_keys.response_class):
+    for question in (
+        api_keys.api_of,
+        api_keys.valid_versions,
+        api_keys.flexible_from,
+        api_keys.request_class,
+        api_keys.response_class,
+    ):
         with pytest.raises(ProtocolError):
             question(key)
     assert api_keys.name_of(key) == f"Api{key}"

@@ -5,7 +5,10 @@ from collections.abc import Callable
 import pytest
 
 from kraft.common.errors import ProtocolError
-from kraft.coordinator.records.consumer_group_member_metadata_value import ClassicMemberMetadata, ConsumerGroupMemberMetadataValue
+from kraft.coordinator.records.consumer_group_member_metadata_value import (
+    ClassicMemberMetadata,
+    ConsumerGroupMemberMetadataValue,
+)
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.metadata.records.register_broker_record import BrokerEndpoint, RegisterBrokerRecord
 from kraft.protocol.codec import decoder_source, encoder_source
@@ -16,7 +19,13 @@ from kraft.protocol.messages.consumer_protocol_subscription import ConsumerProto
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.describe_topic_partitions_request import Cursor, DescribeTopicPartitionsRequest
 from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
-from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, LeaderIdAndEpoch, PartitionData
+from kraft.protocol.messages.fetch_response import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
 from kraft.protocol.messages.join_group_request import JoinGroupRequest, JoinGroupRequestProtocol
 from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
@@ -28,17 +37,42 @@ HUGE = 0x7FFFFFFF
 
 
 def produce() -> ProduceRequest:
-    return ProduceRequest(acks=-1, timeout_ms=1500, topic_data=[TopicProduceData(name="ab", partition_data=[PartitionProduceData(index=7, records=b"rec")])])
+    return ProduceRequest(
+        acks=-1,
+        timeout_ms=1500,
+        topic_data=[TopicProduceData(name="ab", partition_data=[PartitionProduceData(index=7, records=b"rec")])],
+    )
 
 
 def test_a_classic_version_has_fixed_lengths() -> None:
-    expected = b"\xff\xff" + b"\xff\xff" + struct.pack(">i", 1500) + struct.pack(">i", 1) + b"\0\2ab" + struct.pack(">i", 1) + struct.pack(">ii", 7, 3) + b"rec"
+    expected = (
+        b"\xff\xff"
+        + b"\xff\xff"
+        + struct.pack(">i", 1500)
+        + struct.pack(">i", 1)
+        + b"\0\2ab"
+        + struct.pack(">i", 1)
+        + struct.pack(">ii", 7, 3)
+        + b"rec"
+    )
     assert produce().encode(3) == expected
     assert ProduceRequest.decode(expected, 3) == produce()
 
 
 def test_a_flexible_version_has_compact_lengths_and_tag_sections() -> None:
-    expected = b"\0" + b"\xff\xff" + struct.pack(">i", 1500) + b"\2" + b"\3ab" + b"\2" + struct.pack(">i", 7) + b"\4rec" + b"\0" + b"\0" + b"\0"
+    expected = (
+        b"\0"
+        + b"\xff\xff"
+        + struct.pack(">i", 1500)
+        + b"\2"
+        + b"\3ab"
+        + b"\2"
+        + struct.pack(">i", 7)
+        + b"\4rec"
+        + b"\0"
+        + b"\0"
+        + b"\0"
+    )
     assert produce().encode(9) == expected
     assert ProduceRequest.decode(expected, 9) == produce()
 
@@ -89,7 +123,11 @@ def test_a_field_that_a_version_lacks_is_dropped_if_ignorable_and_refused_otherw
 
 def test_a_refused_message_leaves_the_output_as_it_was() -> None:
     out = bytearray(b"before")
-    for refused in (ProduceRequest(timeout_ms=1 << 31), ProduceRequest(transactional_id="\ud800"), ProduceRequest(transactional_id="x" * 32768)):
+    for refused in (
+        ProduceRequest(timeout_ms=1 << 31),
+        ProduceRequest(transactional_id="\ud800"),
+        ProduceRequest(transactional_id="x" * 32768),
+    ):
         for version in (3, 9):
             with pytest.raises(ProtocolError):
                 refused.encode_into(out, version)
@@ -121,10 +159,15 @@ def test_tagged_fields_are_written_only_when_they_differ_from_their_default() ->
 
 def test_a_tagged_struct_is_none_when_absent_and_not_written_when_it_is_its_default() -> None:
     def response(**tagged: object) -> FetchResponse:
-        return FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=[PartitionData(records=b"", **tagged)])])  # type: ignore[arg-type]  # Fields by name.
+        return FetchResponse(
+            responses=[FetchableTopicResponse(topic="t", partitions=[PartitionData(records=b"", **tagged)])]
+        )  # type: ignore[arg-type]  # Fields by name.
 
     assert response(current_leader=LeaderIdAndEpoch()).encode(12) == response().encode(12)
-    present = response(current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=4), diverging_epoch=EpochEndOffset(epoch=2, end_offset=9))
+    present = response(
+        current_leader=LeaderIdAndEpoch(leader_id=3, leader_epoch=4),
+        diverging_epoch=EpochEndOffset(epoch=2, end_offset=9),
+    )
     decoded = FetchResponse.decode(present.encode(12), 12)
     assert decoded == present
     assert decoded.responses[0].partitions[0].snapshot_id is None
@@ -151,7 +194,9 @@ def test_a_null_struct_in_the_tag_section_is_a_varint_and_differs_from_an_absent
 
 
 def test_unknown_tags_survive() -> None:
-    request = ApiVersionsRequest(client_software_name="n", client_software_version="v", unknown_tags={9: b"future", 300: b""})
+    request = ApiVersionsRequest(
+        client_software_name="n", client_software_version="v", unknown_tags={9: b"future", 300: b""}
+    )
     assert ApiVersionsRequest.decode(request.encode(3), 3) == request
     record = RegisterBrokerRecord(unknown_tags={1: b"\x05"})
     old = RegisterBrokerRecord.decode(record.encode(3), 3)
@@ -170,7 +215,10 @@ def test_a_tagged_field_whose_size_is_not_that_of_its_content_is_refused() -> No
 
 def test_a_string_may_not_pass_the_end_of_the_buffer_by_a_single_byte() -> None:
     whole = CreateTopicsRequest(topics=[CreatableTopic(name="abc")]).encode(5)
-    for message, version in ((ProduceRequest(topic_data=[TopicProduceData(name="abc")]), 3), (MetadataRequest(topics=[MetadataRequestTopic(name="abc")]), 0)):
+    for message, version in (
+        (ProduceRequest(topic_data=[TopicProduceData(name="abc")]), 3),
+        (MetadataRequest(topics=[MetadataRequestTopic(name="abc")]), 0),
+    ):
         encoded = message.encode(version)
         for cut in range(len(encoded)):
             with pytest.raises(ProtocolError):
@@ -188,7 +236,12 @@ def array_claims() -> list[tuple[str, Callable[[], Message]]]:
         ("numbers", lambda: ListOffsetsRequest.decode(b"\0\0\0\1" + count, 1)),
         ("uuids", lambda: BrokerHeartbeatRequest.decode(bytes(22) + b"\1" + b"\0\5" + compact, 1)),
         ("small numbers", lambda: PartitionChangeRecord.decode(bytes(20) + b"\1\0\5" + compact, 0)),
-        ("records", lambda: ProduceRequest.decode(bytes(2) + b"\0\1" + bytes(4) + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + count, 3)),
+        (
+            "records",
+            lambda: ProduceRequest.decode(
+                bytes(2) + b"\0\1" + bytes(4) + b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + count, 3
+            ),
+        ),
         ("tags", lambda: ApiVersionsRequest.decode(b"\1\1" + compact, 3)),
         ("tag", lambda: ApiVersionsRequest.decode(b"\1\1\1\5" + compact, 3)),
     ]

@@ -1,4 +1,5 @@
-"""A request has a bound on its elements: one of a byte each would otherwise hold a node up for minutes, while it is decoded and answered."""
+"""A request has a bound on its elements: one of a byte each would otherwise hold a node up for minutes, while it is
+decoded and answered."""
 
 from __future__ import annotations
 
@@ -37,7 +38,12 @@ TOO_MANY = f"more than {ELEMENTS_MAX} elements"
         (DeleteGroupsRequest(groups_names=[""] * MANY), 2),
         (MetadataRequest(topics=[MetadataRequestTopic(name="")] * MANY), 9),
         (OffsetFetchRequest(group_id="g", topics=[OffsetFetchRequestTopic(name="t", partition_indexes=[0] * MANY)]), 7),
-        (ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition()] * 2)] * (ELEMENTS_MAX // 3 + 1)), 10),
+        (
+            ListOffsetsRequest(
+                topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition()] * 2)] * (ELEMENTS_MAX // 3 + 1)
+            ),
+            10,
+        ),
         (ConsumerProtocolSubscription(topics=[""] * MANY), 0),
     ],
     ids=lambda case: type(case).__name__ if isinstance(case, Message) else f"v{case}",
@@ -48,7 +54,9 @@ def test_a_request_of_more_elements_is_refused(request_of_many: Message, version
 
 
 def test_a_request_about_a_hundred_thousand_topics_is_none_of_those() -> None:
-    topics = [ListOffsetsTopic(name=f"topic-{number}", partitions=[ListOffsetsPartition()]) for number in range(100_000)]
+    topics = [
+        ListOffsetsTopic(name=f"topic-{number}", partitions=[ListOffsetsPartition()]) for number in range(100_000)
+    ]
     assert len(ListOffsetsRequest.decode(ListOffsetsRequest(topics=topics).encode(10), 10).topics) == 100_000
     metadata = MetadataRequest(topics=[MetadataRequestTopic(name="")] * ELEMENTS_MAX)
     assert len(MetadataRequest.decode(metadata.encode(9), 9).topics or ()) == ELEMENTS_MAX
@@ -71,7 +79,11 @@ def test_an_answer_is_as_long_as_it_is() -> None:
 
 
 def test_records_of_a_large_request_are_no_elements_and_stay_a_view() -> None:
-    request = ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=bytes(2 * ELEMENTS_MAX))])])
+    request = ProduceRequest(
+        topic_data=[
+            TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=bytes(2 * ELEMENTS_MAX))])
+        ]
+    )
     frame = bytearray(request.encode(9))
     records = ProduceRequest.decode(frame, 9).topic_data[0].partition_data[0].records
     assert isinstance(records, memoryview)

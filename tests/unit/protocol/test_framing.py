@@ -5,9 +5,21 @@ import pytest
 from kraft.common.errors import ProtocolError
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.framing import RequestHeader, decode_request, decode_response, encode_request, encode_response, response_correlation_id
+from kraft.protocol.framing import (
+    RequestHeader,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+    response_correlation_id,
+)
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
-from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
+from kraft.protocol.messages.api_versions_response import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from kraft.protocol.messages.metadata_request import MetadataRequest
 from kraft.protocol.messages.metadata_response import MetadataResponse
 from kraft.protocol.messages.request_header import RequestHeader as RequestHeaderMessage
@@ -30,7 +42,9 @@ def test_a_flexible_request_has_a_tag_section_after_the_client_id() -> None:
 
 
 def test_tags_in_a_request_header_are_skipped() -> None:
-    header = RequestHeaderMessage(request_api_key=3, request_api_version=9, correlation_id=1, client_id="c", unknown_tags={7: b"future", 900: b""}).encode(2)
+    header = RequestHeaderMessage(
+        request_api_key=3, request_api_version=9, correlation_id=1, client_id="c", unknown_tags={7: b"future", 900: b""}
+    ).encode(2)
     decoded, position = RequestHeader.decode(header + b"body")
     assert (decoded.client_id, position) == ("c", len(header))
     assert repr(decoded) == "RequestHeader(Metadata v9, correlation_id=1, client_id='c')"

@@ -7,7 +7,15 @@ from kraft.protocol.primitives import read_unknown_tags, read_uvarint, skip_tagg
 
 @pytest.mark.parametrize(
     ("value", "encoded"),
-    [(0, b"\x00"), (1, b"\x01"), (127, b"\x7f"), (128, b"\x80\x01"), (300, b"\xac\x02"), (16384, b"\x80\x80\x01"), (2**31 - 1, b"\xff\xff\xff\xff\x07")],
+    [
+        (0, b"\x00"),
+        (1, b"\x01"),
+        (127, b"\x7f"),
+        (128, b"\x80\x01"),
+        (300, b"\xac\x02"),
+        (16384, b"\x80\x80\x01"),
+        (2**31 - 1, b"\xff\xff\xff\xff\x07"),
+    ],
 )
 def test_an_unsigned_varint_is_little_endian_in_groups_of_seven_bits(value: int, encoded: bytes) -> None:
     out = bytearray()
@@ -16,7 +24,9 @@ def test_an_unsigned_varint_is_little_endian_in_groups_of_seven_bits(value: int,
     assert read_uvarint(b"#" + encoded + b"#", 1) == (value, 1 + len(encoded))
 
 
-@pytest.mark.parametrize("encoded", [b"", b"\x80", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x08", b"\x80\x80\x80\x80\x80\x01", b"\xff" * 20])
+@pytest.mark.parametrize(
+    "encoded", [b"", b"\x80", b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\x08", b"\x80\x80\x80\x80\x80\x01", b"\xff" * 20]
+)
 def test_a_varint_that_is_cut_off_or_too_large_is_refused(encoded: bytes) -> None:
     with pytest.raises(ProtocolError):
         read_uvarint(encoded, 0)
@@ -41,7 +51,9 @@ def test_an_unknown_tag_that_this_version_knows_is_not_written_twice() -> None:
         write_tags(bytearray(), {1: bytearray(b"a")}, {1: b"b"})
 
 
-@pytest.mark.parametrize("section", [b"", b"\x01", b"\x01\x05", b"\x01\x05\x02x", b"\x02\x05\x01x", b"\xff\xff\xff\xff\x07"])
+@pytest.mark.parametrize(
+    "section", [b"", b"\x01", b"\x01\x05", b"\x01\x05\x02x", b"\x02\x05\x01x", b"\xff\xff\xff\xff\x07"]
+)
 def test_a_tag_section_that_is_cut_off_is_refused(section: bytes) -> None:
     with pytest.raises(ProtocolError):
         skip_tagged_fields(section, 0)

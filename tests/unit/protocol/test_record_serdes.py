@@ -6,7 +6,15 @@ from kraft.common.errors import ProtocolError
 from kraft.coordinator.records import table as coordinator_table
 from kraft.coordinator.records.offset_commit_key import OffsetCommitKey
 from kraft.coordinator.records.offset_commit_value import OffsetCommitValue
-from kraft.coordinator.records.serde import GROUP_RECORDS, SHARE_RECORDS, TRANSACTION_RECORDS, CoordinatorRecords, UnknownRecordType, encode_key, encode_value
+from kraft.coordinator.records.serde import (
+    GROUP_RECORDS,
+    SHARE_RECORDS,
+    TRANSACTION_RECORDS,
+    CoordinatorRecords,
+    UnknownRecordType,
+    encode_key,
+    encode_value,
+)
 from kraft.coordinator.records.transaction_log_key import TransactionLogKey
 from kraft.coordinator.records.transaction_log_value import TransactionLogValue
 from kraft.metadata.records.no_op_record import NoOpRecord
@@ -67,7 +75,9 @@ def test_a_coordinator_record_has_its_type_before_the_key_and_its_version_before
 
 def test_a_transaction_record_keeps_its_tags() -> None:
     key = TransactionLogKey(transactional_id="tx")
-    value = TransactionLogValue(producer_id=1, previous_producer_id=5, client_transaction_version=2, transaction_partitions=None)
+    value = TransactionLogValue(
+        producer_id=1, previous_producer_id=5, client_transaction_version=2, transaction_partitions=None
+    )
     assert TRANSACTION_RECORDS.decode(encode_key(key), encode_value(value, 1)) == (key, value, 1)
     with pytest.raises(ProtocolError, match="previous_producer_id"):
         encode_value(value, 0)
@@ -75,14 +85,22 @@ def test_a_transaction_record_keeps_its_tags() -> None:
 
 @pytest.mark.parametrize(
     ("records", "types"),
-    [(GROUP_RECORDS, coordinator_table.GROUP), (TRANSACTION_RECORDS, coordinator_table.TRANSACTION), (SHARE_RECORDS, coordinator_table.SHARE)],
+    [
+        (GROUP_RECORDS, coordinator_table.GROUP),
+        (TRANSACTION_RECORDS, coordinator_table.TRANSACTION),
+        (SHARE_RECORDS, coordinator_table.SHARE),
+    ],
 )
 def test_every_coordinator_record_is_found_by_its_type(records: CoordinatorRecords, types: dict[int, object]) -> None:
     for record_type in types:
         key_class, value_class = records.classes_of(record_type)
         assert record_type == key_class.API_KEY == value_class.API_KEY
         for version in range(value_class.VALID_VERSIONS[0], value_class.VALID_VERSIONS[1] + 1):
-            assert records.decode(encode_key(key_class()), encode_value(value_class(), version)) == (key_class(), value_class(), version)
+            assert records.decode(encode_key(key_class()), encode_value(value_class(), version)) == (
+                key_class(),
+                value_class(),
+                version,
+            )
 
 
 def test_a_record_type_of_the_future_can_be_told_from_damage() -> None:

@@ -19,7 +19,12 @@ def field(cls: type, name: str) -> Field:
 
 
 def test_a_declaration_parses_into_fields_in_wire_order() -> None:
-    assert [found.name for found in fields_of(ProduceRequest)] == ["transactional_id", "acks", "timeout_ms", "topic_data"]
+    assert [found.name for found in fields_of(ProduceRequest)] == [
+        "transactional_id",
+        "acks",
+        "timeout_ms",
+        "topic_data",
+    ]
     transactional_id = field(ProduceRequest, "transactional_id")
     assert transactional_id.versions == (3, ALL_ABOVE)
     assert transactional_id.nullable == (3, ALL_ABOVE)
@@ -87,7 +92,9 @@ def test_arrays_are_never_shared_between_messages_and_tuples_become_lists() -> N
 
 def test_messages_are_equal_when_all_fields_are_and_have_no_hash() -> None:
     one = PartitionData(partition_index=1, records=b"abc", current_leader=LeaderIdAndEpoch(leader_id=1))
-    assert one == PartitionData(partition_index=1, records=memoryview(b"abc"), current_leader=LeaderIdAndEpoch(leader_id=1))
+    assert one == PartitionData(
+        partition_index=1, records=memoryview(b"abc"), current_leader=LeaderIdAndEpoch(leader_id=1)
+    )
     assert one != PartitionData(partition_index=1, records=b"abd", current_leader=LeaderIdAndEpoch(leader_id=1))
     assert one != PartitionData(partition_index=1, records=b"abc", current_leader=LeaderIdAndEpoch(leader_id=2))
     assert one != MetadataRequest()
@@ -102,14 +109,18 @@ def test_a_message_has_no_attributes_but_its_fields() -> None:
 
 def test_bytes_are_shown_by_length_only() -> None:
     assert repr(SaslAuthenticateRequest(auth_bytes=b"secret")) == "SaslAuthenticateRequest(auth_bytes=<6 bytes>)"
-    assert repr(MetadataRequestTopic(name="a", unknown_tags={5: b"x"})) == "MetadataRequestTopic(topic_id=<16 bytes>, name='a', unknown_tags={5: b'x'})"
+    assert (
+        repr(MetadataRequestTopic(name="a", unknown_tags={5: b"x"}))
+        == "MetadataRequestTopic(topic_id=<16 bytes>, name='a', unknown_tags={5: b'x'})"
+    )
 
 
 def test_importing_messages_compiles_nothing() -> None:
     """Start-up pays for what it uses: a codec is compiled when a version of a message is first met."""
     program = (
         "import sys; from kraft.protocol.messages import fetch_response, metadata_response, produce_request;"
-        "assert 'kraft.protocol.codec' not in sys.modules; from kraft.protocol.messages.produce_request import ProduceRequest as P;"
+        "assert 'kraft.protocol.codec' not in sys.modules; from kraft.protocol.messages.produce_request "
+        "import ProduceRequest as P;"
         "P().encode(9); assert list(P._encoders) == [9] and not P._decoders"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

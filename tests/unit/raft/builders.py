@@ -53,7 +53,10 @@ class RecordingListener:
 
 
 def data_batch(base_offset: int, *values: str, epoch: int = 1) -> bytes:
-    return build_batch([Record(base_offset + index, 1_000, None, value.encode()) for index, value in enumerate(values)], leader_epoch=epoch)
+    return build_batch(
+        [Record(base_offset + index, 1_000, None, value.encode()) for index, value in enumerate(values)],
+        leader_epoch=epoch,
+    )
 
 
 def key_of(node_id: int) -> ReplicaKey:
@@ -69,7 +72,13 @@ def voters_of(*node_ids: int) -> VoterSet:
 
 
 def node(
-    node_id: int, voters: VoterSet, *, epochs: tuple[int, ...] = (), election: ElectionState | None = None, kraft_version: int = 1, now_ms: int = 0
+    node_id: int,
+    voters: VoterSet,
+    *,
+    epochs: tuple[int, ...] = (),
+    election: ElectionState | None = None,
+    kraft_version: int = 1,
+    now_ms: int = 0,
 ) -> RaftNode:
     """A replica whose log holds one record of each of `epochs`."""
     batches = [Batch(offset, offset, epoch) for offset, epoch in enumerate(epochs)]

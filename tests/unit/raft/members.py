@@ -38,7 +38,8 @@ ENTRY = {
 
 
 class Calls:
-    """A RaftChannel that calls the other driver, through the bytes of the newest version. Nodes that are not there refuse."""
+    """A RaftChannel that calls the other driver, through the bytes of the newest version. Nodes that are not there
+    refuse."""
 
     def __init__(self) -> None:
         self.nodes: dict[int, RaftDriver] = {}
@@ -49,7 +50,9 @@ class Calls:
             raise ConnectionRefusedError(f"{host}:{port}")
         version = request.VALID_VERSIONS[1]
         if isinstance(request, ApiVersionsRequest):
-            return ApiVersionsResponse(supported_features=[SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)])
+            return ApiVersionsResponse(
+                supported_features=[SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)]
+            )
         received = type(request).decode(request.encode(version), version)
         answer: Message = await getattr(node, ENTRY[type(request)])(received, version)
         return type(answer).decode(answer.encode(version), version)
@@ -59,7 +62,13 @@ class Member:
     """One node: a driver and what its listener has heard."""
 
     def __init__(
-        self, node_id: int, directory: Path, calls: Calls, static: VoterSet | None = None, files: RealFileSystem | None = None, **options: int
+        self,
+        node_id: int,
+        directory: Path,
+        calls: Calls,
+        static: VoterSet | None = None,
+        files: RealFileSystem | None = None,
+        **options: int,
     ) -> None:
         self.id = node_id
         world, loggers = quiet_world(node_id)
@@ -74,7 +83,9 @@ class Member:
             fetch_wait_ms_max=30,
             request_timeout_ms=1500,
         )
-        config = RaftConfig(quorum=quorum, metadata_log_directory=str(directory), static_voters=static or VoterSet(), **options)
+        config = RaftConfig(
+            quorum=quorum, metadata_log_directory=str(directory), static_voters=static or VoterSet(), **options
+        )
         self.driver = RaftDriver(config, world, calls, TextSerde(), loggers.get("raft"))
         self.listener = RecordingListener()
         self.driver.register(self.listener)
@@ -90,7 +101,9 @@ class Member:
     @property
     def leads(self) -> bool:
         """As its own listener knows it."""
-        return bool(self.listener.leaders) and self.listener.leaders[-1] == LeaderAndEpoch(self.id, self.driver.leader_and_epoch.epoch)
+        return bool(self.listener.leaders) and self.listener.leaders[-1] == LeaderAndEpoch(
+            self.id, self.driver.leader_and_epoch.epoch
+        )
 
 
 async def until(condition: Callable[[], object], seconds: float = 60) -> None:

@@ -131,7 +131,9 @@ def test_who_asks_a_node_that_has_left_is_told_so(tmp_path: Path) -> None:
         member = alone(tmp_path)
 
         async def ask(epoch: int) -> None:
-            request = wire_requests.TO_WIRE[core.FetchRequest](core.FetchRequest(key_of(9), epoch, member.driver.log_end_offset, epoch, max_wait_ms=60_000))
+            request = wire_requests.TO_WIRE[core.FetchRequest](
+                core.FetchRequest(key_of(9), epoch, member.driver.log_end_offset, epoch, max_wait_ms=60_000)
+            )
             with pytest.raises(ApiError) as refused:
                 await member.driver.fetch(request)
             assert refused.value.code == ErrorCode.BROKER_NOT_AVAILABLE
@@ -158,9 +160,13 @@ def test_who_asks_for_an_impossible_number_of_bytes_ends_nothing(tmp_path: Path,
             writer.append(["summary"])
             await writer.freeze()
             writer.close()
-            fetch = wire_requests.TO_WIRE[core.FetchRequest](core.FetchRequest(key_of(9), 1, 0, 0, max_wait_ms=0, max_bytes=max_bytes))
+            fetch = wire_requests.TO_WIRE[core.FetchRequest](
+                core.FetchRequest(key_of(9), 1, 0, 0, max_wait_ms=0, max_bytes=max_bytes)
+            )
             assert (await member.driver.fetch(fetch)).responses[0].partitions[0].error_code == ErrorCode.NONE
-            piece = wire_requests.TO_WIRE[core.FetchSnapshotRequest](core.FetchSnapshotRequest(key_of(9), 1, OffsetAndEpoch(end, 1), 0, max_bytes))
+            piece = wire_requests.TO_WIRE[core.FetchSnapshotRequest](
+                core.FetchSnapshotRequest(key_of(9), 1, OffsetAndEpoch(end, 1), 0, max_bytes)
+            )
             assert (await member.driver.fetch_snapshot(piece)).topics[0].partitions[0].unaligned_records == b""
             member.driver.append(1, ["after"])
             await until(lambda: member.listener.records[-1] == "after")

@@ -1,4 +1,5 @@
-"""`kraft storage format` and `info`: what Apache Kafka 4.3.1 refuses we refuse in its words, and what it writes we write."""
+"""`kraft storage format` and `info`: what Apache Kafka 4.3.1 refuses we refuse in its words, and what it writes we
+write."""
 
 from __future__ import annotations
 
@@ -59,16 +60,27 @@ def do(asked: FormatRequest) -> FormatPlan:
 
 def test_standalone_writes_the_voter_the_features_and_the_identity(tmp_path: Path) -> None:
     plan = do(request(tmp_path))
-    assert plan.lines()[0] == f"Formatting dynamic metadata voter directory {tmp_path / 'a'} with metadata.version 4.3-IV0."
+    assert (
+        plan.lines()[0]
+        == f"Formatting dynamic metadata voter directory {tmp_path / 'a'} with metadata.version 4.3-IV0."
+    )
     bootstrap = SnapshotReader(FILES, str(tmp_path / "a" / "bootstrap.checkpoint"), BOOTSTRAP_ID, TextSerde())
-    assert [record for batch in bootstrap.batches() for record in batch.records] == ["metadata.version=30", "eligible.leader.replicas.version=1"]
+    assert [record for batch in bootstrap.batches() for record in batch.records] == [
+        "metadata.version=30",
+        "eligible.leader.replicas.version=1",
+    ]
     assert (bootstrap.voters, bootstrap.last_contained_timestamp_ms) == (None, 0)
     state = QuorumStorage(FILES, str(tmp_path / "a"), TextSerde(), segment_bytes=1 << 20).recover(voters_of(9))
     (voter,) = state.voters.voters
     identity = read_meta_properties(FILES, str(tmp_path / "a"))
     assert identity is not None
     assert (identity.cluster_id, identity.node_id, identity.directory_id) == (CLUSTER, 1, voter.key.directory_id)
-    assert (voter.endpoints, voter.min_version, voter.max_version, state.history.kraft_version) == ((Endpoint("CONTROLLER", "127.0.0.1", 9093),), 0, 1, 1)
+    assert (voter.endpoints, voter.min_version, voter.max_version, state.history.kraft_version) == (
+        (Endpoint("CONTROLLER", "127.0.0.1", 9093),),
+        0,
+        1,
+        1,
+    )
     second = read_meta_properties(FILES, str(tmp_path / "b"))
     assert second is not None
     assert second.directory_id not in (None, identity.directory_id)
@@ -106,7 +118,13 @@ def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
     ("changes", "message"),
     [
         ({"cluster_id": " "}, "--cluster-id"),
-        ({"has_static_voters": True}, "You cannot specify controller.quorum.voters and format the node with --initial-controllers or --standalone"),
+        (
+            {"has_static_voters": True},
+            (
+                "You cannot specify controller.quorum.voters and format the node with --initial-controllers or "
+                "--standalone"
+            ),
+        ),
         ({"standalone": False}, "you must specify one of the following: --standalone"),
         ({"is_controller": False}, "You can only use --standalone on a controller"),
         ({"no_initial_controllers": True}, "exclude one another"),
@@ -116,12 +134,17 @@ def test_static_voters_and_brokers_need_no_flag(tmp_path: Path) -> None:
         ({"features": {"foo": 1}}, "Unsupported feature: foo"),
         ({"features": {"metadata.version": 25}}, "No feature:metadata.version with feature level 25"),
         ({"features": {"kraft.version": 0}}, "Cannot set kraft.version to 0"),
-        ({"features": {"kraft.version": 1}, "standalone": False, "has_static_voters": True}, "Cannot set kraft.version to 1"),
+        (
+            {"features": {"kraft.version": 1}, "standalone": False, "has_static_voters": True},
+            "Cannot set kraft.version to 1",
+        ),
         ({"release_version": "4.3", "features": {"metadata.version": 30}}, "Use --release-version instead"),
         ({"features": {"transaction.version": 2}}, "Unsupported feature: transaction.version"),
     ],
 )
-def test_what_makes_no_sense_is_refused_before_anything_is_written(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+def test_what_makes_no_sense_is_refused_before_anything_is_written(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
     with pytest.raises(ConfigurationError, match=message.replace("[", r"\[")):
         do(request(tmp_path, **changes))
     assert list(tmp_path.iterdir()) == []
@@ -150,14 +173,31 @@ def test_a_formatted_directory_is_refused_unless_it_shall_be_ignored(tmp_path: P
     assert do(request(tmp_path, ignore_formatted=True)).lines() == ["All of the log directories are already formatted."]
 
 
-@pytest.mark.parametrize(("changes", "message"), [({"cluster_id": "another"}, "Invalid cluster.id in"), ({"node_id": 2}, "Invalid node.id in")])
-def test_a_directory_of_somebody_else_is_never_touched(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"cluster_id": "another"}, "Invalid cluster.id in"), ({"node_id": 2}, "Invalid node.id in")],
+)
+def test_a_directory_of_somebody_else_is_never_touched(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
     do(request(tmp_path))
     with pytest.raises(ConfigurationError, match=message):
         do(request(tmp_path, ignore_formatted=True, **changes))
 
 
-@pytest.mark.parametrize("text", ["", "1", "1@h", "1@h:1", "x@h:1:" + DIRECTORY, "1@h:99999:" + DIRECTORY, "1@h:1:short", f"1@h:1:{DIRECTORY},1@i:2:{OTHER}"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1",
+        "1@h",
+        "1@h:1",
+        "x@h:1:" + DIRECTORY,
+        "1@h:99999:" + DIRECTORY,
+        "1@h:1:short",
+        f"1@h:1:{DIRECTORY},1@i:2:{OTHER}",
+    ],
+)
 def test_malformed_controllers_are_named(text: str) -> None:
     with pytest.raises(ConfigurationError, match="--initial-controllers"):
         parse_initial_controllers(text)
@@ -170,7 +210,9 @@ def test_a_cluster_id_that_would_not_be_read_back_as_it_was_given_is_refused(tmp
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_was_formatted_outlives_a_power_loss_together_with_every_directory_above_it(tmp_path: Path, seed: int) -> None:
+def test_what_was_formatted_outlives_a_power_loss_together_with_every_directory_above_it(
+    tmp_path: Path, seed: int
+) -> None:
     universe = Universe(seed)
     files = universe.world_for(1).files
     asked = request(tmp_path, directories=("/some/where/deep/a", "/some/b"), metadata_directory="/some/where/deep/a")
@@ -198,7 +240,9 @@ def test_info_tells_what_is_there(tmp_path: Path) -> None:
     assert found.lines()[:3] == ["Found log directory:", f"  {tmp_path / 'a'}", ""]
     assert f"cluster.id={CLUSTER}" in found.lines()[3]
     (tmp_path / "c").mkdir()
-    assert storage_info(FILES, [*asked.directories, str(tmp_path / "c")]).problems == (f"{tmp_path / 'c'} is not formatted.",)
+    assert storage_info(FILES, [*asked.directories, str(tmp_path / "c")]).problems == (
+        f"{tmp_path / 'c'} is not formatted.",
+    )
 
 
 def test_a_random_uuid_is_one() -> None:

@@ -129,6 +129,10 @@ def test_a_snapshot_for_which_there_is_no_room_leaves_nothing_behind(tmp_path: P
             with pytest.raises(OutOfResources):
                 await writer.freeze()
             writer.close()
-            assert not [name for name in disk.list_directory(f"{tmp_path}/__cluster_metadata-0") if "checkpoint" in name or name.endswith(".part")]
+            assert not [
+                name
+                for name in disk.list_directory(f"{tmp_path}/__cluster_metadata-0")
+                if "checkpoint" in name or name.endswith(".part")
+            ]
 
     run(body)

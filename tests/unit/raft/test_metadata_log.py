@@ -41,7 +41,9 @@ def test_what_was_appended_is_there_after_reopening(tmp_path: Path) -> None:
 
 def test_an_empty_directory_gets_the_id_of_the_metadata_topic(tmp_path: Path) -> None:
     open_log(tmp_path)
-    assert (tmp_path / "__cluster_metadata-0" / "partition.metadata").read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
+    assert (
+        tmp_path / "__cluster_metadata-0" / "partition.metadata"
+    ).read_text() == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 @pytest.mark.parametrize("offset", [0, 1, 57, 199, 298])

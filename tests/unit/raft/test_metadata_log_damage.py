@@ -1,4 +1,5 @@
-"""What a crash leaves of the metadata log is cut; damage to what was synced is refused, since a voter must not forget what it has acknowledged."""
+"""What a crash leaves of the metadata log is cut; damage to what was synced is refused, since a voter must not
+forget what it has acknowledged."""
 
 from __future__ import annotations
 
@@ -52,7 +53,10 @@ def flip(path: Path, position: int) -> bytes:
 def test_a_damaged_length_before_whole_batches_is_refused_and_nothing_is_cut(tmp_path: Path, length: int) -> None:
     path = written(tmp_path, *(f"value {number}" for number in range(5)))
     content = damage(path, 2 * SIZE + 8, length.to_bytes(4, signed=True))
-    with pytest.raises(CorruptData, match=rf"{path}: the batch at position {2 * SIZE} \(offset 2\).*position {3 * SIZE} \(offset 3\).*replace"):
+    with pytest.raises(
+        CorruptData,
+        match=rf"{path}: the batch at position {2 * SIZE} \(offset 2\).*position {3 * SIZE} \(offset 3\).*replace",
+    ):
         opened(RealFileSystem(), str(tmp_path))
     assert path.read_bytes() == content
 

@@ -29,7 +29,12 @@ def fetched(*partitions: fetch_response.PartitionData) -> fetch_response.FetchRe
 
 def voters_batch(*node_ids: int) -> bytes:
     versions = voters_record.KRaftVersionFeature()
-    voters = [voters_record.Voter(voter_id=i, voter_directory_id=key_of(i).directory_id, endpoints=[], kraft_version_feature=versions) for i in node_ids]
+    voters = [
+        voters_record.Voter(
+            voter_id=i, voter_directory_id=key_of(i).directory_id, endpoints=[], kraft_version_feature=versions
+        )
+        for i in node_ids
+    ]
     entries = [(ControlRecordType.KRAFT_VOTERS, voters_record.VotersRecord(voters=voters).encode(0))]
     return build_control_batch(entries, base_offset=0, timestamp_ms=1, leader_epoch=1)
 
@@ -60,10 +65,15 @@ def heard(request: core.Request, answer: Message) -> events.Event:
 
 FETCH = core.FetchRequest(key_of(1), 1, 0, 0)
 MALFORMED: dict[str, tuple[core.Request, Message]] = {
-    "vote": (core.VoteRequest(1, key_of(1), 0, 0), vote_response.VoteResponse(topics=[vote_response.TopicData(partitions=[])])),
+    "vote": (
+        core.VoteRequest(1, key_of(1), 0, 0),
+        vote_response.VoteResponse(topics=[vote_response.TopicData(partitions=[])]),
+    ),
     "begin": (
         core.BeginQuorumEpochRequest(1, 1, voter_of(1).endpoints),
-        begin_quorum_epoch_response.BeginQuorumEpochResponse(topics=[begin_quorum_epoch_response.TopicData(partitions=[])]),
+        begin_quorum_epoch_response.BeginQuorumEpochResponse(
+            topics=[begin_quorum_epoch_response.TopicData(partitions=[])]
+        ),
     ),
     "end": (
         core.EndQuorumEpochRequest(1, 1, (), voter_of(1).endpoints),

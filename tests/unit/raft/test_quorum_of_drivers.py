@@ -34,7 +34,10 @@ def test_three_nodes_agree_and_survive_the_death_of_the_leader(tmp_path: Path) -
                 await until(lambda: returned.listener.records == ["one", "two", "three"])
                 description = await successor.driver.describe_quorum(DescribeQuorumRequest(), 2)
                 (part,) = description.topics[0].partitions  # type: ignore[attr-defined]
-                assert (part.leader_id, [state.replica_id for state in part.current_voters]) == (successor.id, [1, 2, 3])
+                assert (part.leader_id, [state.replica_id for state in part.current_voters]) == (
+                    successor.id,
+                    [1, 2, 3],
+                )
                 assert [node.listeners[0].port for node in description.nodes] == [9001, 9002, 9003]  # type: ignore[attr-defined]
 
     run(body)
@@ -88,12 +91,16 @@ def test_voters_are_added_and_removed(tmp_path: Path) -> None:
             await until(lambda: first.leads and second.listener.end_offset == first.driver.high_watermark > 0)
             await until(lambda: second.driver.log_end_offset == first.driver.log_end_offset)
             listeners = [Listener(name="CONTROLLER", host="127.0.0.1", port=9002)]
-            request = AddRaftVoterRequest(timeout_ms=5_000, voter_id=2, voter_directory_id=key_of(2).directory_id, listeners=listeners)
+            request = AddRaftVoterRequest(
+                timeout_ms=5_000, voter_id=2, voter_directory_id=key_of(2).directory_id, listeners=listeners
+            )
             answer = await first.driver.add_raft_voter(request)
             assert answer.error_code == ErrorCode.NONE, answer  # type: ignore[attr-defined]
             assert first.driver.voters.ids == (1, 2)
             await until(lambda: second.driver.voters.ids == (1, 2))
-            removed = await first.driver.remove_raft_voter(RemoveRaftVoterRequest(voter_id=1, voter_directory_id=key_of(1).directory_id))
+            removed = await first.driver.remove_raft_voter(
+                RemoveRaftVoterRequest(voter_id=1, voter_directory_id=key_of(1).directory_id)
+            )
             assert removed.error_code == ErrorCode.NONE  # type: ignore[attr-defined]
             await until(lambda: second.leads)
             assert second.driver.voters.ids == (2,)

@@ -14,7 +14,10 @@ from kraft.raft.quorum_state_store import QuorumStateStore
 from kraft.world.real.files import RealFileSystem
 from tests.unit.raft.builders import key_of, voters_of
 
-KAFKA_V0 = '{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}'
+KAFKA_V0 = (
+    '{"clusterId":"","leaderId":1,"leaderEpoch":3,"votedId":-1,"appliedOffset":0,'
+    '"currentVoters":[{"voterId":1}],"data_version":0}'
+)
 KAFKA_V1 = '{"leaderId":-1,"leaderEpoch":4,"votedId":2,"votedDirectoryId":"5wQlcOYmSMCfBsqijurtrw","data_version":1}'
 
 
@@ -37,16 +40,29 @@ def test_files_of_apache_kafka_are_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kraft_version", [0, 1])
-@pytest.mark.parametrize("election", [ElectionState(7), ElectionState(7, 2), ElectionState(7, -1, key_of(3)), ElectionState(7, 3, key_of(3))])
+@pytest.mark.parametrize(
+    "election", [ElectionState(7), ElectionState(7, 2), ElectionState(7, -1, key_of(3)), ElectionState(7, 3, key_of(3))]
+)
 def test_what_is_saved_is_loaded(tmp_path: Path, election: ElectionState, kraft_version: int) -> None:
     store(tmp_path).save(election, voters_of(1, 2, 3), kraft_version)
-    expected = election if kraft_version or election.voted is None else election._replace(voted=ReplicaKey(election.voted.id))
+    expected = (
+        election if kraft_version or election.voted is None else election._replace(voted=ReplicaKey(election.voted.id))
+    )
     assert store(tmp_path).load() == expected
     assert json.loads((tmp_path / "quorum-state").read_text())["data_version"] == kraft_version
     assert sorted(path.name for path in tmp_path.iterdir()) == ["quorum-state"]
 
 
-@pytest.mark.parametrize("content", ["", "{}", "not json", '{"leaderId":1,"leaderEpoch":"x","votedId":-1,"data_version":0}', KAFKA_V0.replace(":0}", ":9}")])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        "not json",
+        '{"leaderId":1,"leaderEpoch":"x","votedId":-1,"data_version":0}',
+        KAFKA_V0.replace(":0}", ":9}"),
+    ],
+)
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "quorum-state").write_text(content)
     with pytest.raises(CorruptData, match="quorum-state"):

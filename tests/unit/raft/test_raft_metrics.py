@@ -39,7 +39,11 @@ def test_commit_latency_is_that_of_a_record() -> None:
     it.wrote(10, 11)
     it.now += 0.05
     it.metrics.committed(10)
-    assert it.metrics.latencies() == {"commit_latency_avg": pytest.approx(5.0), "commit_latency_max": pytest.approx(5.0), **LEADS}
+    assert it.metrics.latencies() == {
+        "commit_latency_avg": pytest.approx(5.0),
+        "commit_latency_max": pytest.approx(5.0),
+        **LEADS,
+    }
     it.now += 0.05
     it.metrics.committed(11)
     assert it.metrics.latencies()["commit_latency_max"] == pytest.approx(100.0)
@@ -70,7 +74,10 @@ def test_election_latency_begins_with_the_pre_vote(ending: type) -> None:
     it.is_now(ending)
     it.now += 1
     it.is_now(ending)
-    assert it.metrics.latencies() == {"election_latency_avg": pytest.approx(500.0), "election_latency_max": pytest.approx(500.0)}
+    assert it.metrics.latencies() == {
+        "election_latency_avg": pytest.approx(500.0),
+        "election_latency_max": pytest.approx(500.0),
+    }
     assert it.metrics.state == ending.__name__.lower()
 
 
@@ -85,9 +92,14 @@ def test_a_driver_measures_its_commits_and_elections(tmp_path: Path) -> None:
             text = "".join(render_prometheus(registry.families()))
             assert all(f"\n{PREFIX}{name} " in text for name in LATENCIES)
             assert f'{PREFIX}current_state{{state="leader"}} 1' in text
-            assert {name: registry.value(PREFIX + name) for name in ("current_vote", "log_end_epoch", "number_unknown_voter_connections")} == {
-                "current_vote": 1, "log_end_epoch": 1, "number_unknown_voter_connections": 0,
-            }  # fmt: skip
+            assert {
+                name: registry.value(PREFIX + name)
+                for name in ("current_vote", "log_end_epoch", "number_unknown_voter_connections")
+            } == {
+                "current_vote": 1,
+                "log_end_epoch": 1,
+                "number_unknown_voter_connections": 0,
+            }
             assert registry.value(f"{PREFIX}append_records_rate") > 0
 
     run(body)
@@ -100,7 +112,8 @@ def test_followers_measure_what_they_fetch(tmp_path: Path) -> None:
             leader = await leader_of(members)
             leader.driver.append(leader.driver.leader_and_epoch.epoch, ["a"])
             await until(lambda: all(member.listener.records for member in members))
-            led = {told.leader_id for member in members for told in member.listener.leaders}  # More than one, if the machine stood still for a while.
+            # More than one, if the machine stood still for a while.
+            led = {told.leader_id for member in members for told in member.listener.leaders}
             for member in members:
                 assert (member.driver.metrics.append_records_rate > 0) == (member.id in led)
                 assert member.driver.metrics.fetch_records_rate > 0 or member.id in led

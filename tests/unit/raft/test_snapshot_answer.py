@@ -1,4 +1,5 @@
-"""A leader that serves a snapshot: between the decision and the answer the snapshot may be trimmed, or the process run out of descriptors."""
+"""A leader that serves a snapshot: between the decision and the answer the snapshot may be trimmed, or the process
+run out of descriptors."""
 
 from __future__ import annotations
 
@@ -45,7 +46,9 @@ def test_a_snapshot_that_is_trimmed_before_its_answer_leaves_is_not_found(tmp_pa
             object.__setattr__(member.driver.config, "retention_ms", 0)
 
             async def ask() -> None:
-                request = wire_requests.TO_WIRE[core.FetchSnapshotRequest](core.FetchSnapshotRequest(key_of(7), 1, first, 0))
+                request = wire_requests.TO_WIRE[core.FetchSnapshotRequest](
+                    core.FetchSnapshotRequest(key_of(7), 1, first, 0)
+                )
                 answer = await member.driver.fetch_snapshot(request)
                 errors.append(answer.topics[0].partitions[0].error_code)
 
@@ -72,6 +75,9 @@ class Unreadable:
 
 def test_without_a_descriptor_the_follower_is_told_to_ask_again() -> None:
     asked = core.FetchSnapshotResponse(core.LeaderHint(1, 1, ()), ErrorCode.NONE, SNAPSHOT)
-    assert with_bytes(asked, Unreadable(OutOfResources("no descriptor")), [SNAPSHOT]).error == ErrorCode.KAFKA_STORAGE_ERROR  # type: ignore[arg-type]
+    assert (
+        with_bytes(asked, Unreadable(OutOfResources("no descriptor")), [SNAPSHOT]).error
+        == ErrorCode.KAFKA_STORAGE_ERROR
+    )  # type: ignore[arg-type]
     with pytest.raises(OSError, match="cannot be opened"):
         with_bytes(asked, Unreadable(OSError(errno.EIO, "cannot be opened")), [SNAPSHOT])  # type: ignore[arg-type]

@@ -29,9 +29,16 @@ KAFKA_BOOTSTRAP = bytes.fromhex(
 
 def write(directory: Path, snapshot: OffsetAndEpoch, *records: str, voters: VoterSet | None = None) -> Path:
     writer = SnapshotWriter(
-        FILES, str(directory), snapshot_name(snapshot), snapshot, TextSerde(),
-        voters=voters, kraft_version=1 if voters else 0, last_contained_timestamp_ms=77, now_ms=99,
-    )  # fmt: skip
+        FILES,
+        str(directory),
+        snapshot_name(snapshot),
+        snapshot,
+        TextSerde(),
+        voters=voters,
+        kraft_version=1 if voters else 0,
+        last_contained_timestamp_ms=77,
+        now_ms=99,
+    )
     writer.append(records)
     writer.freeze_blocking()
     return directory / snapshot_name(snapshot)
@@ -69,9 +76,16 @@ def test_a_snapshot_of_kraft_version_0_has_no_voters(tmp_path: Path) -> None:
 
 def test_a_writer_closed_before_freezing_leaves_nothing(tmp_path: Path) -> None:
     writer = SnapshotWriter(
-        FILES, str(tmp_path), "00000000000000000001-0000000001.checkpoint", OffsetAndEpoch(1, 1), TextSerde(),
-        voters=None, kraft_version=0, last_contained_timestamp_ms=0, now_ms=0,
-    )  # fmt: skip
+        FILES,
+        str(tmp_path),
+        "00000000000000000001-0000000001.checkpoint",
+        OffsetAndEpoch(1, 1),
+        TextSerde(),
+        voters=None,
+        kraft_version=0,
+        last_contained_timestamp_ms=0,
+        now_ms=0,
+    )
     writer.append(["x"])
     writer.close()
     assert list(tmp_path.iterdir()) == []
@@ -117,7 +131,12 @@ def test_a_log_that_reaches_its_snapshot_is_kept(tmp_path: Path) -> None:
     fill(tmp_path, 20)
     write(tmp_path / "__cluster_metadata-0", OffsetAndEpoch(15, 1))
     state = storage(tmp_path).recover(voters_of(1))
-    assert (state.start_offset, state.end_offset, state.high_watermark, state.snapshots) == (0, 20, 15, [OffsetAndEpoch(15, 1)])
+    assert (state.start_offset, state.end_offset, state.high_watermark, state.snapshots) == (
+        0,
+        20,
+        15,
+        [OffsetAndEpoch(15, 1)],
+    )
 
 
 def test_a_snapshot_beyond_the_log_replaces_it(tmp_path: Path) -> None:
@@ -168,11 +187,16 @@ def test_a_download_gets_its_name_only_when_it_is_whole(tmp_path: Path) -> None:
     assert not list((tmp_path / "__cluster_metadata-0").glob("*.part"))
 
 
-@pytest.mark.parametrize(("position", "max_bytes"), [(0, 0), (0, -1), (0, -(2**31)), (1 << 20, 100), (2**63 - 1, 100), (5, 2**31 - 1)])
+@pytest.mark.parametrize(
+    ("position", "max_bytes"), [(0, 0), (0, -1), (0, -(2**31)), (1 << 20, 100), (2**63 - 1, 100), (5, 2**31 - 1)]
+)
 def test_a_piece_of_a_snapshot_is_what_there_is_of_it(tmp_path: Path, position: int, max_bytes: int) -> None:
     fill(tmp_path, 20)
     snapshot = OffsetAndEpoch(15, 1)
     content = write(tmp_path / "__cluster_metadata-0", snapshot, "a", "b", voters=voters_of(1)).read_bytes()
     opened = storage(tmp_path)
-    assert opened.read_snapshot(snapshot, position, max_bytes) == (content[position:] if max_bytes > 0 else b"", len(content))
+    assert opened.read_snapshot(snapshot, position, max_bytes) == (
+        content[position:] if max_bytes > 0 else b"",
+        len(content),
+    )
     opened.close()

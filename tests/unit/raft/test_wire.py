@@ -70,11 +70,16 @@ def test_fetched_records_are_cut_into_batches_and_checked() -> None:
     message = wire_responses.fetch_to_wire(core.FetchResponse(HINT, high_watermark=9), 18, records + records[:20])
     found = wire_responses.fetch_to_core(REQUESTS[3], message)  # type: ignore[arg-type]
     assert isinstance(found, core.FetchResponse)
-    assert [(batch.base_offset, batch.last_offset, batch.epoch) for batch in found.batches] == [(10, 11, 7), (12, 12, 7)]
+    assert [(batch.base_offset, batch.last_offset, batch.epoch) for batch in found.batches] == [
+        (10, 11, 7),
+        (12, 12, 7),
+    ]
     damaged = bytearray(records)
     damaged[70] ^= 1
     with pytest.raises(Exception, match="CRC"):
-        wire_responses.fetch_to_core(REQUESTS[3], wire_responses.fetch_to_wire(core.FetchResponse(HINT), 18, bytes(damaged)))  # type: ignore[arg-type]
+        wire_responses.fetch_to_core(
+            REQUESTS[3], wire_responses.fetch_to_wire(core.FetchResponse(HINT), 18, bytes(damaged))
+        )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -94,8 +99,12 @@ def test_a_request_about_anything_else_is_refused(topics: list[vote_request.Topi
 
 def test_a_probed_node_without_kraft_version_supports_0_only() -> None:
     feature = SupportedFeatureKey(name="kraft.version", min_version=0, max_version=1)
-    assert wire_responses.probe_to_core(core.ProbeVersionsRequest(), ApiVersionsResponse(supported_features=[feature])) == core.ProbeVersionsResponse(0, 1)
-    assert wire_responses.probe_to_core(core.ProbeVersionsRequest(), ApiVersionsResponse()) == core.ProbeVersionsResponse(0, 0)
+    assert wire_responses.probe_to_core(
+        core.ProbeVersionsRequest(), ApiVersionsResponse(supported_features=[feature])
+    ) == core.ProbeVersionsResponse(0, 1)
+    assert wire_responses.probe_to_core(
+        core.ProbeVersionsRequest(), ApiVersionsResponse()
+    ) == core.ProbeVersionsResponse(0, 0)
 
 
 def test_control_batches_say_what_was_put_in() -> None:

@@ -1,4 +1,5 @@
-"""No descriptor, or no memory, is left for a while: the node of a quorum waits or refuses one request, and says nothing false. It does not end."""
+"""No descriptor, or no memory, is left for a while: the node of a quorum waits or refuses one request, and says
+nothing false. It does not end."""
 
 from __future__ import annotations
 
@@ -68,8 +69,12 @@ def test_snapshots_that_cannot_be_looked_at_are_trimmed_later() -> None:
     trio.run(body)
 
 
-@pytest.mark.parametrize(("operation", "within", "code"), [("open", ".checkpoint", errno.EMFILE), ("pread", ".log", errno.ENOMEM)])
-def test_a_listener_whose_snapshot_or_records_cannot_be_read_gets_them_later(operation: str, within: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("operation", "within", "code"), [("open", ".checkpoint", errno.EMFILE), ("pread", ".log", errno.ENOMEM)]
+)
+def test_a_listener_whose_snapshot_or_records_cannot_be_read_gets_them_later(
+    operation: str, within: str, code: int
+) -> None:
     async def body() -> None:
         machine = Machine()
         member = member_of(machine, retention_ms=0 if within == ".checkpoint" else 1 << 60)
@@ -102,7 +107,9 @@ def test_a_fetch_whose_records_cannot_be_read_is_to_be_asked_again() -> None:
     trio.run(body)
 
 
-@pytest.mark.parametrize(("operation", "within"), [("open", "quorum-state.tmp"), ("sync_directory", "__cluster_metadata")])
+@pytest.mark.parametrize(
+    ("operation", "within"), [("open", "quorum-state.tmp"), ("sync_directory", "__cluster_metadata")]
+)
 def test_an_election_waits_for_a_descriptor(operation: str, within: str) -> None:
     async def body() -> None:
         machine = Machine()

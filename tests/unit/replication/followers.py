@@ -10,7 +10,11 @@ import trio
 
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.following import FetcherSettings
 from kraft.replication.partition import Partition
@@ -70,7 +74,11 @@ class Follower:
         self.partition: Partition = made.partition("t")
         limits = FetchLimits(500, 1, 10 << 20, 1 << 20)
         settings = FetcherSettings(
-            endpoint=lambda broker_id: None, broker_epoch=lambda: 5, limits=limits, backoff_seconds=1.0, socket_timeout_seconds=30.0
+            endpoint=lambda broker_id: None,
+            broker_epoch=lambda: 5,
+            limits=limits,
+            backoff_seconds=1.0,
+            socket_timeout_seconds=30.0,
         )
         self.fetcher = ReplicaFetcher(LEADER, made.replicas, settings, made.server.services.loggers.get("fetcher"))
         self.topic_id = topic_id

@@ -10,7 +10,11 @@ import trio
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import assign_replicas_to_dirs_response as answer
-from kraft.protocol.messages.alter_replica_log_dirs_request import AlterReplicaLogDir, AlterReplicaLogDirsRequest, AlterReplicaLogDirTopic
+from kraft.protocol.messages.alter_replica_log_dirs_request import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import Broker, batch, broker
@@ -35,7 +39,10 @@ class Mover:
             for topic in directory.topics:
                 self.told += [(bytes(directory.id), data.partition_index) for data in topic.partitions]
                 code = ErrorCode.REQUEST_TIMED_OUT if self.silent else ErrorCode.NONE
-                partitions = [answer.PartitionData(partition_index=data.partition_index, error_code=code) for data in topic.partitions]
+                partitions = [
+                    answer.PartitionData(partition_index=data.partition_index, error_code=code)
+                    for data in topic.partitions
+                ]
                 topics.append(answer.TopicData(topic_id=topic.topic_id, partitions=partitions))
             directories.append(answer.DirectoryData(id=directory.id, topics=topics))
         return answer.AssignReplicasToDirsResponse(directories=directories)
@@ -59,7 +66,8 @@ class Mover:
         return int(response.results[0].partitions[0].error_code)
 
     async def copied(self, universe: Universe, *values: bytes) -> None:
-        """Topic t with these records, of which a copy has everything and waits to take the original's place: the controller is silent."""
+        """Topic t with these records, of which a copy has everything and waits to take the original's place: the
+        controller is silent."""
         self.made.topic("t")
         self.write(*values)
         await universe.sleep(0.1)
@@ -70,7 +78,9 @@ class Mover:
     async def described(self) -> list[tuple[str, bool, int]]:
         """(directory, whether it is a copy, lag) of each replica."""
         response = await self.made.ask(DescribeLogDirsRequest(topics=None))
-        found = [(each.log_dir, part) for each in response.results for topic in each.topics for part in topic.partitions]
+        found = [
+            (each.log_dir, part) for each in response.results for topic in each.topics for part in topic.partitions
+        ]
         return [(path, part.is_future_key, part.offset_lag) for path, part in found]
 
 

@@ -42,7 +42,9 @@ async def proposing(universe: Universe, answer: Callable[[Any], Any]) -> AsyncIt
 def decided(request: Any, **fields: Any) -> AlterPartitionResponse:
     """The answer about the one partition that was asked about."""
     data = {"leader_id": NODE, "leader_epoch": 1, "isr": [NODE, 2], "partition_epoch": 2, **fields}
-    return AlterPartitionResponse(topics=[TopicData(topic_id=request.topics[0].topic_id, partitions=[PartitionData(**data)])])
+    return AlterPartitionResponse(
+        topics=[TopicData(topic_id=request.topics[0].topic_id, partitions=[PartitionData(**data)])]
+    )
 
 
 def test_a_set_that_is_agreed_counts_at_once() -> None:
@@ -51,7 +53,10 @@ def test_a_set_that_is_agreed_counts_at_once() -> None:
             request = made.controller.asked[-1]
             asked = request.topics[0].partitions[0]
             assert (request.broker_id, request.broker_epoch) == (NODE, OWN_EPOCH)
-            assert [(member.broker_id, member.broker_epoch) for member in asked.new_isr_with_epochs] == [(NODE, OWN_EPOCH), (2, FOLLOWER_EPOCH)]
+            assert [(member.broker_id, member.broker_epoch) for member in asked.new_isr_with_epochs] == [
+                (NODE, OWN_EPOCH),
+                (2, FOLLOWER_EPOCH),
+            ]
             assert (asked.leader_epoch, asked.partition_epoch) == (1, 1)
             assert (partition.isr, partition.pending_isr, partition.partition_epoch) == ((NODE, 2), None, 2)
             made.change(partition.topic_id, isr=[NODE, 2])
@@ -72,7 +77,9 @@ def test_a_member_that_may_not_join_is_withdrawn_and_may_be_proposed_again() -> 
     simulate(play)
 
 
-@pytest.mark.parametrize("code", [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NEW_LEADER_ELECTED])
+@pytest.mark.parametrize(
+    "code", [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NEW_LEADER_ELECTED]
+)
 def test_what_the_controller_knows_better_waits_for_the_metadata(code: int) -> None:
     async def play(universe: Universe) -> None:
         async with proposing(universe, lambda request: decided(request, error_code=code)) as (made, partition):
@@ -93,7 +100,11 @@ def test_what_is_not_decided_is_asked_again(trouble: str) -> None:
                 raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
             if trouble == "stale broker epoch":
                 return AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
-            return AlterPartitionResponse() if trouble == "partition left out" else decided(request, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+            return (
+                AlterPartitionResponse()
+                if trouble == "partition left out"
+                else decided(request, error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
+            )
 
         answers = [refuse, decided]
         async with proposing(universe, lambda request: answers.pop(0)(request)) as (made, partition):

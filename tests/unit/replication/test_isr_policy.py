@@ -5,7 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kraft.replication.isr_policy import FollowerState, IsrRules, effective_min_isr, high_watermark, may_join_isr, shrunk_isr
+from kraft.replication.isr_policy import (
+    FollowerState,
+    IsrRules,
+    effective_min_isr,
+    high_watermark,
+    may_join_isr,
+    shrunk_isr,
+)
 
 NOBODY_JOINS = IsrRules(lambda: 0.0, lambda: 30.0, lambda replica, epoch: False)
 
@@ -22,7 +29,9 @@ def follower(end: int, caught_up_at: float = 0.0) -> FollowerState:
     current=st.integers(min_value=0, max_value=100),
     data=st.data(),
 )
-def test_the_high_watermark_is_held_by_every_member_or_does_not_move(ends: dict[int, int], leader_end: int, current: int, data: st.DataObject) -> None:
+def test_the_high_watermark_is_held_by_every_member_or_does_not_move(
+    ends: dict[int, int], leader_end: int, current: int, data: st.DataObject
+) -> None:
     isr = (1, *data.draw(st.lists(st.sampled_from(sorted(ends)), unique=True)))
     followers = {replica: follower(end) for replica, end in ends.items()}
     reached = high_watermark(leader_end, isr, 1, followers, current, isr_size=len(isr), min_isr=1, rules=NOBODY_JOINS)

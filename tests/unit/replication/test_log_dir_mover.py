@@ -1,4 +1,5 @@
-"""Replicas that move from one log directory to another: what is copied, when the copy takes over, and what the controller is told."""
+"""Replicas that move from one log directory to another: what is copied, when the copy takes over, and what the
+controller is told."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def test_the_controller_hears_where_a_new_replica_is() -> None:
             it.made.topic("t", 4)
             await universe.sleep(0.1)
             assert sorted(index for _, index in it.told) == [0, 1, 2, 3]
-            assert {directory for directory, _ in it.told} == set(it.ids.values()), "the one with fewer replicas comes next"
+            assert {directory for directory, _ in it.told} == set(it.ids.values()), (
+                "the one with fewer replicas comes next"
+            )
 
     simulate(play)
 
@@ -44,7 +47,12 @@ def test_the_copy_takes_over_with_all_that_the_log_is() -> None:
             assert it.at == f"{SECOND}/t-0"
             log = it.made.partition("t").log
             assert it.content() == before
-            assert (log.log_start_offset, log.high_watermark, log.log_end_offset, log.leader_epoch_cache.entries) == bounds
+            assert (
+                log.log_start_offset,
+                log.high_watermark,
+                log.log_end_offset,
+                log.leader_epoch_cache.entries,
+            ) == bounds
             assert it.told[-1] == (it.ids[SECOND], 0)
             assert await it.described() == [(SECOND, False, 0)]
             assert it.made.logs.get(log.topic_partition) is log
@@ -176,7 +184,9 @@ def test_what_a_crash_interrupts_is_finished_or_begun_again() -> None:
                 fresh.logs.finish_moves(0)
                 interrupted = dict(fresh.logs.interrupted_moves)
                 if name == "first":
-                    assert {key: (move.directory.path, move.copy) for key, move in interrupted.items()} == {log.topic_partition: (SECOND, copy)}
+                    assert {key: (move.directory.path, move.copy) for key, move in interrupted.items()} == {
+                        log.topic_partition: (SECOND, copy)
+                    }
                     files.rename(log.directory, f"{FIRST}/{copy.rpartition('/')[2].removesuffix('-future')}-delete")
                 else:
                     assert not interrupted

@@ -1,4 +1,5 @@
-"""Moves that are given up while a step of theirs, or of another's, waits: nothing of them is touched any more, and no disk is blamed for it."""
+"""Moves that are given up while a step of theirs, or of another's, waits: nothing of them is touched any more, and
+no disk is blamed for it."""
 
 from __future__ import annotations
 
@@ -19,9 +20,15 @@ from tests.unit.server.brokers import batch, simulate
 
 
 class Held:
-    """What is done in threads waits before it begins, once, when `wanted` says so of a job; `during` sees each before that."""
+    """What is done in threads waits before it begins, once, when `wanted` says so of a job; `during` sees each
+    before that."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Any], bool], during: Callable[[Any], None] = lambda job: None) -> None:
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        wanted: Callable[[Any], bool],
+        during: Callable[[Any], None] = lambda job: None,
+    ) -> None:
         self.waits, self.released = trio.Event(), trio.Event()
         run = SimulatedThreads.run
 
@@ -41,7 +48,8 @@ def flushes(owner: Any, path: str) -> bool:
 
 
 def grow_at_syncs(it: Mover, synced: list[bool], name: str, growing: list[str]) -> Callable[[Any], None]:
-    """At each sync of the copy of `name`, which `synced` counts, the next of these logs grows: first little, then by so much that it is read in a thread."""
+    """At each sync of the copy of `name`, which `synced` counts, the next of these logs grows: first little, then by
+    so much that it is read in a thread."""
 
     def during(owner: Any) -> None:
         if flushes(owner, f"{SECOND}/{name}-0"):
@@ -74,8 +82,11 @@ def with_mover(scene: Callable[[Universe, Mover], Awaitable[None]]) -> None:
     simulate(play)
 
 
-async def given_up_while_held(it: Mover, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Any, int], bool], growing: list[str]) -> Held:
-    """Topics t and u move. While what `wanted` names waits, which is told how often the copy of u was synced, u is wanted where it was; `growing` logs grow."""
+async def given_up_while_held(
+    it: Mover, monkeypatch: pytest.MonkeyPatch, wanted: Callable[[Any, int], bool], growing: list[str]
+) -> Held:
+    """Topics t and u move. While what `wanted` names waits, which is told how often the copy of u was synced, u is
+    wanted where it was; `growing` logs grow."""
     for name in ("t", "x", "u"):
         it.made.topic(name)
     it.write(b"a" * 100)
@@ -91,7 +102,9 @@ async def given_up_while_held(it: Mover, monkeypatch: pytest.MonkeyPatch, wanted
 
 def test_a_move_that_is_given_up_while_another_waits_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
-        held = await given_up_while_held(it, monkeypatch, lambda job, synced: flushes(job, f"{SECOND}/t-0") and synced > 0, ["t"])
+        held = await given_up_while_held(
+            it, monkeypatch, lambda job, synced: flushes(job, f"{SECOND}/t-0") and synced > 0, ["t"]
+        )
         it.write(b"b" * 100, topic="u")
         await settle(universe, it)
         held.released.set()
@@ -155,12 +168,16 @@ def test_a_sync_that_fails_for_a_copy_that_was_given_up_stops_no_other_move(monk
     with_mover(scene)
 
 
-def test_a_replica_that_leaves_while_the_last_of_it_is_copied_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replica_that_leaves_while_the_last_of_it_is_copied_does_not_come_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scene(universe: Universe, it: Mover) -> None:
         topic_id = it.made.topic("t")
         it.write(b"a")
         synced: list[bool] = []
-        held = Held(monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "t", ["t", "t"]))
+        held = Held(
+            monkeypatch, lambda job: reads(job) and len(synced) == 2, grow_at_syncs(it, synced, "t", ["t", "t"])
+        )
         await it.move()
         await held.waits.wait()
         log = it.made.partition("t").log

@@ -1,4 +1,5 @@
-"""The moment in which a copy takes its original's place: what was durable stays so, and a disk that fails just then loses nothing."""
+"""The moment in which a copy takes its original's place: what was durable stays so, and a disk that fails just then
+loses nothing."""
 
 from __future__ import annotations
 
@@ -53,7 +54,9 @@ def test_while_an_append_is_being_written_the_copy_waits_and_holds_nobody_up() -
                 return asked[-1]
 
             writer.is_busy = counted  # type: ignore[method-assign]
-            pending = log.prepare_append_as_leader(memoryview(batch(b"b")), partition.leader_epoch, now_ms=it.made.world.clock.wall_ms(), origin=0)
+            pending = log.prepare_append_as_leader(
+                memoryview(batch(b"b")), partition.leader_epoch, now_ms=it.made.world.clock.wall_ms(), origin=0
+            )
             it.silent = False
             await universe.sleep(0.5)
             assert it.at == f"{FIRST}/t-0"
@@ -68,8 +71,13 @@ def test_while_an_append_is_being_written_the_copy_waits_and_holds_nobody_up() -
     simulate(play)
 
 
-@pytest.mark.parametrize(("operation", "within"), [("sync_directory", FIRST), ("sync_directory", SECOND), ("rename", FIRST), ("rename", SECOND)])
-def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it_was(operation: str, within: str) -> None:
+@pytest.mark.parametrize(
+    ("operation", "within"),
+    [("sync_directory", FIRST), ("sync_directory", SECOND), ("rename", FIRST), ("rename", SECOND)],
+)
+def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it_was(
+    operation: str, within: str
+) -> None:
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
@@ -88,7 +96,8 @@ def test_a_disk_that_fails_when_names_are_exchanged_leaves_the_original_where_it
 
 
 def test_a_log_goes_on_under_its_name_when_its_copy_cannot_give_it_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It went on under the name of one to be deleted, and the next start took the copy, which lacked what had been written since."""
+    """It went on under the name of one to be deleted, and the next start took the copy, which lacked what had been
+    written since."""
 
     async def play(universe: Universe) -> None:
         async with mover(universe) as it:
@@ -139,7 +148,10 @@ def test_names_that_cannot_be_taken_back_leave_the_choice_to_the_next_start() ->
         async with mover(universe) as it:
             await it.copied(universe, b"a")
             copy = it.made.replicas.directories.mover.moves()[0].future.directory
-            universe.disk("broker").faults = [Fault("sync_directory", errno.EIO, FIRST), Fault("rename", errno.EROFS, "-delete")]
+            universe.disk("broker").faults = [
+                Fault("sync_directory", errno.EIO, FIRST),
+                Fault("rename", errno.EROFS, "-delete"),
+            ]
             it.silent = False
             await universe.sleep(0.5)
             universe.disk("broker").faults = []

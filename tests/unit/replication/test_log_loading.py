@@ -1,4 +1,5 @@
-"""Loading logs on the loop of a node that serves others meanwhile (kraft/replication/log_loading.py, step_driver.py)."""
+"""Loading logs on the loop of a node that serves others meanwhile (kraft/replication/log_loading.py,
+step_driver.py)."""
 
 from __future__ import annotations
 
@@ -28,14 +29,21 @@ NOW_MS = 1_700_000_000_000
 
 
 def manager_of(world: SimulatedWorld) -> LogManager:
-    manager = LogManager(world.files, ["/a", "/b"], node_id=1, new_uuid=lambda: world.random.uuid("directory"), config_of=lambda _: LogConfig())
+    manager = LogManager(
+        world.files,
+        ["/a", "/b"],
+        node_id=1,
+        new_uuid=lambda: world.random.uuid("directory"),
+        config_of=lambda _: LogConfig(),
+    )
     manager.open(None)
     manager.format_missing("c")
     return manager
 
 
 def after_a_kill(universe: Universe) -> tuple[SimulatedWorld, LogManager]:
-    """A big log was written to /a and a small one to /b when the process was killed; the next one, which has loaded nothing."""
+    """A big log was written to /a and a small one to /b when the process was killed; the next one, which has loaded
+    nothing."""
     world = universe.world_for("n")
     manager = manager_of(world)
     manager.load(0)
@@ -90,7 +98,9 @@ def test_a_directory_does_not_wait_for_anothers_disk(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("within", ["/a/big-0", "/a/recovery"])
-def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(within: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fails_while_logs_are_read_is_offline_and_the_others_load(
+    within: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(segment_recovery, "AHEAD_BYTES", 8192)
 
     async def play(universe: Universe) -> None:
@@ -119,7 +129,12 @@ def test_no_directory_is_enough() -> None:
 
 @pytest.mark.parametrize(
     ("name", "content"),
-    [("00000000000000000000.log", b"x"), ("00000000000000000007.log", b""), ("00000000000000000000.log.swap", b""), ("00000000000000000000.log.deleted", b"")],
+    [
+        ("00000000000000000000.log", b"x"),
+        ("00000000000000000007.log", b""),
+        ("00000000000000000000.log.swap", b""),
+        ("00000000000000000000.log.deleted", b""),
+    ],
 )
 def test_the_same_log_in_two_directories_is_refused_before_anything_is_touched(name: str, content: bytes) -> None:
     async def play(universe: Universe) -> None:
@@ -162,7 +177,9 @@ def test_a_log_that_was_only_begun_in_another_directory_is_none(files: dict[str,
         place = manager.directories[0].directory_id
         await load_logs(manager, world, IDS.get, {BIG: place}.get)
         found = manager.get(BIG)
-        assert (found and found.directory, found and found.log_end_offset) == ((None, None) if is_away else ("/a/big-0", BATCHES))
+        assert (found and found.directory, found and found.log_end_offset) == (
+            (None, None) if is_away else ("/a/big-0", BATCHES)
+        )
         assert [name[-6:] for name in world.files.list_directory("/b") if name.startswith("big-0")] == ["-stray"]
         manager.release()
 
@@ -171,7 +188,9 @@ def test_a_log_that_was_only_begun_in_another_directory_is_none(files: dict[str,
 
 @pytest.mark.parametrize("files", BEGUN)
 @pytest.mark.parametrize("is_known", [False, True])
-def test_a_log_that_was_only_begun_is_kept_where_its_replica_is_assigned_or_nobody_knows_of_it(files: dict[str, bytes], is_known: bool) -> None:
+def test_a_log_that_was_only_begun_is_kept_where_its_replica_is_assigned_or_nobody_knows_of_it(
+    files: dict[str, bytes], is_known: bool
+) -> None:
     async def play(universe: Universe) -> None:
         world = universe.world_for("n")
         manager = manager_of(world)
@@ -191,7 +210,9 @@ def test_of_a_topic_made_anew_while_a_disk_was_away_the_former_log_is_a_stray() 
         world, manager = after_a_kill(universe)
         manager.release()
         world.files.make_directories("/b/big-0")
-        world.files.open("/b/big-0/partition.metadata", create=True).append([b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg"])
+        world.files.open("/b/big-0/partition.metadata", create=True).append(
+            [b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAg"]
+        )
         universe.kill("n")
         world = universe.world_for("n")
         manager = manager_of(world)
@@ -199,7 +220,9 @@ def test_of_a_topic_made_anew_while_a_disk_was_away_the_former_log_is_a_stray() 
         log = manager.get(BIG)
         assert log is not None
         assert (log.directory, log.log_end_offset) == ("/a/big-0", BATCHES)
-        assert [name for name in world.files.list_directory("/b") if name.startswith("big-0") and name.endswith("-stray")]
+        assert [
+            name for name in world.files.list_directory("/b") if name.startswith("big-0") and name.endswith("-stray")
+        ]
         assert "big-0" not in world.files.list_directory("/b")
         manager.release()
 
@@ -207,7 +230,8 @@ def test_of_a_topic_made_anew_while_a_disk_was_away_the_former_log_is_a_stray() 
 
 
 async def replica_came_back_elsewhere(universe: Universe) -> tuple[str, bytes]:
-    """A topic's replica that left while its disk was away, and came back; then power failed. Where it is now, and the topic."""
+    """A topic's replica that left while its disk was away, and came back; then power failed. Where it is now, and
+    the topic."""
     async with broker(universe, ["/a", "/b"]) as made:
         topic = made.topic("t")
         append(made)
@@ -276,7 +300,10 @@ def test_where_each_of_two_was_away_while_the_other_was_used_the_metadata_decide
 def test_a_disk_that_cannot_remember_is_not_used() -> None:
     async def play(universe: Universe) -> None:
         world, manager = after_a_kill(universe)
-        universe.disk("n").faults = [Fault("list", errno.EIO, "/a", times=1e9), Fault("sync", errno.EIO, "absent", times=1e9)]
+        universe.disk("n").faults = [
+            Fault("list", errno.EIO, "/a", times=1e9),
+            Fault("sync", errno.EIO, "absent", times=1e9),
+        ]
         with pytest.raises(StorageError, match="no log directory is usable"):
             await load_logs(manager, world, IDS.get)
         manager.release()

@@ -49,7 +49,10 @@ def test_a_checkpoint_that_finds_no_room_is_written_the_next_time() -> None:
             append(made)
             await made.replicas.flusher.flush(made.partition("t").log)
             tasks = made.server.log_tasks
-            for name, task in ((RECOVERY_POINT_CHECKPOINT, tasks.checkpoint_recovery_points), (HIGH_WATERMARK_CHECKPOINT, tasks.checkpoint_high_watermarks)):
+            for name, task in (
+                (RECOVERY_POINT_CHECKPOINT, tasks.checkpoint_recovery_points),
+                (HIGH_WATERMARK_CHECKPOINT, tasks.checkpoint_high_watermarks),
+            ):
                 universe.disk("broker").faults = [Fault("append", errno.ENOSPC, name)]
                 await task()
                 assert made.logs.directories[0].is_online
@@ -81,7 +84,9 @@ def test_checkpoints_that_a_stop_interrupts_are_written_by_the_stop(monkeypatch:
             made.topic("t", 2)
             for index in (0, 1):
                 log = made.partition("t", index).log
-                made.partition("t", index).append(memoryview(batch(b"v", timestamp_ms=made.world.clock.wall_ms())), 1, made.world.clock.wall_ms(), 0)
+                made.partition("t", index).append(
+                    memoryview(batch(b"v", timestamp_ms=made.world.clock.wall_ms())), 1, made.world.clock.wall_ms(), 0
+                )
                 log.delete_records_before(1)
             with trio.CancelScope() as scope, monkeypatch.context() as patch:
                 patch.setattr(type(made.world.threads), "run", never)
@@ -170,7 +175,9 @@ def test_a_log_that_the_cleaner_cannot_look_at_is_its_disks_matter_not_the_nodes
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(made.server.log_tasks._clean)
                 await universe.sleep(60)
-                assert [each.path for each in made.logs.online()] == [path for path in ("/a", "/b") if stays or path != directory.path]
+                assert [each.path for each in made.logs.online()] == [
+                    path for path in ("/a", "/b") if stays or path != directory.path
+                ]
                 assert (log.size < size) == stays
                 nursery.cancel_scope.cancel()
 
@@ -219,7 +226,10 @@ def test_a_copy_is_synced_in_a_thread_and_takes_no_place_when_that_fails() -> No
                 nursery.start_soon(made.server.log_tasks._clean)
                 while directory.is_online:
                     await trio.lowlevel.checkpoint()
-                    synced_aside = synced_aside or (threads.running > 0 and any(".cleaned" in name for name in made.world.files.list_directory(log.directory)))
+                    synced_aside = synced_aside or (
+                        threads.running > 0
+                        and any(".cleaned" in name for name in made.world.files.list_directory(log.directory))
+                    )
                     await universe.sleep(0.00001)
                 nursery.cancel_scope.cancel()
             assert synced_aside

@@ -1,4 +1,5 @@
-"""Appends that a thread writes: when they are seen, what waits for them, and what becomes of them when the world changes meanwhile."""
+"""Appends that a thread writes: when they are seen, what waits for them, and what becomes of them when the world
+changes meanwhile."""
 
 from __future__ import annotations
 
@@ -35,9 +36,13 @@ VERSION = 12
 NOW_MS = 1_700_000_000_000
 
 
-def queue(made: Broker, value: bytes, name: str = "t", index: int = 0, *, acks: int = 1, leader_epoch: int | None = None) -> QueuedAppend:
+def queue(
+    made: Broker, value: bytes, name: str = "t", index: int = 0, *, acks: int = 1, leader_epoch: int | None = None
+) -> QueuedAppend:
     partition = made.partition(name, index)
-    return made.replicas.writer.append_as_leader(partition, memoryview(batch(value)), acks, made.world.clock.wall_ms(), 0, leader_epoch=leader_epoch)
+    return made.replicas.writer.append_as_leader(
+        partition, memoryview(batch(value)), acks, made.world.clock.wall_ms(), 0, leader_epoch=leader_epoch
+    )
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -64,7 +69,10 @@ def replicated(offset: int, value: bytes) -> bytes:
 
 
 def produce(*values: tuple[str, bytes], acks: int = -1) -> ProduceRequest:
-    topics = [TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=batch(value))]) for name, value in values]
+    topics = [
+        TopicProduceData(name=name, partition_data=[PartitionProduceData(index=0, records=batch(value))])
+        for name, value in values
+    ]
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topics)
 
 
@@ -239,7 +247,7 @@ def test_a_handle_opened_meanwhile_does_not_misplace_the_next_append(tmp_path: P
         async with trio.open_nursery() as nursery:
             nursery.start_soon(writer.run)
             for value, lost in ((b"a", False), (b"lost", True), (b"b", False)):
-                world.meanwhile = (lambda: setattr(partition, "leader_epoch", 1)) if lost else lambda: None  # type: ignore[method-assign]
+                world.meanwhile = (lambda: setattr(partition, ("leader_epoch"), 1)) if lost else lambda: None  # type: ignore[method-assign]
                 append = writer.append_as_leader(partition, memoryview(batch(value)), 1, NOW_MS, 0)
                 with pytest.raises(NotLeader) if lost else contextlib.nullcontext():
                     await append.outcome()
@@ -260,7 +268,10 @@ def test_a_round_that_is_full_leaves_the_rest_in_order(monkeypatch: pytest.Monke
             for append in queued:
                 await append.outcome()
             assert made.replicas.writer.rounds == 8
-            assert [values(made.partition("t", index).log) for index in range(2)] == [[b"\0", b"\1", b"\4", b"\5"], [b"\2", b"\3", b"\6", b"\7"]]
+            assert [values(made.partition("t", index).log) for index in range(2)] == [
+                [b"\0", b"\1", b"\4", b"\5"],
+                [b"\2", b"\3", b"\6", b"\7"],
+            ]
 
     simulate(play)
 
@@ -286,7 +297,10 @@ def test_an_append_that_cannot_be_undone_takes_its_directory_offline() -> None:
         async with broker(universe, ["/a", "/b"], sets=LARGE) as made:
             made.topic("t", 2)
             failing = made.partition("t").log.directory
-            universe.disk("broker").faults = [Fault("append", errno.EIO, f"{failing}/000"), Fault("truncate", errno.EIO, failing)]
+            universe.disk("broker").faults = [
+                Fault("append", errno.EIO, f"{failing}/000"),
+                Fault("truncate", errno.EIO, failing),
+            ]
             answer = (await made.ask(produce(("t", b"a")), VERSION)).responses[0].partition_responses[0]
             assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
             assert [directory.is_online for directory in made.logs.directories] == [False, True]
@@ -414,8 +428,11 @@ def test_an_append_that_failed_for_good_is_storage_trouble() -> None:
     simulate(play)
 
 
-def test_appends_that_wait_for_the_writer_of_another_directory_do_not_keep_the_loop_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A replica does not change its directory while appends of it wait (`is_busy`); were it to, they would wait for the other directory's writer at rest."""
+def test_appends_that_wait_for_the_writer_of_another_directory_do_not_keep_the_loop_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A replica does not change its directory while appends of it wait (`is_busy`); were it to, they would wait for
+    the other directory's writer at rest."""
 
     async def play(universe: Universe) -> None:
         async with broker(universe, ("/one", "/two"), sets=LARGE) as made:

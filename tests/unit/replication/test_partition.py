@@ -210,6 +210,8 @@ def test_a_follower_takes_nothing_for_committed_because_a_configuration_changed(
             made.change(partition.topic_id, leader=2)
             partition.append_as_follower(memoryview(replicated(0, 1)), 0, 0, made.world.clock.wall_ms())
             made.publish(ConfigRecord(resource_type=2, resource_name="t", name="segment.bytes", value="2000000"))
-            assert (partition.log.high_watermark, partition.log.log_end_offset) == (0, 1), "only the leader knows whether the others have it"
+            assert (partition.log.high_watermark, partition.log.log_end_offset) == (0, 1), (
+                "only the leader knows whether the others have it"
+            )
 
     simulate(play)

@@ -27,7 +27,12 @@ def test_records_are_taken_over_and_acknowledged_by_the_next_fetch() -> None:
             assert it.ends == (2, 1)
             second = await it.fetch(high_watermark=2, log_start_offset=1, records=None)
             asked = second.topics[0].partitions[0]
-            assert (second.session_id, second.session_epoch, asked.fetch_offset, asked.last_fetched_epoch) == (9, 1, 2, 1)
+            assert (second.session_id, second.session_epoch, asked.fetch_offset, asked.last_fetched_epoch) == (
+                9,
+                1,
+                2,
+                1,
+            )
             assert it.ends == (2, 2)
             assert it.partition.log.log_start_offset == 1
 
@@ -67,8 +72,13 @@ def test_others_have_their_turn_between_two_logs_that_are_cut() -> None:
                     await trio.lowlevel.checkpoint()
 
             nursery.start_soon(others)
-            cut = [PartitionData(partition_index=index, diverging_epoch=EpochEndOffset(epoch=0, end_offset=1)) for index in range(20)]
-            it.leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=cut)]))
+            cut = [
+                PartitionData(partition_index=index, diverging_epoch=EpochEndOffset(epoch=0, end_offset=1))
+                for index in range(20)
+            ]
+            it.leader.answers.append(
+                FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=cut)])
+            )
             assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
             await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()
@@ -124,7 +134,9 @@ def test_an_empty_log_that_starts_within_the_leaders_first_batch_takes_it_whole(
             it.follow()
             it.leader.ends = {-1: 9, -2: 5}
             await it.fetch(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
-            batch = build_batch([Record(offset, 1_700_000_000_000, None, b"v", ()) for offset in (3, 4, 5, 6)], leader_epoch=1)
+            batch = build_batch(
+                [Record(offset, 1_700_000_000_000, None, b"v", ()) for offset in (3, 4, 5, 6)], leader_epoch=1
+            )
             await it.fetch(high_watermark=9, log_start_offset=5, records=batch + record(7, 1))
             log = it.partition.log
             assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (5, 8, 8)
@@ -149,7 +161,9 @@ def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> 
     simulate(play)
 
 
-def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def play(universe: Universe) -> None:
         async with follower(universe) as it:
             it.follow()
@@ -258,8 +272,15 @@ def test_a_damaged_batch_of_one_partition_leaves_the_others_alone(damaged: int, 
                 it.fetcher.follow(it.made.partition("many", index))
             broken = bytearray(record(0, 1))
             broken[damaged] ^= 4
-            data = [PartitionData(partition_index=index, high_watermark=1, records=bytes(broken) if index == 1 else record(0, 1)) for index in range(3)]
-            it.leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=data)]))
+            data = [
+                PartitionData(
+                    partition_index=index, high_watermark=1, records=bytes(broken) if index == 1 else record(0, 1)
+                )
+                for index in range(3)
+            ]
+            it.leader.answers.append(
+                FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=data)])
+            )
             assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
             assert [it.made.partition("many", index).log.log_end_offset for index in range(3)] == [1, 0, 1]
             assert it.fetcher.lag() == 1

@@ -35,7 +35,8 @@ async def out_of_descriptors(universe: Universe) -> AsyncIterator[Broker]:
 
 
 def test_a_disk_that_refuses_goes_offline() -> None:
-    """It was the replica alone that was given up, until the next start, on a node that went on with a disk of which syncs fail."""
+    """It was the replica alone that was given up, until the next start, on a node that went on with a disk of which
+    syncs fail."""
 
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a"]) as made:

@@ -117,7 +117,9 @@ def test_the_log_of_an_earlier_topic_of_the_same_name_is_set_aside_at_the_start(
             made.topic("t")
             assert made.partition("t").log.log_end_offset == 0
             files = universe.world_of("broker").files
-            assert [name.endswith("-stray") for name in files.list_directory("/data") if name.startswith("t-0")] == [True]
+            assert [name.endswith("-stray") for name in files.list_directory("/data") if name.startswith("t-0")] == [
+                True
+            ]
 
     simulate(play)
 

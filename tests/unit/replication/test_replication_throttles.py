@@ -63,7 +63,9 @@ def test_a_leader_holds_back_those_named_who_are_not_in_sync() -> None:
                 write(it, index, 4)
             await universe.sleep(1.0)
             first = await it.fetch(dict.fromkeys(range(3), 0))
-            assert [bool(first[index].records) for index in range(3)] == [True, True, True], "1 is in sync, 2 is not named"
+            assert [bool(first[index].records) for index in range(3)] == [True, True, True], (
+                "1 is in sync, 2 is not named"
+            )
             again = await it.fetch({0: 1})
             assert 0 not in again or not again[0].records
             await universe.sleep(10.0)
@@ -88,7 +90,9 @@ def test_a_follower_does_not_ask_for_more_than_it_may_have() -> None:
                 assert it.fetcher._ask() == {}
                 assert it.fetcher.lag() == 1
                 await universe.sleep(5.0)
-                assert _asked(await it.fetch(high_watermark=0, log_start_offset=0, records=record(offset, 1))) == [offset]
+                assert _asked(await it.fetch(high_watermark=0, log_start_offset=0, records=record(offset, 1))) == [
+                    offset
+                ]
             made.replicas.serving.follower_took(it.partition, 10_000)
             made.change(it.topic_id, isr=[NODE, 2, 3])
             it.fetcher._due[it.partition.topic_id, 0] = None
@@ -110,7 +114,11 @@ def test_who_is_put_off_leaves_the_session_meanwhile() -> None:
             await it.fetch(high_watermark=0, log_start_offset=0, records=record(0, 1))
             throttle_follower(made, 100, f"0:{NODE}")
             made.replicas.serving.follower_took(it.partition, 1000)
-            it.leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=it.topic_id, partitions=[PartitionData()])]))
+            it.leader.answers.append(
+                FetchResponse(
+                    session_id=9, responses=[FetchableTopicResponse(topic_id=it.topic_id, partitions=[PartitionData()])]
+                )
+            )
             await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
             request = it.leader.asked[-1]
             assert request.topics == []

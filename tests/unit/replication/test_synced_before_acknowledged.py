@@ -1,4 +1,5 @@
-"""With flush.messages=1 a fetch acknowledges only what is synced, however it got into the log: who acknowledged may lead after a power loss."""
+"""With flush.messages=1 a fetch acknowledges only what is synced, however it got into the log: who acknowledged may
+lead after a power loss."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ FOREVER = 1e9
 
 
 class Syncing(Follower):
-    """A follower under flush.messages, with two log directories. `asked`: the offset and the recovery point, at each fetch of its partition."""
+    """A follower under flush.messages, with two log directories. `asked`: the offset and the recovery point, at each
+    fetch of its partition."""
 
     def flush_every(self, messages: int) -> None:
         self.asked: list[tuple[int, int]] = []
@@ -85,8 +87,12 @@ def test_all_that_comes_in_one_answer_is_synced_at_once() -> None:
             for index in range(8):
                 it.made.change(topic_id, index, leader=2)
                 it.fetcher.follow(it.made.partition("many", index))
-                answers.append(PartitionData(partition_index=index, high_watermark=0, log_start_offset=0, records=record(0, 1)))
-            it.leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=answers)]))
+                answers.append(
+                    PartitionData(partition_index=index, high_watermark=0, log_start_offset=0, records=record(0, 1))
+                )
+            it.leader.answers.append(
+                FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=topic_id, partitions=answers)])
+            )
             assert await it.fetcher._fetch(it.leader)  # type: ignore[arg-type]
             before = it.made.replicas.flusher.syncs
             await it.fetch(**NOTHING)
@@ -101,8 +107,12 @@ def test_a_new_leader_is_asked_only_after_the_sync_that_the_old_one_s_records_wa
         async with syncing(universe) as it:
             other = ScriptedLeader()
             it.hear(other)
-            fetcher = ReplicaFetcher(3, it.made.replicas, it.fetcher._settings, it.made.server.services.loggers.get("fetcher"))
-            topic = FetchableTopicResponse(topic_id=it.topic_id, partitions=[PartitionData(partition_index=0, **NOTHING)])
+            fetcher = ReplicaFetcher(
+                3, it.made.replicas, it.fetcher._settings, it.made.server.services.loggers.get("fetcher")
+            )
+            topic = FetchableTopicResponse(
+                topic_id=it.topic_id, partitions=[PartitionData(partition_index=0, **NOTHING)]
+            )
             other.answers.append(FetchResponse(session_id=7, responses=[topic]))
             async with trio.open_nursery() as nursery:
 

@@ -1,4 +1,5 @@
-"""Keys as Apache Kafka's `kafka-storage format --add-scram` derives them (taken from a bootstrap snapshot that it wrote)."""
+"""Keys as Apache Kafka's `kafka-storage format --add-scram` derives them (taken from a bootstrap snapshot that it
+wrote)."""
 
 from __future__ import annotations
 
@@ -21,4 +22,7 @@ def test_keys_of_a_password() -> None:
 def test_keys_of_a_salted_password() -> None:
     stored = "OTJaI0xrVVArw2MNM35eGNVvo7ZObfdmB6j25TPoky/3TryBqVyDO+xwZ9ayp2b8vlAyTuh3zIGiJpXG5PlNBQ=="
     server = "SAFtavLze+JBSMhVmVxQOuH5mRkdsrE4CjtIl/LA+59pwoSC4fkJx8n+JnF+LKedPZWTai2bvkCoctFtn9zZxw=="
-    assert keys_of(MECHANISMS["SCRAM-SHA-512"], decoded("mT0yyUUxnlJaC99HXgRTSYlbuqa4FSGtJCJfTMvjYCE=")) == (decoded(stored), decoded(server))
+    assert keys_of(MECHANISMS["SCRAM-SHA-512"], decoded("mT0yyUUxnlJaC99HXgRTSYlbuqa4FSGtJCJfTMvjYCE=")) == (
+        decoded(stored),
+        decoded(server),
+    )

@@ -1,4 +1,5 @@
-"""A whole broker over the simulated world, without a network or a controller: metadata is what a test says, requests are frames, answers are messages."""
+"""A whole broker over the simulated world, without a network or a controller: metadata is what a test says, requests
+are frames, answers are messages."""
 
 from __future__ import annotations
 
@@ -57,7 +58,13 @@ class ScriptedController:
 class Broker:
     """See the module. Directories keep what they have from one `Broker` to the next of the same universe."""
 
-    def __init__(self, world: SimulatedWorld, nursery: trio.Nursery, directories: Sequence[str] = ("/data",), sets: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        world: SimulatedWorld,
+        nursery: trio.Nursery,
+        directories: Sequence[str] = ("/data",),
+        sets: Sequence[str] = (),
+    ) -> None:
         self.world = world
         self.events: list[Any] = []
         self.config: NodeConfig = load_node_config(sets=[f"log.dirs={','.join(directories)}", f"node.id={NODE}", *sets])
@@ -73,7 +80,9 @@ class Broker:
         self.offset = -1
         self._ids = 0
         loggers = Loggers(self.events.append, world.clock)
-        self.server = BrokerServer(world, self.config, CLUSTER, self.logs, loggers, self.controller, ConnectionCounts(), dict, nursery)  # type: ignore[arg-type]
+        self.server = BrokerServer(
+            world, self.config, CLUSTER, self.logs, loggers, self.controller, ConnectionCounts(), dict, nursery
+        )  # type: ignore[arg-type]
         self.replicas = self.server.replicas
         self.peer = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
 
@@ -103,12 +112,21 @@ class Broker:
         records: list[Any] = [TopicRecord(name=name, topic_id=topic_id)]
         records += [
             PartitionRecord(
-                partition_id=index, topic_id=topic_id, replicas=list(replicas), isr=list(replicas), leader=NODE, leader_epoch=0, partition_epoch=0,
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=list(replicas),
+                isr=list(replicas),
+                leader=NODE,
+                leader_epoch=0,
+                partition_epoch=0,
                 directories=[UNASSIGNED] * len(replicas),
             )
             for index in range(partitions)
-        ]  # fmt: skip
-        records += [ConfigRecord(resource_type=2, resource_name=name, name=key.replace("_", "."), value=value) for key, value in configs.items()]
+        ]
+        records += [
+            ConfigRecord(resource_type=2, resource_name=name, name=key.replace("_", "."), value=value)
+            for key, value in configs.items()
+        ]
         self.publish(*records)
         return topic_id
 
@@ -138,7 +156,10 @@ class Broker:
 
 def decoded(key: int, version: int, reply: Reply) -> Any:
     """The message in a reply, file ranges read in."""
-    data = b"".join(part.file.pread(part.size, part.position) if isinstance(part, FileRange) else bytes(part) for part in reply.parts)
+    data = b"".join(
+        part.file.pread(part.size, part.position) if isinstance(part, FileRange) else bytes(part)
+        for part in reply.parts
+    )
     return decode_response(key, version, data[SIZE_BYTES:])[1] if data else None
 
 
@@ -153,9 +174,15 @@ def simulate(play: Callable[[Universe], Awaitable[None]], seed: int = 1, seconds
 
 @asynccontextmanager
 async def broker(
-    universe: Universe, directories: Sequence[str] = ("/data",), sets: Sequence[str] = (), *, node: str = "broker", knows_itself: bool = True
+    universe: Universe,
+    directories: Sequence[str] = ("/data",),
+    sets: Sequence[str] = (),
+    *,
+    node: str = "broker",
+    knows_itself: bool = True,
 ) -> AsyncIterator[Broker]:
-    """A broker with its flusher and its writer at work. With `knows_itself` it has had its first metadata: without any topic."""
+    """A broker with its flusher and its writer at work. With `knows_itself` it has had its first metadata: without
+    any topic."""
     async with trio.open_nursery() as nursery:
         made = Broker(universe.world_for(node), nursery, directories, sets)
         made.start()

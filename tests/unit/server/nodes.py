@@ -27,7 +27,12 @@ PORT = 9092
 def configuration(*sets: str, directories: str = "/data", port: int = PORT) -> NodeConfig:
     listeners = f"PLAINTEXT://0.0.0.0:{port},CONTROLLER://0.0.0.0:{port + 1}"
     advertised = f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{port + 1}"
-    common = [f"log.dirs={directories}", f"listeners={listeners}", f"advertised.listeners={advertised}", "offsets.topic.num.partitions=2"]
+    common = [
+        f"log.dirs={directories}",
+        f"listeners={listeners}",
+        f"advertised.listeners={advertised}",
+        "offsets.topic.num.partitions=2",
+    ]
     return load_node_config(sets=[*common, *sets])
 
 
@@ -84,7 +89,9 @@ async def start_fails(universe: Universe, config: NodeConfig) -> BaseException:
 
 
 async def create(client: ClientConnection, name: str, partitions: int = 1) -> None:
-    response = await client.call(CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)]))
+    response = await client.call(
+        CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)])
+    )
     assert response.topics[0].error_code == 0, response
 
 
@@ -97,6 +104,10 @@ async def produce(client: ClientConnection, name: str, index: int, *values: byte
 async def fetch(client: ClientConnection, name: str, index: int) -> tuple[int, list[bytes]]:
     """Error code and values of all records of a partition."""
     topics = [FetchTopic(topic=name, partitions=[FetchPartition(partition=index, partition_max_bytes=1 << 20)])]
-    response = await client.call(FetchRequest(max_wait_ms=0, max_bytes=1 << 20, session_epoch=-1, topics=topics), version=12)
+    response = await client.call(
+        FetchRequest(max_wait_ms=0, max_bytes=1 << 20, session_epoch=-1, topics=topics), version=12
+    )
     answer = response.responses[0].partitions[0]
-    return answer.error_code, [bytes(record.value or b"") for found in batches(answer.records or b"") for record in found.records()]
+    return answer.error_code, [
+        bytes(record.value or b"") for found in batches(answer.records or b"") for record in found.records()
+    ]

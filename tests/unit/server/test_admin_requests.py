@@ -32,7 +32,9 @@ from tests.unit.server.brokers import simulate
 
 def local_requests(dispatcher: RequestDispatcher, threads: ThreadsPort, lines: list[Any]) -> LocalRequests:
     log = Loggers(lines.append, cast("Any", SimpleNamespace(wall_ms=lambda: 0))).get("http_admin")
-    return LocalRequests(dispatcher, Registry(BROKER, [Handler(1, (4, 12))]), Endpoint("PLAINTEXT", "localhost", 9092), threads, log)
+    return LocalRequests(
+        dispatcher, Registry(BROKER, [Handler(1, (4, 12))]), Endpoint("PLAINTEXT", "localhost", 9092), threads, log
+    )
 
 
 RECORDS = bytes(range(256)) * 12_000
@@ -110,7 +112,10 @@ def test_an_answer_that_the_broker_could_not_make_is_no_fault_of_the_request() -
     async def play(universe: Universe) -> None:
         world = universe.world_for("a")
         told = await refusal(ProtocolError("FETCH failed in the server; its log has the details"), world.threads)
-        assert (told.code, told.message) == (ErrorCode.UNKNOWN_SERVER_ERROR, "FETCH failed in the server; its log has the details")
+        assert (told.code, told.message) == (
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            "FETCH failed in the server; its log has the details",
+        )
         assert (await refusal(Reply((b"nonsense",)), world.threads)).code == ErrorCode.UNKNOWN_SERVER_ERROR
         assert (await refusal(OSError(errno.EIO, "the disk"), world.threads)).code == ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -138,10 +143,17 @@ class Opening:
 
 
 def remote() -> RemoteRequests:
-    brokers = {number: SimpleNamespace(id=number, fenced=False, endpoint=lambda name, n=number: SimpleNamespace(host=f"b{n}", port=9092)) for number in (2, 3)}
+    brokers = {
+        number: SimpleNamespace(
+            id=number, fenced=False, endpoint=lambda name, n=number: SimpleNamespace(host=f"b{n}", port=9092)
+        )
+        for number in (2, 3)
+    }
     image = SimpleNamespace(cluster=SimpleNamespace(brokers=brokers))
     node: Any = SimpleNamespace(
-        world=None, shared=SimpleNamespace(loader=SimpleNamespace(image=image)), config=SimpleNamespace(inter_broker_listener_name="PLAINTEXT")
+        world=None,
+        shared=SimpleNamespace(loader=SimpleNamespace(image=image)),
+        config=SimpleNamespace(inter_broker_listener_name="PLAINTEXT"),
     )
     return RemoteRequests(node)
 

@@ -45,7 +45,9 @@ class Scene:
 
     def _beat(self, request: BrokerHeartbeatRequest) -> BrokerHeartbeatResponse:
         fenced = self.fenced or request.current_metadata_offset < 10
-        return BrokerHeartbeatResponse(error_code=self.heartbeat_code, is_fenced=fenced, should_shut_down=request.want_shut_down)
+        return BrokerHeartbeatResponse(
+            error_code=self.heartbeat_code, is_fenced=fenced, should_shut_down=request.want_shut_down
+        )
 
     def beats(self) -> list[BrokerHeartbeatRequest]:
         return [request for request in self.controller.asked if isinstance(request, BrokerHeartbeatRequest)]
@@ -88,7 +90,10 @@ def test_it_comes_again_until_its_predecessor_is_given_up() -> None:
 
 @pytest.mark.parametrize(
     ("codes", "final"),
-    [((ErrorCode.INCONSISTENT_CLUSTER_ID,), ErrorCode.INCONSISTENT_CLUSTER_ID), ((ErrorCode.DUPLICATE_BROKER_REGISTRATION,) * 100, 101)],
+    [
+        ((ErrorCode.INCONSISTENT_CLUSTER_ID,), ErrorCode.INCONSISTENT_CLUSTER_ID),
+        ((ErrorCode.DUPLICATE_BROKER_REGISTRATION,) * 100, 101),
+    ],
 )
 def test_a_refusal_for_good_ends_the_broker_with_its_reason(codes: tuple[int, ...], final: int) -> None:
     async def main(universe: Universe) -> None:
@@ -102,7 +107,8 @@ def test_a_refusal_for_good_ends_the_broker_with_its_reason(codes: tuple[int, ..
 
 
 def test_no_attempt_to_register_waits_longer_than_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connection may be half-open: then another attempt gets through long before the registration as a whole is given up."""
+    """The connection may be half-open: then another attempt gets through long before the registration as a whole is
+    given up."""
 
     async def scene(made: Scene) -> None:
         patience: list[float] = []
@@ -114,7 +120,9 @@ def test_no_attempt_to_register_waits_longer_than_a_session(monkeypatch: pytest.
 
         controller = ScriptedController()
         monkeypatch.setattr(controller, "send", never)
-        config = load_node_config(sets=["initial.broker.registration.timeout.ms=20000", "broker.session.timeout.ms=9000"])
+        config = load_node_config(
+            sets=["initial.broker.registration.timeout.ms=20000", "broker.session.timeout.ms=9000"]
+        )
         manager = BrokerLifecycleManager(made.manager._world, config, CLUSTER, controller, lambda: 0, made.manager._log)  # type: ignore[arg-type]
         with pytest.raises(ApiError):
             await manager._register([], [], -1)

@@ -1,4 +1,5 @@
-"""The ways to controllers: one connection whatever many ask at once, tried again until the deadline, at whoever leads."""
+"""The ways to controllers: one connection whatever many ask at once, tried again until the deadline, at whoever
+leads."""
 
 from __future__ import annotations
 
@@ -33,14 +34,17 @@ Answer = Callable[[Any, RequestContext], Awaitable[Any]]
 
 
 class Controller:
-    """A controller's listener with two APIs, answered as the test says. Also stands for the controller in the same process."""
+    """A controller's listener with two APIs, answered as the test says. Also stands for the controller in the same
+    process."""
 
     def __init__(self, world: SimulatedWorld, answer: Answer) -> None:
         self.world = world
         self.seen: list[tuple[Any, RequestContext]] = []
         handlers = [api_versions.API, envelope.API]
         for key in (ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.CREATE_TOPICS):
-            handler = Handler(key, between(0, 0) if key == ApiKey.ALLOCATE_PRODUCER_IDS else between(2, 7), listeners=(CONTROLLER,))
+            handler = Handler(
+                key, between(0, 0) if key == ApiKey.ALLOCATE_PRODUCER_IDS else between(2, 7), listeners=(CONTROLLER,)
+            )
 
             @handler.serve
             async def serve(request: Any, context: RequestContext, node: Any) -> Any:
@@ -275,6 +279,11 @@ def test_what_a_client_asks_travels_with_its_name_and_version() -> None:
             response = await made.channel.forward(CreateTopicsRequest(topics=[CreatableTopic(name="t")]), context)
             assert [topic.name for topic in response.topics] == ["t"]
             ((_, seen),) = there.seen
-            assert (seen.principal, seen.peer.host, seen.client_id, seen.api_version) == ("User:alice", "10.1.2.3", "somebody", 5)
+            assert (seen.principal, seen.peer.host, seen.client_id, seen.api_version) == (
+                "User:alice",
+                "10.1.2.3",
+                "somebody",
+                5,
+            )
 
     play(scene)

@@ -14,7 +14,11 @@ from kraft.metadata.publisher import MetadataUpdate
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
-from kraft.protocol.messages.incremental_alter_configs_request import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.connection_limits import DynamicConnectionLimits
 from kraft.world.simulated import Universe
@@ -50,10 +54,18 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
     limits = DynamicConnectionLimits(ConfigView(config), [server])  # type: ignore[list-item]
     limits.publish(first := update(MetadataImage()))
     assert (server.limits.connections_max, server.limits.connections_per_ip_max) == (100, 7)
-    limits.publish(second := update(first.image, setting("", "max.connections", "5"), setting("1", "max.connections.per.ip.overrides", "10.0.0.1:0")))
+    limits.publish(
+        second := update(
+            first.image,
+            setting("", "max.connections", "5"),
+            setting("1", "max.connections.per.ip.overrides", "10.0.0.1:0"),
+        )
+    )
     assert (server.limits.connections_max, server.limits.connections_per_ip_max) == (5, 7)
     assert "max.connections.per.ip=0" in str(ConnectionCounts().refusal("10.0.0.1", server.limits))
-    limits.publish(third := update(second.image, setting("1", "max.connections", "3"), setting("2", "max.connections", "1")))
+    limits.publish(
+        third := update(second.image, setting("1", "max.connections", "3"), setting("2", "max.connections", "1"))
+    )
     assert server.limits.connections_max == 3
     limits.publish(update(third.image, setting("1", "max.connections", None), setting("", "max.connections", None)))
     assert server.limits.connections_max == 100
@@ -62,8 +74,12 @@ def test_an_altered_limit_holds_for_the_next_connection() -> None:
 def test_limits_of_addresses_that_do_not_parse_are_passed_over_where_they_are_in_the_log() -> None:
     """Else no node that replays such a record could run."""
     server = Server("PLAINTEXT")
-    limits = DynamicConnectionLimits(ConfigView(load_node_config(sets=["log.dirs=/data"])), [server])  # type: ignore[list-item]
-    limits.publish(update(MetadataImage(), setting("", "max.connections.per.ip.overrides", "10.0.0.1, 10.0.0.2:many,10.0.0.3 : 4 ,")))
+    limits = DynamicConnectionLimits(ConfigView(load_node_config(sets=[("log.dirs=/data")])), [server])  # type: ignore[list-item]
+    limits.publish(
+        update(
+            MetadataImage(), setting("", "max.connections.per.ip.overrides", "10.0.0.1, 10.0.0.2:many,10.0.0.3 : 4 ,")
+        )
+    )
     assert server.limits.connections_per_ip_overrides == {"10.0.0.3": 4}
 
 
@@ -72,23 +88,47 @@ def test_a_limit_may_be_one_listeners() -> None:
     listeners = "listeners=INNER://:1,OUTER://:2,CONTROLLER://:3"
     protocols = "listener.security.protocol.map=INNER:PLAINTEXT,OUTER:PLAINTEXT,CONTROLLER:PLAINTEXT"
     own = "listener.name.outer.max.connections"
-    config = load_node_config(sets=["log.dirs=/data", listeners, protocols, "inter.broker.listener.name=INNER", "max.connections=100", f"{own}=7"])
+    config = load_node_config(
+        sets=[
+            "log.dirs=/data",
+            listeners,
+            protocols,
+            "inter.broker.listener.name=INNER",
+            "max.connections=100",
+            f"{own}=7",
+        ]
+    )
     limits = DynamicConnectionLimits(ConfigView(config), [inner, outer])  # type: ignore[list-item]
     limits.publish(first := update(MetadataImage()))
     assert (inner.limits.is_protected, outer.limits.is_protected) == (True, False)
-    assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max, outer.limits.connections_max) == (2**31 - 1, 7, 100)
-    limits.publish(second := update(first.image, setting("", own, "5"), setting("1", "listener.name.inner.max.connections", "6")))
+    assert (
+        inner.limits.listener_connections_max,
+        outer.limits.listener_connections_max,
+        outer.limits.connections_max,
+    ) == (2**31 - 1, 7, 100)
+    limits.publish(
+        second := update(first.image, setting("", own, "5"), setting("1", "listener.name.inner.max.connections", "6"))
+    )
     assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max) == (6, 5)
     limits.publish(third := update(second.image, setting("1", own, "3"), setting("2", own, "2")))
     assert outer.limits.listener_connections_max == 3
-    limits.publish(update(third.image, setting("1", own, None), setting("", own, None), setting("1", "listener.name.inner.max.connections", None)))
+    limits.publish(
+        update(
+            third.image,
+            setting("1", own, None),
+            setting("", own, None),
+            setting("1", "listener.name.inner.max.connections", None),
+        )
+    )
     assert (inner.limits.listener_connections_max, outer.limits.listener_connections_max) == (2**31 - 1, 7)
 
 
 async def _alter(connection: ClientConnection, node: str, name: str, value: str | None) -> None:
     operation = 1 if value is None else 0
     configs = [AlterableConfig(name=name, config_operation=operation, value=value)]
-    request = IncrementalAlterConfigsRequest(resources=[AlterConfigsResource(resource_type=BROKER, resource_name=node, configs=configs)])
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=BROKER, resource_name=node, configs=configs)]
+    )
     response = await connection.call(request)
     assert response.responses[0].error_code == 0, response
 
@@ -105,12 +145,19 @@ async def _is_served(universe: Universe, client: str) -> bool:
 
 @pytest.mark.parametrize("node", ["1", ""])
 @pytest.mark.parametrize(
-    ("name", "value"), [("max.connections", "1"), ("listener.name.controller.max.connections", "1"), ("max.connections.per.ip", "1")]
+    ("name", "value"),
+    [("max.connections", "1"), ("listener.name.controller.max.connections", "1"), ("max.connections.per.ip", "1")],
 )
 def test_limits_of_a_controller_that_is_no_broker_are_altered_while_it_runs(node: str, name: str, value: str) -> None:
     async def main(universe: Universe) -> None:
         listeners = f"CONTROLLER://0.0.0.0:{PORT}"
-        keys = ["process.roles=controller", "node.id=1", "log.dirs=/data", f"listeners={listeners}", f"controller.quorum.voters=1@{HOST}:{PORT}"]
+        keys = [
+            "process.roles=controller",
+            "node.id=1",
+            "log.dirs=/data",
+            f"listeners={listeners}",
+            f"controller.quorum.voters=1@{HOST}:{PORT}",
+        ]
         config = load_node_config(sets=[*keys, f"advertised.listeners={listeners.replace('0.0.0.0', HOST)}"])
         async with running(universe, config) as run:
             await universe.sleep(5)  # It is active by then.

@@ -26,7 +26,12 @@ def test_events_are_read_in_order_and_read_on_from_the_last_one_seen() -> None:
     assert events.since().events == (first, second)
     assert events.since(first.id).events == (second,)
     assert events.since(second.id) == ((), False)
-    assert (second.id, second.time_ms, second.kind, second.fields) == (first.id + 1, 1_000, "broker.unfenced", {"broker": 1, "epoch": 9})
+    assert (second.id, second.time_ms, second.kind, second.fields) == (
+        first.id + 1,
+        1_000,
+        "broker.unfenced",
+        {"broker": 1, "epoch": 9},
+    )
 
 
 def test_a_reader_who_was_away_too_long_is_told_so() -> None:

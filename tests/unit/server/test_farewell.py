@@ -1,4 +1,5 @@
-"""When a leaving node may conclude that there is nobody to hand over to: only when a majority of the voters is proven dead."""
+"""When a leaving node may conclude that there is nobody to hand over to: only when a majority of the voters is
+proven dead."""
 
 from __future__ import annotations
 

@@ -94,7 +94,11 @@ def test_formatting_that_is_killed_anywhere_can_be_done_again() -> None:
         refuse_foreign_directories(again.files, config)
         if read_meta_properties(again.files, "/meta") is None:
             format_empty_directories(again, config, CONTROLLERS)
-            assert [record for record in read_bootstrap_records(again.files, "/meta") if isinstance(record, FeatureLevelRecord)]
+            assert [
+                record
+                for record in read_bootstrap_records(again.files, "/meta")
+                if isinstance(record, FeatureLevelRecord)
+            ]
 
     for calls in range(1, 120):
         for power_lost in (False, True):
@@ -137,7 +141,11 @@ def test_what_is_not_a_nodes_is_refused_and_not_touched() -> None:
         config = configuration("log.dirs=/photos,/file,/new", "metadata.log.dir=/meta")
         with pytest.raises(ConfigurationError) as caught:
             refuse_foreign_directories(world.files, config)
-        assert [problem.split(" ")[0] for problem in caught.value.problems] == ["metadata.log.dir:", "--data-dir", "--data-dir"]
+        assert [problem.split(" ")[0] for problem in caught.value.problems] == [
+            "metadata.log.dir:",
+            "--data-dir",
+            "--data-dir",
+        ]
         assert world.files.list_directory("/photos") == ["cat.jpg"]
         assert not world.files.exists("/new")
 

@@ -24,7 +24,8 @@ ELECTED_IN = 5
 
 
 class Controller:
-    """Takes what it is sent; `refusals` are codes that it answers with first, `silent` how many requests it does not answer at all."""
+    """Takes what it is sent; `refusals` are codes that it answers with first, `silent` how many requests it does not
+    answer at all."""
 
     def __init__(self) -> None:
         self.sent: list[dict[str, Loss | None]] = []
@@ -33,12 +34,18 @@ class Controller:
 
     async def send(self, request: Any) -> Any:
         await trio.lowlevel.checkpoint()
-        self.sent.append({config.name: parse_loss(config.value) for resource in request.resources for config in resource.configs})
+        self.sent.append(
+            {config.name: parse_loss(config.value) for resource in request.resources for config in resource.configs}
+        )
         if self.silent:
             self.silent -= 1
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "nobody answers")
         code = self.refusals.pop(0) if self.refusals else 0
-        return SimpleNamespace(responses=[SimpleNamespace(resource_name=resource.resource_name, error_code=code) for resource in request.resources])
+        return SimpleNamespace(
+            responses=[
+                SimpleNamespace(resource_name=resource.resource_name, error_code=code) for resource in request.resources
+            ]
+        )
 
 
 class Files:
@@ -72,7 +79,10 @@ class Replica:
         self.world = universe.world_for("b")
         self.controller = Controller()
         self.image = MetadataImage()
-        self.replay(TopicRecord(name="t", topic_id=ID), PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[2], leader=2, leader_epoch=6))
+        self.replay(
+            TopicRecord(name="t", topic_id=ID),
+            PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[2], leader=2, leader_epoch=6),
+        )
         self.note(election_key(0, ELECTED_IN), text_of({"leader": 2, "replicas": [1, 2]}))
         log: Any = SimpleNamespace(info=lambda *_, **__: None)
         self.files = Files()
@@ -90,7 +100,8 @@ class Replica:
 
 
 def play(script: Callable[[Replica], Any]) -> list[list[tuple[int, int]]]:
-    """The ranges of each request that the controller was sent, while the script ran and for ten seconds after; what the script returns runs meanwhile."""
+    """The ranges of each request that the controller was sent, while the script ran and for ten seconds after; what
+    the script returns runs meanwhile."""
     universe = Universe(1)
     told: list[list[tuple[int, int]]] = []
 
@@ -105,7 +116,10 @@ def play(script: Callable[[Replica], Any]) -> list[list[tuple[int, int]]]:
             nursery.cancel_scope.cancel()
         assert replica.files.cuts == []
         assert all(list(request) == [loss_key(0, ELECTED_IN, 1)] for request in replica.controller.sent)
-        told.extend([(loss.start_offset, loss.end_offset) for loss in request.values() if loss is not None] for request in replica.controller.sent)
+        told.extend(
+            [(loss.start_offset, loss.end_offset) for loss in request.values() if loss is not None]
+            for request in replica.controller.sent
+        )
 
     universe.run(main)
     return told
@@ -152,7 +166,10 @@ def test_a_report_that_was_dismissed_is_not_insisted_on() -> None:
 def test_an_image_that_does_not_show_the_election_yet_is_waited_for() -> None:
     def script(replica: Replica) -> Callable[[], Awaitable[None]]:
         shown, replica.image = replica.image, MetadataImage()
-        replica.replay(TopicRecord(name="t", topic_id=ID), PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[1], leader=1, leader_epoch=4))
+        replica.replay(
+            TopicRecord(name="t", topic_id=ID),
+            PartitionRecord(partition_id=0, topic_id=ID, replicas=[1, 2], isr=[1], leader=1, leader_epoch=4),
+        )
         replica.cut(10, 20)
 
         async def show() -> None:

@@ -55,13 +55,21 @@ def test_the_past_is_not_told() -> None:
 
 def test_brokers_come_are_fenced_and_go() -> None:
     told = Told()
-    assert told.by(RegisterBrokerRecord(broker_id=2, broker_epoch=5, fenced=True)) == [("broker.registered", {"broker": 2, "epoch": 5})]
-    assert told.by(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, fenced=-1)) == [("broker.unfenced", {"broker": 2, "epoch": 5})]
+    assert told.by(RegisterBrokerRecord(broker_id=2, broker_epoch=5, fenced=True)) == [
+        ("broker.registered", {"broker": 2, "epoch": 5})
+    ]
+    assert told.by(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, fenced=-1)) == [
+        ("broker.unfenced", {"broker": 2, "epoch": 5})
+    ]
     assert told.by(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, in_controlled_shutdown=1)) == [
         ("broker.shutting_down", {"broker": 2, "epoch": 5})
     ]
-    assert told.by(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, fenced=1)) == [("broker.fenced", {"broker": 2, "epoch": 5})]
-    assert told.by(UnregisterBrokerRecord(broker_id=2, broker_epoch=5)) == [("broker.unregistered", {"broker": 2, "epoch": 5})]
+    assert told.by(BrokerRegistrationChangeRecord(broker_id=2, broker_epoch=5, fenced=1)) == [
+        ("broker.fenced", {"broker": 2, "epoch": 5})
+    ]
+    assert told.by(UnregisterBrokerRecord(broker_id=2, broker_epoch=5)) == [
+        ("broker.unregistered", {"broker": 2, "epoch": 5})
+    ]
 
 
 def test_a_lost_directory_is_named() -> None:
@@ -73,7 +81,15 @@ def test_a_lost_directory_is_named() -> None:
 def test_topics_leaders_and_in_sync_sets() -> None:
     told = Told()
     topic = {"topic": "orders", "topic_id": "dHR0dHR0dHR0dHR0dHR0dA"}
-    new = PartitionRecord(partition_id=0, topic_id=TOPIC, replicas=[1, 2], isr=[1, 2], leader=1, leader_epoch=0, directories=[FIRST, FIRST])
+    new = PartitionRecord(
+        partition_id=0,
+        topic_id=TOPIC,
+        replicas=[1, 2],
+        isr=[1, 2],
+        leader=1,
+        leader_epoch=0,
+        directories=[FIRST, FIRST],
+    )
     assert told.by(TopicRecord(name="orders", topic_id=TOPIC), new) == [("topic.created", {**topic, "partitions": 1})]
     where = {"topic": "orders", "partition": 0}
     now = {**where, "leader": 2, "leader_epoch": 1, "isr": [2]}

@@ -15,7 +15,19 @@ from kraft.server.node import run_node
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import simulate
-from tests.unit.server.nodes import HOST, NAME, PORT, Running, configuration, create, fetch, produce, running, start_fails, world_of
+from tests.unit.server.nodes import (
+    HOST,
+    NAME,
+    PORT,
+    Running,
+    configuration,
+    create,
+    fetch,
+    produce,
+    running,
+    start_fails,
+    world_of,
+)
 
 MARK = ".kafka_cleanshutdown"
 

@@ -31,7 +31,11 @@ def test_what_is_appended_is_read_back_and_committed() -> None:
             assert told == [2]
             found = await log.read(OFFSETS, 0)
             assert all(isinstance(batch, RecordBatch) for batch in found)
-            assert [(record.offset, bytes(record.key or b""), record.value and bytes(record.value)) for batch in found for record in batch.records()] == [
+            assert [
+                (record.offset, bytes(record.key or b""), record.value and bytes(record.value))
+                for batch in found
+                for record in batch.records()
+            ] == [
                 (0, b"k1", b"v1"),
                 (1, b"k2", None),
             ]

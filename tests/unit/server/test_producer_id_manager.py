@@ -76,7 +76,9 @@ def test_many_at_once_share_one_request_and_no_id() -> None:
     play(scene)
 
 
-@pytest.mark.parametrize("failure", [ApiError(ErrorCode.REQUEST_TIMED_OUT), ProtocolError("an answer that cannot be read")])
+@pytest.mark.parametrize(
+    "failure", [ApiError(ErrorCode.REQUEST_TIMED_OUT), ProtocolError("an answer that cannot be read")]
+)
 def test_without_a_block_the_client_is_told_to_come_again(failure: KraftError) -> None:
     async def scene(ids: ProducerIdManager, blocks: Blocks) -> None:
         blocks.failure = failure
@@ -86,7 +88,8 @@ def test_without_a_block_the_client_is_told_to_come_again(failure: KraftError) -
         blocks.failure = None
         for _ in range(890):
             await ids.next()
-        blocks.failure = failure  # The next block cannot be fetched ahead: whoever has an id to take is not hurt by that.
+        # The next block cannot be fetched ahead: whoever has an id to take is not hurt by that.
+        blocks.failure = failure
         for _ in range(110):
             await ids.next()
             await trio.lowlevel.checkpoint()

@@ -1,4 +1,5 @@
-"""Cuts that nobody has heard of: what counts (kraft/server/untold_cuts.py), and that no crash loses or invents one (cut_files.py, loss_teller.py)."""
+"""Cuts that nobody has heard of: what counts (kraft/server/untold_cuts.py), and that no crash loses or invents one
+(cut_files.py, loss_teller.py)."""
 
 from __future__ import annotations
 
@@ -20,7 +21,10 @@ from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import EpochEndOffset, FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.messages.incremental_alter_configs_response import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
+from kraft.protocol.messages.incremental_alter_configs_response import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
 from kraft.replication.following import Truncation
 from kraft.replication.replica_fetcher import ReplicaFetcher
 from kraft.server import untold_cuts
@@ -47,7 +51,15 @@ def topic_records(leader_epoch: int = 6) -> list[Any]:
     place = {"directories": [UNASSIGNED] * 3, "partition_epoch": 0}
     return [
         TopicRecord(name="t", topic_id=TOPIC_ID),
-        PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[NODE, 2, 3], isr=[2], leader=LEADER, leader_epoch=leader_epoch, **place),
+        PartitionRecord(
+            partition_id=0,
+            topic_id=TOPIC_ID,
+            replicas=[NODE, 2, 3],
+            isr=[2],
+            leader=LEADER,
+            leader_epoch=leader_epoch,
+            **place,
+        ),
         election(ELECTED_IN),
     ]
 
@@ -77,8 +89,12 @@ def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metad
     cuts = UntoldCuts(NODE)
     assert cuts.may_count(image_of(), cut(10, 20))
     assert not cuts.may_count(image_of(), cut(10, 20, first_epoch=5)), "written after the election"
-    assert not cuts.may_count(image_of(leader_epoch=4), cut(10, 20, first_epoch=3, leader_epoch=4)), "cut before the election"
-    assert cuts.may_count(image_of(leader_epoch=4), cut(10, 20, leader_epoch=5)), "the election may be what the image does not show yet"
+    assert not cuts.may_count(image_of(leader_epoch=4), cut(10, 20, first_epoch=3, leader_epoch=4)), (
+        "cut before the election"
+    )
+    assert cuts.may_count(image_of(leader_epoch=4), cut(10, 20, leader_epoch=5)), (
+        "the election may be what the image does not show yet"
+    )
     assert not cuts.may_count(image_of(), cut(10, 20, topic_id=b"o" * 16)), "a topic of that name which was deleted"
     assert not UntoldCuts(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
 
@@ -148,17 +164,24 @@ class Controller:
         self.told += 1
         if not self.refuses:
             self.loss = loss
-        return IncrementalAlterConfigsResponse(responses=[AlterConfigsResourceResponse(error_code=self.refuses, resource_type=2, resource_name="t")])
+        return IncrementalAlterConfigsResponse(
+            responses=[AlterConfigsResourceResponse(error_code=self.refuses, resource_type=2, resource_name="t")]
+        )
 
 
 class Life:
-    """One run of a broker that follows `t`-0: offsets 0 to 2 are of epoch 0, 3 to 5 of epoch 4; the leader's epoch 0 ends at 3."""
+    """One run of a broker that follows `t`-0: offsets 0 to 2 are of epoch 0, 3 to 5 of epoch 4; the leader's epoch 0
+    ends at 3."""
 
     def __init__(self, made: Broker, controller: Controller) -> None:
         self.made, self.controller = made, controller
         made.controller.answers[ApiKey.INCREMENTAL_ALTER_CONFIGS] = controller.alter
         self.losses = made.server.replication.losses
-        known = [] if controller.loss is None else [ConfigRecord(resource_type=2, resource_name="t", name=KEY, value=text_of(controller.loss))]
+        known = (
+            []
+            if controller.loss is None
+            else [ConfigRecord(resource_type=2, resource_name="t", name=KEY, value=text_of(controller.loss))]
+        )
         made.publish(made.register(), made.register(2), made.register(3), *topic_records(), *known)
         self.partition = made.partition("t")
         settings = made.server.replication.fetchers.settings
@@ -180,7 +203,9 @@ class Life:
     async def fetch(self, **fields: Any) -> None:
         leader = ScriptedLeader()
         data = PartitionData(partition_index=0, **fields)
-        leader.answers.append(FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])]))
+        leader.answers.append(
+            FetchResponse(session_id=9, responses=[FetchableTopicResponse(topic_id=TOPIC_ID, partitions=[data])])
+        )
         assert await self.fetcher._fetch(leader)  # type: ignore[arg-type]
 
     @property
@@ -292,7 +317,9 @@ def test_what_was_noted_and_then_led_is_no_loss() -> None:
 def test_an_ordinary_cut_writes_no_file() -> None:
     async def script(life: Life) -> None:
         await life.write()
-        life.made.publish(ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, ELECTED_IN), value=None))
+        life.made.publish(
+            ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, ELECTED_IN), value=None)
+        )
         await _until_all_is_told(life)
         assert not life.made.world.files.exists("/data/untold-cuts-checkpoint")
 
@@ -346,7 +373,9 @@ def test_a_disk_that_cannot_take_the_note_is_not_cut(error: int, is_online: bool
         assert log.log_end_offset == 6
         assert not controller.told
         assert bool(life.made.logs.online()) is is_online
-        assert not CutFiles(life.made.replicas, life.made.server.log).is_made(cut(3, 6)), "what an offline disk has is not known"
+        assert not CutFiles(life.made.replicas, life.made.server.log).is_made(cut(3, 6)), (
+            "what an offline disk has is not known"
+        )
         if is_online:
             await _until_all_is_told(life)
 

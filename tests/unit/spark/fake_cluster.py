@@ -48,7 +48,9 @@ class FakeSocket:
         self.check()
         (size,) = struct.unpack_from(">i", frame)
         header, request = decode_request(memoryview(frame)[4 : 4 + size])
-        self.answers += encode_response(header.api_key, header.api_version, header.correlation_id, self.broker.answer(request))
+        self.answers += encode_response(
+            header.api_key, header.api_version, header.correlation_id, self.broker.answer(request)
+        )
 
     def recv_into(self, view: memoryview, count: int) -> int:
         self.check()

@@ -16,7 +16,15 @@ __all__ = ["BATCH", "FakeConnection", "ManyNodes", "Node"]
 class Node(MemoryBroker):
     """What one node believes, None that there is no such topic, and its log `[low, high)`. It lists all nodes."""
 
-    def __init__(self, leader: Leader | None, low: int = 0, high: int = 1000, topic_id: bytes = bytes(16), *, reachable: bool = True) -> None:
+    def __init__(
+        self,
+        leader: Leader | None,
+        low: int = 0,
+        high: int = 1000,
+        topic_id: bytes = bytes(16),
+        *,
+        reachable: bool = True,
+    ) -> None:
         self.partition = MadeUpPartition(low=low, end=high)
         super().__init__(0, {}, {})
         self.leader = leader

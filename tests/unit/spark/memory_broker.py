@@ -1,5 +1,6 @@
-"""A broker in memory: the logs that it has, who it believes leads them, and how it answers. It numbers producers' records as a leader does, and refuses
-as one does who is asked for what it does not lead, or in another epoch. `fake_cluster.py` leads to it through sockets, `many_nodes.py` through connections.
+"""A broker in memory: the logs that it has, who it believes leads them, and how it answers. It numbers producers'
+records as a leader does, and refuses as one does who is asked for what it does not lead, or in another epoch.
+`fake_cluster.py` leads to it through sockets, `many_nodes.py` through connections.
 """
 
 from __future__ import annotations
@@ -15,10 +16,24 @@ from kraft.common.ids import DEBUGGING_REPLICA
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import ApiVersion, ApiVersionsResponse
-from kraft.protocol.messages.describe_producers_response import DescribeProducersResponse, PartitionResponse, ProducerState, TopicResponse
+from kraft.protocol.messages.describe_producers_response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
-from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
-from kraft.protocol.messages.metadata_response import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from kraft.protocol.messages.metadata_response import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 from kraft.protocol.messages.produce_response import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
@@ -33,7 +48,8 @@ LEADER = Leader(0, 0)
 
 @dataclass
 class FakePartition:
-    """`state` is by producer id: (epoch, last sequence). `low` is the log start; followers lag behind the end by `uncommitted` records."""
+    """`state` is by producer id: (epoch, last sequence). `low` is the log start; followers lag behind the end by
+    `uncommitted` records."""
 
     log: list[bytes] = field(default_factory=list)
     end: int = 0
@@ -82,8 +98,9 @@ class MadeUpPartition(FakePartition):
 
 
 class MemoryBroker:
-    """`topics` are those that it knows, `listed` the nodes (id and host) that it tells of; `asked` is what it was asked, by the requests' names.
-    `refuse[topic, n]` answers the n-th Produce of a topic with that error; a batch of more than `message_bytes_max` is refused."""
+    """`topics` are those that it knows, `listed` the nodes (id and host) that it tells of; `asked` is what it was
+    asked, by the requests' names. `refuse[topic, n]` answers the n-th Produce of a topic with that error; a batch of
+    more than `message_bytes_max` is refused."""
 
     def __init__(self, number: int, listed: dict[int, str], topics: dict[str, list[FakePartition]]) -> None:
         self.number = number
@@ -112,7 +129,9 @@ class MemoryBroker:
 
     def on_apiversions(self, _: Any) -> Any:
         ranges = {key: api_keys.request_class(key).VALID_VERSIONS for key in SERVED}
-        return ApiVersionsResponse(api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()])
+        return ApiVersionsResponse(
+            api_keys=[ApiVersion(api_key=key, min_version=low, max_version=high) for key, (low, high) in ranges.items()]
+        )
 
     def on_metadata(self, request: Any) -> Any:
         brokers = [MetadataResponseBroker(node_id=number, host=host, port=1) for number, host in self.listed.items()]
@@ -122,16 +141,27 @@ class MemoryBroker:
         if name not in self.topics:
             return MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         leaders = [each.leader for each in self.topics[name]]
-        found = [MetadataResponsePartition(partition_index=index, leader_id=node, leader_epoch=epoch) for index, (node, epoch) in enumerate(leaders)]
+        found = [
+            MetadataResponsePartition(partition_index=index, leader_id=node, leader_epoch=epoch)
+            for index, (node, epoch) in enumerate(leaders)
+        ]
         return MetadataResponseTopic(name=name, topic_id=self.topic_id, partitions=found)
 
     def on_describeproducers(self, request: Any) -> Any:
         topic = request.topics[0]
-        return DescribeProducersResponse(topics=[TopicResponse(name=topic.name, partitions=[self.producers(topic.name, p) for p in topic.partition_indexes])])
+        return DescribeProducersResponse(
+            topics=[
+                TopicResponse(
+                    name=topic.name, partitions=[self.producers(topic.name, p) for p in topic.partition_indexes]
+                )
+            ]
+        )
 
     def producers(self, topic: str, partition: int) -> Any:
         known = self.topics[topic][partition].state.items()
-        active = [ProducerState(producer_id=each, producer_epoch=epoch, last_sequence=last) for each, (epoch, last) in known]
+        active = [
+            ProducerState(producer_id=each, producer_epoch=epoch, last_sequence=last) for each, (epoch, last) in known
+        ]
         return PartitionResponse(partition_index=partition, active_producers=active)
 
     def on_produce(self, request: Any) -> Any:
@@ -142,7 +172,9 @@ class MemoryBroker:
         for each in topic.partition_data:
             partition = self.topics[topic.name][each.index]
             base = partition.end
-            assert [one.index for one in topic.partition_data].count(each.index) == 1, "one batch a partition and request"
+            assert [one.index for one in topic.partition_data].count(each.index) == 1, (
+                "one batch a partition and request"
+            )
             codes = [refused or self.appended(partition, batch) for batch in batches(bytes(each.records))]
             answers.append(PartitionProduceResponse(index=each.index, error_code=max(codes), base_offset=base))
         return ProduceResponse(responses=[TopicProduceResponse(name=topic.name, partition_responses=answers)])
@@ -157,12 +189,18 @@ class MemoryBroker:
         if not found.error_code:
             partition = self.topics[name][wanted.partition_index]
             end = partition.end if request.replica_id == DEBUGGING_REPLICA else partition.high
-            found.offset, found.leader_epoch = partition.low if wanted.timestamp == EARLIEST else end, partition.leader.epoch
+            found.offset, found.leader_epoch = (
+                partition.low if wanted.timestamp == EARLIEST else end,
+                partition.leader.epoch,
+            )
         return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name=name, partitions=[found])])
 
     def on_fetch(self, request: Any) -> Any:
         name, wanted = request.topics[0].topic, request.topics[0].partitions[0]
-        data = PartitionData(partition_index=wanted.partition, error_code=self.refusal(name, wanted.partition, wanted.current_leader_epoch))
+        data = PartitionData(
+            partition_index=wanted.partition,
+            error_code=self.refusal(name, wanted.partition, wanted.current_leader_epoch),
+        )
         if not data.error_code:
             partition = self.topics[name][wanted.partition]
             data.high_watermark, data.log_start_offset = partition.high, partition.low

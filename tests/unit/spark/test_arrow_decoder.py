@@ -15,26 +15,41 @@ decoder = pytest.importorskip("kraft.spark.arrow_decoder")
 
 some_bytes = st.one_of(st.none(), st.binary(max_size=300))
 headers = st.lists(st.tuples(st.text(max_size=5), some_bytes), max_size=2).map(tuple)
-contents = st.lists(
-    st.tuples(st.integers(0, 2**48), some_bytes, some_bytes, headers), min_size=1, max_size=20
-)
+contents = st.lists(st.tuples(st.integers(0, 2**48), some_bytes, some_bytes, headers), min_size=1, max_size=20)
 
 
 def decoded(log: bytes, start: int = 0, end: int = 2**62) -> list[tuple[object, ...]]:
     return [
         row
         for found in decoder.decode(list(batches(memoryview(log))), start, end)
-        for row in zip(found.offsets.tolist(), found.timestamps_ms.tolist(), found.keys.to_pylist(), found.values.to_pylist(), strict=True)
+        for row in zip(
+            found.offsets.tolist(),
+            found.timestamps_ms.tolist(),
+            found.keys.to_pylist(),
+            found.values.to_pylist(),
+            strict=True,
+        )
     ]
 
 
 def expected(log: bytes, start: int = 0, end: int = 2**62) -> list[tuple[object, ...]]:
-    return [(r.offset, r.timestamp, r.key, r.value) for batch in batches(log) for r in batch.records() if start <= r.offset < end]
+    return [
+        (r.offset, r.timestamp, r.key, r.value)
+        for batch in batches(log)
+        for r in batch.records()
+        if start <= r.offset < end
+    ]
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(contents, st.integers(0, 4), st.booleans()), min_size=1, max_size=4), st.integers(0, 30), st.integers(0, 60))
-def test_columns_are_the_records(given_batches: list[tuple[list[tuple[object, ...]], int, bool]], start: int, size: int) -> None:
+@given(
+    st.lists(st.tuples(contents, st.integers(0, 4), st.booleans()), min_size=1, max_size=4),
+    st.integers(0, 30),
+    st.integers(0, 60),
+)
+def test_columns_are_the_records(
+    given_batches: list[tuple[list[tuple[object, ...]], int, bool]], start: int, size: int
+) -> None:
     log, offset = b"", 0
     for rows, codec, appended in given_batches:
         records = [Record(offset + 2 * index, *row) for index, row in enumerate(rows)]  # type: ignore[arg-type]

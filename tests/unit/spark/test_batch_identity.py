@@ -49,11 +49,20 @@ some_bytes = st.one_of(st.none(), st.binary(max_size=200))
 some_headers = st.lists(st.tuples(st.text(max_size=4), some_bytes), max_size=2).map(tuple)
 
 
-@given(st.lists(st.builds(Row, st.integers(0, 2**45), some_bytes, some_bytes, some_headers), min_size=1, max_size=12), st.integers(0, 4), st.integers(0, 9999))
+@given(
+    st.lists(st.builds(Row, st.integers(0, 2**45), some_bytes, some_bytes, some_headers), min_size=1, max_size=12),
+    st.integers(0, 4),
+    st.integers(0, 9999),
+)
 def test_rows_are_encoded_as_a_batch_that_decodes_to_them(rows: list[Row], codec: int, sequence: int) -> None:
     batch = RecordBatch(encode_batch(rows, codec, ID_FLAG | 7, 3, sequence))
     batch.check_frame()
     batch.verify_crc()
-    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta) == (ID_FLAG | 7, 3, sequence, len(rows) - 1)
+    assert (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.last_offset_delta) == (
+        ID_FLAG | 7,
+        3,
+        sequence,
+        len(rows) - 1,
+    )
     assert batch.max_timestamp == max(row.timestamp for row in rows)
     assert [(each.timestamp, each.key, each.value, each.headers) for each in batch.records()] == rows

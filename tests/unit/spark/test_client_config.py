@@ -11,14 +11,32 @@ from kraft.spark.errors import DataLoss
 
 
 def test_names_that_differ_are_translated_and_others_pass() -> None:
-    given = {"fetch.max.wait.ms": "5", "request.timeout.ms": "9", "client.rack": "r", "max.poll.records": "1", "buffer.memory": "2097152"}
-    assert translate(given) == {"fetch.wait.max.ms": "5", "socket.timeout.ms": "9", "client.rack": "r", "queue.buffering.max.kbytes": "2048"}
+    given = {
+        "fetch.max.wait.ms": "5",
+        "request.timeout.ms": "9",
+        "client.rack": "r",
+        "max.poll.records": "1",
+        "buffer.memory": "2097152",
+    }
+    assert translate(given) == {
+        "fetch.wait.max.ms": "5",
+        "socket.timeout.ms": "9",
+        "client.rack": "r",
+        "queue.buffering.max.kbytes": "2048",
+    }
 
 
 def test_readers_see_uncommitted_records_unless_told_otherwise_and_never_commit() -> None:
     config = consumer_config({"bootstrap.servers": "h:1", "enable.auto.commit": "true"}, "g")
-    assert (config["isolation.level"], config["enable.auto.commit"], config["group.id"]) == ("read_uncommitted", "false", "g")
-    assert consumer_config({"isolation.level": "read_committed", "group.id": "mine"}, "g")["isolation.level"] == "read_committed"
+    assert (config["isolation.level"], config["enable.auto.commit"], config["group.id"]) == (
+        "read_uncommitted",
+        "false",
+        "g",
+    )
+    assert (
+        consumer_config({"isolation.level": "read_committed", "group.id": "mine"}, "g")["isolation.level"]
+        == "read_committed"
+    )
 
 
 def test_writers_are_idempotent_and_place_keys_as_java_does() -> None:
@@ -28,7 +46,10 @@ def test_writers_are_idempotent_and_place_keys_as_java_does() -> None:
 
 
 def test_look_ups_get_no_consumer_settings() -> None:
-    assert not {"group.id", "isolation.level"} & admin_config({"group.id": "g", "isolation.level": "read_committed"}).keys()
+    assert (
+        not {"group.id", "isolation.level"}
+        & admin_config({"group.id": "g", "isolation.level": "read_committed"}).keys()
+    )
 
 
 def test_jaas_text_becomes_user_and_password() -> None:
@@ -36,7 +57,14 @@ def test_jaas_text_becomes_user_and_password() -> None:
     assert translate({"sasl.jaas.config": text}) == {"sasl.username": "a b", "sasl.password": 'p"w;x'}
 
 
-@pytest.mark.parametrize("text", ["secret", "com.sun.security.auth.module.Krb5LoginModule required secret=x;", "a.PlainLoginModule required password=secret;"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "secret",
+        "com.sun.security.auth.module.Krb5LoginModule required secret=x;",
+        "a.PlainLoginModule required password=secret;",
+    ],
+)
 def test_jaas_text_that_cannot_be_honoured_is_refused_without_its_secrets(text: str) -> None:
     with pytest.raises(ValueError, match=r"sasl\.jaas\.config") as caught:
         translate({"sasl.jaas.config": text})

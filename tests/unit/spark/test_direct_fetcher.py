@@ -19,7 +19,13 @@ RECORDS = 10
 def fetcher(start: int, end: int) -> Any:
     from kraft.spark.ranges import OffsetRange
 
-    options = {"include_headers": False, "fail_on_data_loss": True, "poll_timeout_ms": 1000, "attempts_max": 3, "retry_ms": 1}
+    options = {
+        "include_headers": False,
+        "fail_on_data_loss": True,
+        "poll_timeout_ms": 1000,
+        "attempts_max": 3,
+        "retry_ms": 1,
+    }
     return direct_fetcher.DirectFetcher(OffsetRange("t", 0, start, end), "h:1", **options)
 
 
@@ -58,7 +64,10 @@ def test_a_range_that_compaction_emptied_ends_at_the_first_batch_behind_it() -> 
 
 
 def test_a_short_range_asks_for_little_and_a_long_one_for_much() -> None:
-    short, long = size_of(fetcher(0, 10).request(WireCluster("h:1"))), size_of(fetcher(0, 10_000_000).request(WireCluster("h:1")))
+    short, long = (
+        size_of(fetcher(0, 10).request(WireCluster("h:1"))),
+        size_of(fetcher(0, 10_000_000).request(WireCluster("h:1"))),
+    )
     assert short < 100_000
     assert long == direct_fetcher.FETCH_BYTES
 

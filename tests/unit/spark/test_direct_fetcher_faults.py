@@ -1,4 +1,5 @@
-"""Leaders that are behind, logs that are shorter, topics that are gone, connections that break: what is loss and what is not."""
+"""Leaders that are behind, logs that are shorter, topics that are gone, connections that break: what is loss and
+what is not."""
 
 from __future__ import annotations
 
@@ -18,7 +19,13 @@ OLD, NEW = Leader(1, 4), Leader(2, 5)
 def fetcher(start: int, end: int, *, fail_on_data_loss: bool = True, attempts_max: int = 3) -> Any:
     from kraft.spark.ranges import OffsetRange
 
-    options = {"include_headers": False, "fail_on_data_loss": fail_on_data_loss, "poll_timeout_ms": 120_000, "attempts_max": attempts_max, "retry_ms": 1000}
+    options = {
+        "include_headers": False,
+        "fail_on_data_loss": fail_on_data_loss,
+        "poll_timeout_ms": 120_000,
+        "attempts_max": attempts_max,
+        "retry_ms": 1000,
+    }
     return direct_fetcher.DirectFetcher(OffsetRange("t", 0, start, end), "n1:1,n2:1,n3:1", **options)
 
 
@@ -48,7 +55,9 @@ def test_a_deposed_leader_that_alone_can_be_reached_is_waited_out(monkeypatch: p
 def test_a_log_that_is_shorter_at_the_leader_that_most_agree_upon_is_loss(
     monkeypatch: pytest.MonkeyPatch, start: int, alive: tuple[int, ...], seconds: int
 ) -> None:
-    nodes = ManyNodes(monkeypatch, **{f"n{number}": Node(OLD, high=900, reachable=number in alive) for number in (1, 2, 3)})
+    nodes = ManyNodes(
+        monkeypatch, **{f"n{number}": Node(OLD, high=900, reachable=number in alive) for number in (1, 2, 3)}
+    )
     with pytest.raises(DataLoss, match=rf"\[{start}, 1000\) for topic partition t-0: the log now ends at 900"):
         read(fetcher(start, 1000), nodes)
     assert nodes.now - 1000.0 < seconds
@@ -123,7 +132,9 @@ def test_a_connection_that_breaks_under_the_request_sent_ahead_is_made_anew(monk
     assert nodes.nodes[1].asked.count("FetchRequest") == 1000 // BATCH
 
 
-def test_a_leader_elected_meanwhile_under_the_same_node_is_asked_in_its_new_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_elected_meanwhile_under_the_same_node_is_asked_in_its_new_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     nodes = ManyNodes(monkeypatch, n1=Node(OLD))
     made, cluster = fetcher(0, 1000), nodes.cluster()
     batches = made.fetches(cluster)

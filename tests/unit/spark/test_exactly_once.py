@@ -1,4 +1,5 @@
-"""The sink against a broker in memory: several topics, topics that grow, attempts that overlap, brokers that were restarted."""
+"""The sink against a broker in memory: several topics, topics that grow, attempts that overlap, brokers that were
+restarted."""
 
 from __future__ import annotations
 
@@ -46,7 +47,9 @@ def test_a_refusal_of_one_topic_is_not_taken_for_anothers_answer(monkeypatch: py
     assert cluster.topics["b"][0].values() == [SMALL, BIG, BIG]
 
 
-def test_records_that_a_topic_takes_one_by_one_are_not_sent_in_a_batch_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_that_a_topic_takes_one_by_one_are_not_sent_in_a_batch_that_it_does_not_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A topic takes 1 MiB by default."""
     cluster = FakeCluster(monkeypatch, a=1)
     values = [b"s" * (500 << 10), b"l" * (1000 << 10), b"s"]
@@ -65,7 +68,7 @@ def test_a_topic_that_takes_only_small_batches_gets_them(monkeypatch: pytest.Mon
     writer = attempt()
     writer.write(rows("a", *values))
     assert writer.finish() == tuple(("a", index, partition.end) for index, partition in enumerate(cluster.topics["a"]))
-    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(values)  # type: ignore[type-var]
+    assert sorted(value for each in cluster.topics[("a")] for value in each.values()) == sorted(values)  # type: ignore[type-var]
     assert max(len(chunk) for each in cluster.topics["a"] for chunk in each.log) <= 5_000
     before = cluster.produced["a"]
     later = OnceWriter(writer.cluster, IDENTITY._replace(batch=4), 0)
@@ -78,7 +81,10 @@ def test_a_record_that_the_topic_does_not_take_is_told_by_its_size(monkeypatch: 
     cluster = FakeCluster(monkeypatch, a=1)
     writer = attempt()
     writer.write(rows("a", SMALL, b"x" * (2 << 20), SMALL))
-    with pytest.raises(WireError, match=r"row 1 of batch 3 of query query, task 0 at a-0 has \d+ bytes.*max\.message\.bytes.*MESSAGE_TOO_LARGE"):
+    with pytest.raises(
+        WireError,
+        match=r"row 1 of batch 3 of query query, task 0 at a-0 has \d+ bytes.*max\.message\.bytes.*MESSAGE_TOO_LARGE",
+    ):
         writer.finish()
     assert cluster.topics["a"][0].values() == [SMALL]
 
@@ -88,11 +94,17 @@ def test_a_topic_that_comes_while_another_is_on_its_way(monkeypatch: pytest.Monk
     writer = attempt()
     writer.write(rows("a", BIG, BIG) + rows("b", BIG, BIG) + rows("a", SMALL))
     writer.finish()
-    assert sorted(map(len, cluster.topics["a"][0].values() + cluster.topics["a"][1].values())) == [100, len(BIG), len(BIG)]  # type: ignore[arg-type]
+    assert sorted(map(len, cluster.topics["a"][0].values() + cluster.topics["a"][1].values())) == [
+        100,
+        len(BIG),
+        len(BIG),
+    ]  # type: ignore[arg-type]
     assert cluster.topics["b"][0].values() == [BIG, BIG]
 
 
-def test_an_attempt_that_has_sent_nothing_gives_way_to_one_that_saw_more_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_has_sent_nothing_gives_way_to_one_that_saw_more_partitions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     cluster = FakeCluster(monkeypatch, a=1)
     late = attempt()
     late.write(rows("a", *numbers(10)))
@@ -102,11 +114,12 @@ def test_an_attempt_that_has_sent_nothing_gives_way_to_one_that_saw_more_partiti
     other.finish()
     with pytest.raises(SourceError, match=r"spread the rows over \[1, 2\] partitions of a"):
         late.finish()
-    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(numbers(10))  # type: ignore[type-var]
+    assert sorted(value for each in cluster.topics[("a")] for value in each.values()) == sorted(numbers(10))  # type: ignore[type-var]
 
 
 def test_rows_that_two_attempts_have_spread_differently_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The one gap that ids by number of partitions leave: both looked before either wrote, and the topic grew in between."""
+    """The one gap that ids by number of partitions leave: both looked before either wrote, and the topic grew in
+    between."""
     cluster = FakeCluster(monkeypatch, a=1)
     first = attempt()
     first.write(rows("a", BIG, BIG))  # It has looked, and sent.
@@ -171,19 +184,26 @@ def half_done(monkeypatch: pytest.MonkeyPatch, *values: bytes) -> FakeCluster:
     return cluster
 
 
-def test_a_batch_whose_first_rows_retention_has_deleted_goes_on_behind_them(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """They were committed, or they would not have been deleted: whoever wanted them could read them, and nobody gets them twice."""
+def test_a_batch_whose_first_rows_retention_has_deleted_goes_on_behind_them(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They were committed, or they would not have been deleted: whoever wanted them could read them, and nobody gets
+    them twice."""
     cluster = half_done(monkeypatch, *numbers(2))
     cluster.topics["a"][0].delete()
     again = attempt()
     again.write(rows("a", *numbers(5)))
     assert again.finish() == (("a", 0, 5),)
     assert cluster.topics["a"][0].values() == numbers(5)[2:]
-    assert "rows 0 to 1 of this batch for a-0 were written by an earlier attempt and deleted since (the log starts at 2)" in caplog.text
+    assert (
+        "rows 0 to 1 of this batch for a-0 were written by an earlier attempt and deleted since (the log starts at 2)"
+        in caplog.text
+    )
 
 
 def half_replicated(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, FakePartition]:
-    """The same, and no follower has the rows yet; the log is older than they are, and retention has deleted what was before them."""
+    """The same, and no follower has the rows yet; the log is older than they are, and retention has deleted what was
+    before them."""
     cluster = FakeCluster(monkeypatch, a=1)
     partition = cluster.topics["a"][0]
     for batch in (2, 3):
@@ -199,14 +219,19 @@ def half_replicated(monkeypatch: pytest.MonkeyPatch) -> tuple[FakeCluster, FakeP
 
 def test_rows_that_are_not_committed_are_not_taken_for_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     _, partition = half_replicated(monkeypatch)
-    with pytest.raises(TimeoutError, match=r"records of a-0 up to sequence 1 of this batch are not committed.*min\.insync\.replicas"):
+    with pytest.raises(
+        TimeoutError, match=r"records of a-0 up to sequence 1 of this batch are not committed.*min\.insync\.replicas"
+    ):
         attempt().write(rows("a", *numbers(5)))
     assert partition.values() == numbers(2)
 
 
 @pytest.mark.parametrize("looks", [1, 2])
-def test_rows_that_a_new_leader_does_not_know_are_not_taken_for_deleted(monkeypatch: pytest.MonkeyPatch, looks: int) -> None:
-    """It is elected after the attempt has heard of the rows, or while it finds out what has become of them. They were never committed."""
+def test_rows_that_a_new_leader_does_not_know_are_not_taken_for_deleted(
+    monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    """It is elected after the attempt has heard of the rows, or while it finds out what has become of them. They
+    were never committed."""
     cluster, partition = half_replicated(monkeypatch)
     told = []
 
@@ -216,7 +241,13 @@ def test_rows_that_a_new_leader_does_not_know_are_not_taken_for_deleted(monkeypa
         finally:
             told.append(index)
             if len(told) == looks:
-                partition.leader, partition.log, partition.end, partition.uncommitted, partition.state = Leader(0, 1), [], partition.high, 0, {}
+                partition.leader, partition.log, partition.end, partition.uncommitted, partition.state = (
+                    Leader(0, 1),
+                    [],
+                    partition.high,
+                    0,
+                    {},
+                )
 
     monkeypatch.setattr(cluster, "producers", producers)
     with pytest.raises(TimeoutError, match="are not committed"):
@@ -252,8 +283,10 @@ def test_a_replay_finds_what_an_attempt_wrote_and_goes_on_behind_it(monkeypatch:
     again = attempt()
     again.write(rows("a", *numbers(1500)))
     again.finish()
-    assert sorted(value for each in cluster.topics["a"] for value in each.values()) == sorted(numbers(1500))  # type: ignore[type-var]
-    with pytest.raises(SourceError, match=r"row 3 for a-1 differs from what an earlier attempt wrote, which got as far as row 999\. "):
+    assert sorted(value for each in cluster.topics[("a")] for value in each.values()) == sorted(numbers(1500))  # type: ignore[type-var]
+    with pytest.raises(
+        SourceError, match=r"row 3 for a-1 differs from what an earlier attempt wrote, which got as far as row 999\. "
+    ):
         attempt().write(rows("a", *numbers(3), b"another"))
 
 

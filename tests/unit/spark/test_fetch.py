@@ -11,7 +11,11 @@ batch_reader = pytest.importorskip("kraft.spark.batch_reader")
 
 def test_a_task_reads_each_of_its_ranges_and_then_freezes(monkeypatch: pytest.MonkeyPatch) -> None:
     frozen: list[bool] = []
-    monkeypatch.setattr(batch_reader, "fetcher", lambda options, config, each: iter([f"first of {each.partition}", f"second of {each.partition}"]))
+    monkeypatch.setattr(
+        batch_reader,
+        "fetcher",
+        lambda options, config, each: iter([f"first of {each.partition}", f"second of {each.partition}"]),
+    )
     monkeypatch.setattr(batch_reader, "freeze_imports", lambda: frozen.append(True))
     rows = list(batch_reader.fetch(None, {}, (OffsetRange("t", 0, 0, 2), OffsetRange("t", 3, 5, 7))))
     assert rows == ["first of 0", "second of 0", "first of 3", "second of 3"]

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from jepsen.spark.checks import Seen, Verdict, judge_batch_read, judge_checkpoint, judge_order, judge_sink, judge_values_by_place
+from jepsen.spark.checks import (
+    Seen,
+    Verdict,
+    judge_batch_read,
+    judge_checkpoint,
+    judge_order,
+    judge_sink,
+    judge_values_by_place,
+)
 
 SENT = frozenset("abcd")
 WHOLE = [Seen(0, 0, "a"), Seen(0, 1, "b"), Seen(1, 0, "c")]
@@ -50,7 +58,11 @@ def test_a_value_must_be_the_logs() -> None:
 
 
 def test_a_checkpoint_must_not_go_back() -> None:
-    for offsets, ok in (([{"0": 1}, {"0": 1, "1": 4}], True), ([{"0": 2}, {"0": 1}], False), ([{"0": 1, "1": 1}, {"0": 1}], False)):
+    for offsets, ok in (
+        ([{"0": 1}, {"0": 1, "1": 4}], True),
+        ([{"0": 2}, {"0": 1}], False),
+        ([{"0": 1, "1": 1}, {"0": 1}], False),
+    ):
         verdict = Verdict("kraft")
         judge_checkpoint(verdict, "query", offsets)
         assert verdict.ok == ok

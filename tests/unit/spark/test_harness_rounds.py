@@ -26,7 +26,9 @@ class Node:
         self.starts += 1
 
 
-@pytest.mark.parametrize("problem", [AssertionError("nothing bit"), TimeoutError("stuck"), NodeFailed("it did not serve")])
+@pytest.mark.parametrize(
+    "problem", [AssertionError("nothing bit"), TimeoutError("stuck"), NodeFailed("it did not serve")]
+)
 def test_a_round_that_proves_nothing_is_invalid_and_the_next_one_runs(problem: Exception) -> None:
     nodes = {1: Node(runs=True), 2: Node(runs=False)}
     told = harness.Told(SimpleNamespace(nodes=nodes))

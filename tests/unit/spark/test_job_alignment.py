@@ -1,4 +1,5 @@
-"""Which record is compared with which after retention: laws over made-up logs. Without Spark; `compare` says what comparing.by_place does."""
+"""Which record is compared with which after retention: laws over made-up logs. Without Spark; `compare` says what
+comparing.by_place does."""
 
 from __future__ import annotations
 
@@ -27,7 +28,19 @@ def compare(left: Sequence[str], right: Sequence[str], shift: int) -> list[Tally
             kind = Kind.GONE_RIGHT if place <= shift else Kind.LEFT_ONLY
         else:
             kind = Kind.SAME if a == b else Kind.UNEQUAL
-        found.append(Tally(0, shift, kind, 1, int(a is not None), int(b is not None), place, None if a is None else place, None if b is None else place))
+        found.append(
+            Tally(
+                0,
+                shift,
+                kind,
+                1,
+                int(a is not None),
+                int(b is not None),
+                place,
+                None if a is None else place,
+                None if b is None else place,
+            )
+        )
     return found
 
 
@@ -44,13 +57,17 @@ RECORDS = st.lists(st.sampled_from("aab"), min_size=1, max_size=12)
 
 
 @given(RECORDS, st.data())
-def test_copies_agree_wherever_retention_has_come_as_long_as_they_share_a_record(log: list[str], data: st.DataObject) -> None:
+def test_copies_agree_wherever_retention_has_come_as_long_as_they_share_a_record(
+    log: list[str], data: st.DataObject
+) -> None:
     left, right = (data.draw(st.integers(0, len(log) - 1)) for _ in range(2))
     assert agree(log[left:], left, log[right:], right)
 
 
 @given(RECORDS, st.integers(0, 11), st.integers(1, 12))
-def test_a_copy_that_is_behind_or_has_lost_its_beginning_without_retention_never_agrees(log: list[str], start: int, missing: int) -> None:
+def test_a_copy_that_is_behind_or_has_lost_its_beginning_without_retention_never_agrees(
+    log: list[str], start: int, missing: int
+) -> None:
     start, missing = min(start, len(log) - 1), min(missing, len(log))
     behind = log[start : len(log) - missing]
     assert not agree(log, 0, behind, start)
@@ -78,7 +95,9 @@ def test_a_copy_that_is_behind_after_retention_is_told_where_it_ends() -> None:
     log = [str(each) for each in range(20)]
     chosen = judged(log[8:], 8, log[:15], 0)
     assert (chosen[0].shift, differing(chosen)) == (-8, 5)
-    assert verdict(chosen, "place", aligned=True)["differences"] == [{"partition": 0, "count": 5, "offset": 8, "other_offset": None}]
+    assert verdict(chosen, "place", aligned=True)["differences"] == [
+        {"partition": 0, "count": 5, "offset": 8, "other_offset": None}
+    ]
     assert verdict(chosen, "place", aligned=True)["left_out_count"] == 8
 
 

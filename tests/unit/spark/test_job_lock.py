@@ -31,7 +31,9 @@ with sole_run(Path(sys.argv[1]), None, print):
 
 def held_elsewhere(place: Path) -> subprocess.Popen[str]:
     """Another run, which has the checkpoint once this returns."""
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     return holder
@@ -41,7 +43,10 @@ def test_a_second_run_is_refused_and_told_who_is_there_and_a_killed_one_leaves_n
     place, said = tmp_path / "state" / "job", list[Any]()
     with held_elsewhere(place) as holder:
         who = rf"process {holder.pid} on {socket.gethostname()}, since 20\d\d-.*\+00:00"
-        with pytest.raises(JobFailed, match=rf"{place} is in use by another run \({who}\)"), sole_run(place, None, said.append):
+        with (
+            pytest.raises(JobFailed, match=rf"{place} is in use by another run \({who}\)"),
+            sole_run(place, None, said.append),
+        ):
             raise AssertionError("two at once")
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
@@ -54,7 +59,11 @@ def test_a_second_run_is_refused_and_told_who_is_there_and_a_killed_one_leaves_n
 def test_a_run_that_fails_gives_the_checkpoint_back(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="it"), sole_run(tmp_path, None, print):
         raise ValueError("it")
-    with sole_run(tmp_path, None, print), pytest.raises(JobFailed, match=f"process {os.getpid()}"), sole_run(tmp_path, None, print):
+    with (
+        sole_run(tmp_path, None, print),
+        pytest.raises(JobFailed, match=f"process {os.getpid()}"),
+        sole_run(tmp_path, None, print),
+    ):
         pass
 
 
@@ -84,11 +93,21 @@ def test_the_jvm_of_a_run_that_was_killed_is_waited_for(tmp_path: Path, monkeypa
 def test_a_jvm_that_does_not_end_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lock, "JAVA_SECONDS_MAX", -1.0)
     left_behind(tmp_path, java=os.getpid(), java_began=began(os.getpid()))
-    with pytest.raises(JobFailed, match=f"process {os.getpid()}, the JVM of a run that was cut off .*: stop it"), sole_run(tmp_path, None, print):
+    with (
+        pytest.raises(JobFailed, match=f"process {os.getpid()}, the JVM of a run that was cut off .*: stop it"),
+        sole_run(tmp_path, None, print),
+    ):
         pass
 
 
-@pytest.mark.parametrize("record", [{"java": None, "java_began": None}, {"java": os.getpid(), "java_began": 1}, {"host": "another", "java": os.getpid()}])
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"java": None, "java_began": None},
+        {"java": os.getpid(), "java_began": 1},
+        {"host": "another", "java": os.getpid()},
+    ],
+)
 def test_another_process_of_that_number_is_not_waited_for(tmp_path: Path, record: dict[str, Any]) -> None:
     left_behind(tmp_path, **record)
     with sole_run(tmp_path, None, print):
@@ -119,15 +138,21 @@ def test_a_checkpoint_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("uri", "is_locked"), [("file:/{0}", True), ("hdfs://names/{0}", False)])
-def test_a_checkpoint_is_locked_where_it_is_a_directory_of_this_machine(tmp_path: Path, uri: str, is_locked: bool) -> None:
+def test_a_checkpoint_is_locked_where_it_is_a_directory_of_this_machine(
+    tmp_path: Path, uri: str, is_locked: bool
+) -> None:
     place = tmp_path / "job"
     scheme = uri.partition(":")[0]
     found = SimpleNamespace(getScheme=lambda: scheme, getPath=lambda: str(place))
     files = SimpleNamespace(makeQualified=lambda path: SimpleNamespace(toUri=lambda: found))
     path = SimpleNamespace(getFileSystem=lambda _: files)
-    jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=SimpleNamespace(Path=lambda *_: path)))))
+    jvm = SimpleNamespace(
+        org=SimpleNamespace(apache=SimpleNamespace(hadoop=SimpleNamespace(fs=SimpleNamespace(Path=lambda *_: path))))
+    )
     context = SimpleNamespace(_gateway=SimpleNamespace(proc=SimpleNamespace(pid=os.getpid())))
-    session: Any = SimpleNamespace(_jvm=jvm, _jsc=SimpleNamespace(hadoopConfiguration=lambda: None), sparkContext=context)
+    session: Any = SimpleNamespace(
+        _jvm=jvm, _jsc=SimpleNamespace(hadoopConfiguration=lambda: None), sparkContext=context
+    )
     with Memory(session, uri.format(place)).alone(print):
         assert (place / NAME).exists() is is_locked
         if is_locked:

@@ -16,8 +16,15 @@ def test_a_comparison_reads_what_the_log_held_when_it_began() -> None:
     side = LogSide(topic="t", bootstrap="h:1", reading=reading, starts={0: 5, 1: 0}, ends={0: 9, 1: 0}, compacted=False)
     asked = batch_options(side.options())
     first, second = TopicPartition("t", 0), TopicPartition("t", 1)
-    assert (asked.starting, asked.ending) == (SpecificOffsets({first: 5, second: 0}), SpecificOffsets({first: 9, second: 0}))
-    assert (asked.fail_on_data_loss, asked.refuse_names, asked.kafka["isolation.level"]) == (True, False, "read_committed")
+    assert (asked.starting, asked.ending) == (
+        SpecificOffsets({first: 5, second: 0}),
+        SpecificOffsets({first: 9, second: 0}),
+    )
+    assert (asked.fail_on_data_loss, asked.refuse_names, asked.kafka["isolation.level"]) == (
+        True,
+        False,
+        "read_committed",
+    )
 
 
 def test_an_archive_of_nothing_is_one_and_a_directory_is_none(tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def test_committed_records_alone_are_read_by_the_client_that_can() -> None:
 def test_which_records_are_read_stays_the_same_from_run_to_run() -> None:
     check_same(AS_IT_IS.remembered, AS_IT_IS.remembered, "here")
     check_same({}, AS_IT_IS.remembered, "here")
-    with pytest.raises(JobFailed, match="here belongs to a run with reads all records, and here it is committed records"):
+    with pytest.raises(
+        JobFailed, match="here belongs to a run with reads all records, and here it is committed records"
+    ):
         check_same(AS_IT_IS.remembered, Reading(committed=True).remembered, "here")
     with pytest.raises(JobFailed, match="reads all records"):
         check_same({"job": "mirror"}, Reading(committed=True).remembered, "here")

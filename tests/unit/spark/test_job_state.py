@@ -15,7 +15,8 @@ from kraft.spark.jobs.running import JobFailed, digest, reason, state_directory
 
 NAMES, BEFORE = ("cluster", "topic", "/data"), ("/data", "topic", "host:9092")
 UNREADABLE = """An error occurred while calling o1.collect.
-: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///tmp/2%20x.csv.  SQLSTATE: KD001
+: org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Encountered error while reading file \
+file:///tmp/2%20x.csv.  SQLSTATE: KD001
 \tat org.apache.spark.A.b(A.scala:1)
 Caused by: org.apache.spark.SparkIllegalArgumentException: CSV header does not conform to the schema.
  Header: b, a
@@ -25,7 +26,9 @@ Caused by: java.lang.NumberFormatException: For input string: "x"
 """
 
 
-def test_a_checkpoint_is_where_it_was_said_or_where_an_earlier_version_had_it_or_goes_by_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_where_it_was_said_or_where_an_earlier_version_had_it_or_goes_by_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     assert state_directory("/said", "ingest", NAMES, BEFORE) == "/said"
@@ -46,7 +49,9 @@ def test_what_is_asked_and_which_topics_there_are_must_stay_the_same() -> None:
     check_same(known, dict(known), "here")
     check_same({**known, "id of topic t": None}, known, "here")
     check_same(known, {**known, "id of topic t": None, "cluster": "c"}, "here")
-    with pytest.raises(JobFailed, match=r"topic t was deleted and made anew since here began \(its id was 1, and is 2\)"):
+    with pytest.raises(
+        JobFailed, match=r"topic t was deleted and made anew since here began \(its id was 1, and is 2\)"
+    ):
         check_same(known, {**known, "id of topic t": "2"}, "here")
     with pytest.raises(JobFailed, match="key none, and here it is carrier"):
         check_same(known, {**known, "key": "carrier"}, "here")
@@ -54,12 +59,16 @@ def test_what_is_asked_and_which_topics_there_are_must_stay_the_same() -> None:
 
 def test_a_file_that_cannot_be_read_is_named_with_its_causes() -> None:
     told = reason(RuntimeError(UNREADABLE))
-    assert told == '/tmp/2 x.csv does not fit: CSV header does not conform to the schema.; Header: b, a; For input string: "x"'
+    assert (
+        told
+        == '/tmp/2 x.csv does not fit: CSV header does not conform to the schema.; Header: b, a; For input string: "x"'
+    )
     assert reason(RuntimeError("first\nValueError: ours\nlast")) == "ValueError: ours"
     assert reason(RuntimeError("first\nlast")) == "first"
 
 
-FAILED_TASK = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted due to stage failure: Task 0 in stage 0.0 failed 1 times
+FAILED_TASK = """[STREAM_FAILED] Query [id = a, runId = b] terminated with exception: Job aborted \
+due to stage failure: Task 0 in stage 0.0 failed 1 times
 Traceback (most recent call last):
   File "kraft/spark/exactly_once.py", line 1, in settle
     raise problem
@@ -72,10 +81,19 @@ Caused by: java.lang.OutOfMemoryError: not this
 @pytest.mark.parametrize(
     ("last", "told"),
     [
-        ("kraft.spark.wire.WireError: batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE", "batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE"),
+        (
+            "kraft.spark.wire.WireError: batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE",
+            "batch 3 of query q, task 0 at t-0: MESSAGE_TOO_LARGE",
+        ),
         ("kraft.spark.errors.DataLoss: [KAFKA_DATA_LOSS.X] offsets are gone", "[KAFKA_DATA_LOSS.X] offsets are gone"),
-        ("kraft.protocol.records.record.CorruptBatch: CRC of the batch at offset 5 is 0x1", "CRC of the batch at offset 5 is 0x1"),
-        ("ConnectionResetError: [Errno 104] Connection reset by peer", "ConnectionResetError: [Errno 104] Connection reset by peer"),
+        (
+            "kraft.protocol.records.record.CorruptBatch: CRC of the batch at offset 5 is 0x1",
+            "CRC of the batch at offset 5 is 0x1",
+        ),
+        (
+            "ConnectionResetError: [Errno 104] Connection reset by peer",
+            "ConnectionResetError: [Errno 104] Connection reset by peer",
+        ),
         ("cimpl.KafkaException: KafkaError{code=_TRANSPORT}", "cimpl.KafkaException: KafkaError{code=_TRANSPORT}"),
     ],
 )
@@ -87,7 +105,10 @@ def test_a_loss_says_what_of_the_command_goes_on_behind_it() -> None:
     loss = DataLoss("COULD_NOT_READ_OFFSET_RANGE", "Could not read records in offset [3, 5).")
     told = reason(RuntimeError(FAILED_TASK.format(f"RuntimeError: {loss}")))
     assert "set the source option" not in told
-    assert told.endswith("`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost. Reason: Could not read records in offset [3, 5).")
+    assert told.endswith(
+        "`kraft spark archive` and `mirror` go on behind what is gone with --skip-lost. Reason: Could not "
+        "read records in offset [3, 5)."
+    )
 
 
 def test_rows_that_do_not_come_out_the_same_are_told_without_options_that_a_job_does_not_have() -> None:

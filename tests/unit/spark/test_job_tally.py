@@ -1,19 +1,30 @@
-"""What a comparison's counts mean: agreement, the first difference of each partition, and what was left out. Without Spark."""
+"""What a comparison's counts mean: agreement, the first difference of each partition, and what was left out. Without
+Spark."""
 
 from __future__ import annotations
 
 from kraft.spark.jobs.tally import LISTED_MAX, Kind, Tally, best_shifts, verdict, why
 
 
-def tally(kind: Kind, cases: int, place: int, left: int | None, right: int | None, *, partition: int = 0, shift: int = 0) -> Tally:
+def tally(
+    kind: Kind, cases: int, place: int, left: int | None, right: int | None, *, partition: int = 0, shift: int = 0
+) -> Tally:
     """One record for each case on each side that has the first."""
-    return Tally(partition, shift, kind, cases, 0 if left is None else cases, 0 if right is None else cases, place, left, right)
+    return Tally(
+        partition, shift, kind, cases, 0 if left is None else cases, 0 if right is None else cases, place, left, right
+    )
 
 
 def test_two_empty_sides_agree_and_say_that_there_was_nothing() -> None:
     for aligned in (False, True):
         found = verdict([], "place", aligned=aligned)
-        assert (found["agree"], found["records"], found["other_records"], found["compared"], found["note"]) == (True, 0, 0, 0, None)
+        assert (found["agree"], found["records"], found["other_records"], found["compared"], found["note"]) == (
+            True,
+            0,
+            0,
+            0,
+            None,
+        )
 
 
 def test_what_retention_and_compaction_removed_is_counted_and_is_no_difference() -> None:
@@ -25,9 +36,16 @@ def test_what_retention_and_compaction_removed_is_counted_and_is_no_difference()
         tally(Kind.KEYLESS_RIGHT, 1, 4, None, 4, partition=1),
     ]
     found = verdict(tallies, "partition and offset", aligned=False)
-    assert (found["agree"], found["compared_by"], found["compared"], found["left_out_count"]) == (True, "partition and offset", 10, 11)
+    assert (found["agree"], found["compared_by"], found["compared"], found["left_out_count"]) == (
+        True,
+        "partition and offset",
+        10,
+        11,
+    )
     assert (found["records"], found["other_records"], found["partitions"], found["differences"]) == (13, 18, 2, [])
-    assert [(each["partition"], each["count"], each["held_by"], each["offset"], why(each)) for each in found["left_out"]] == [
+    assert [
+        (each["partition"], each["count"], each["held_by"], each["offset"], why(each)) for each in found["left_out"]
+    ] == [
         (0, 2, "other", 8, "compaction of the topic"),
         (0, 5, "other", 0, "retention of the topic"),
         (1, 3, "topic", 0, "retention of the other"),
@@ -49,7 +67,9 @@ def test_the_first_difference_of_a_partition_is_told_whatever_its_kind() -> None
 
 def test_lists_are_bounded_and_counts_are_whole() -> None:
     many = range(LISTED_MAX + 5)
-    tallies = [tally(Kind.UNEQUAL, 2, 1, 0, 0, partition=each) for each in many] + [tally(Kind.GONE_LEFT, 3, 0, None, 0, partition=each) for each in many]
+    tallies = [tally(Kind.UNEQUAL, 2, 1, 0, 0, partition=each) for each in many] + [
+        tally(Kind.GONE_LEFT, 3, 0, None, 0, partition=each) for each in many
+    ]
     found = verdict(tallies, "place", aligned=False)
     assert (len(found["differences"]), len(found["left_out"])) == (LISTED_MAX, LISTED_MAX)
     assert (found["unequal"], found["left_out_count"], found["partitions"]) == (2 * len(many), 3 * len(many), len(many))
@@ -70,9 +90,15 @@ def test_topics_of_which_nothing_in_common_is_left_are_not_said_to_agree() -> No
 
 def test_of_each_partition_the_shift_with_the_fewest_differences_counts_then_the_nearest() -> None:
     none = [tally(Kind.UNEQUAL, 5, 1, 0, 100), tally(Kind.LEFT_ONLY, 5, 6, 5, None)]
-    four = [tally(Kind.GONE_RIGHT, 4, 1, 0, None, shift=4), tally(Kind.SAME, 5, 5, 4, 100, shift=4), tally(Kind.LEFT_ONLY, 1, 10, 9, None, shift=4)]
+    four = [
+        tally(Kind.GONE_RIGHT, 4, 1, 0, None, shift=4),
+        tally(Kind.SAME, 5, 5, 4, 100, shift=4),
+        tally(Kind.LEFT_ONLY, 1, 10, 9, None, shift=4),
+    ]
     five = [tally(Kind.GONE_RIGHT, 5, 1, 0, None, shift=5), tally(Kind.UNEQUAL, 5, 6, 5, 100, shift=5)]
     alike = [tally(Kind.SAME, 3, 1, 0, 0, partition=1, shift=each) for each in (-3, 0, 3)]
     chosen = best_shifts([*five, *none, *four, *alike])
     assert {(each.partition, each.shift) for each in chosen} == {(0, 4), (1, 0)}
-    assert verdict(chosen, "place", aligned=True)["differences"] == [{"partition": 0, "count": 1, "offset": 9, "other_offset": None}]
+    assert verdict(chosen, "place", aligned=True)["differences"] == [
+        {"partition": 0, "count": 1, "offset": 9, "other_offset": None}
+    ]

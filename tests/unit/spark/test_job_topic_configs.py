@@ -8,7 +8,11 @@ import pytest
 
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.api_versions_response import ApiVersion
-from kraft.protocol.messages.describe_configs_response import DescribeConfigsResourceResult, DescribeConfigsResponse, DescribeConfigsResult
+from kraft.protocol.messages.describe_configs_response import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from kraft.spark.jobs import mirror as mirrors
 from kraft.spark.jobs.mirror import Mirror, prepared_target
 from kraft.spark.jobs.running import JobFailed, Notice, Progress
@@ -23,18 +27,36 @@ def configs(**values: str | None) -> Configs:
 
 
 def test_what_was_set_for_the_source_is_carried_over_and_defaults_are_not() -> None:
-    source = {**configs(retention_ms="-1", max_message_bytes="9000000", cleanup_policy="compact,delete"), "segment.bytes": TopicConfig("1073741824", False)}
+    source = {
+        **configs(retention_ms="-1", max_message_bytes="9000000", cleanup_policy="compact,delete"),
+        "segment.bytes": TopicConfig("1073741824", False),
+    }
     found = carried(source)
-    assert found == {"cleanup.policy": "compact,delete", "max.message.bytes": "9000000", "message.timestamp.type": "CreateTime", "retention.ms": "-1"}
-    assert shown(found) == "cleanup.policy=compact,delete, max.message.bytes=9000000, retention.ms=-1, message.timestamp.type=CreateTime"
+    assert found == {
+        "cleanup.policy": "compact,delete",
+        "max.message.bytes": "9000000",
+        "message.timestamp.type": "CreateTime",
+        "retention.ms": "-1",
+    }
+    assert shown(found) == (
+        "cleanup.policy=compact,delete, max.message.bytes=9000000, retention.ms=-1, message.timestamp.type=CreateTime"
+    )
 
 
 def test_what_belongs_to_the_cluster_or_touches_timestamps_stays_behind() -> None:
     source = configs(
-        min_insync_replicas="2", unclean_leader_election_enable="true", leader_replication_throttled_replicas="*", follower_replication_throttled_replicas="*",
-        message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms="1000", message_timestamp_after_max_ms="1000", remote_storage_enable="true",
-        local_retention_ms="5", compression_type="zstd", secret=None,
-    )  # fmt: skip
+        min_insync_replicas="2",
+        unclean_leader_election_enable="true",
+        leader_replication_throttled_replicas="*",
+        follower_replication_throttled_replicas="*",
+        message_timestamp_type="LogAppendTime",
+        message_timestamp_before_max_ms="1000",
+        message_timestamp_after_max_ms="1000",
+        remote_storage_enable="true",
+        local_retention_ms="5",
+        compression_type="zstd",
+        secret=None,
+    )
     assert carried(source) == {"compression.type": "zstd", "message.timestamp.type": "CreateTime"}
 
 
@@ -43,9 +65,15 @@ def test_a_target_that_keeps_less_than_the_source_is_told() -> None:
     assert dangers(configs(retention_ms="-1"), week) == [
         "keeps 604800000 ms (retention.ms), and the source all: the rest is deleted there, however lately it was copied"
     ]
-    assert dangers(configs(retention_ms="604800001"), week)[0].startswith("keeps 604800000 ms (retention.ms), and the source 604800001 ms")
-    assert dangers(configs(cleanup_policy="compact", retention_ms="1"), week)[0].startswith("keeps 604800000 ms (retention.ms), and the source all")
-    assert dangers(configs(retention_bytes="10"), configs(retention_bytes="9"))[0].startswith("keeps 9 bytes a partition (retention.bytes), and the source 10")
+    assert dangers(configs(retention_ms="604800001"), week)[0].startswith(
+        "keeps 604800000 ms (retention.ms), and the source 604800001 ms"
+    )
+    assert dangers(configs(cleanup_policy="compact", retention_ms="1"), week)[0].startswith(
+        "keeps 604800000 ms (retention.ms), and the source all"
+    )
+    assert dangers(configs(retention_bytes="10"), configs(retention_bytes="9"))[0].startswith(
+        "keeps 9 bytes a partition (retention.bytes), and the source 10"
+    )
     for target in (week, configs(retention_ms="-1"), configs(), configs(cleanup_policy="compact", retention_ms="1")):
         assert dangers({**week, **configs(cleanup_policy="compact,delete")}, target) == []
 
@@ -75,7 +103,12 @@ class ConfiguredCluster(FakeCluster):
             DescribeConfigsResourceResult(name="retention.ms", value="5", config_source=1),
             DescribeConfigsResourceResult(name="segment.ms", value="7", config_source=5),
         ]
-        whole = DescribeConfigsResult(error_code=self.code, error_message="not you", resource_type=asked.resource_type, resource_name=asked.resource_name)
+        whole = DescribeConfigsResult(
+            error_code=self.code,
+            error_message="not you",
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+        )
         whole.configs = [] if self.code else told
         return DescribeConfigsResponse(results=[whole])
 
@@ -93,7 +126,8 @@ SOURCE, ABSENT, THERE = SeenTopic("A", "1", 3), SeenTopic("B", None, None), Seen
 
 
 class Preparing:
-    """`prepared_target` between two clusters of which only the configurations are known. `created` is what topics were created with."""
+    """`prepared_target` between two clusters of which only the configurations are known. `created` is what topics
+    were created with."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, source: Configs, target: Configs) -> None:
         self.created: list[dict[str, str]] = []
@@ -122,7 +156,9 @@ def test_a_target_that_is_created_takes_over_what_was_set_and_that_is_said(monke
     assert preparing.said == [Notice("created topic t at b:1 with retention.ms=-1, message.timestamp.type=CreateTime")]
 
 
-def test_without_configurations_it_has_the_defaults_and_what_they_delete_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_configurations_it_has_the_defaults_and_what_they_delete_is_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     preparing = Preparing(monkeypatch, configs(retention_ms="-1"), configs(retention_ms="6"))
     assert preparing.run(ABSENT, with_configs=False) == (THERE, {})
     assert preparing.created == [{}]
@@ -143,7 +179,10 @@ def test_a_target_that_is_there_stays_as_it_is_and_what_it_deletes_is_said(monke
 def test_a_configuration_that_the_target_refuses_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     preparing = Preparing(monkeypatch, configs(odd="1"), configs())
     preparing.refusal = JobFailed("topic t cannot be created with odd=1: Unknown topic config name: odd")
-    with pytest.raises(JobFailed, match=r"Unknown topic config name: odd \(those are of s at the source; --no-configs leaves them out\)"):
+    with pytest.raises(
+        JobFailed,
+        match=r"Unknown topic config name: odd \(those are of s at the source; --no-configs leaves them out\)",
+    ):
         preparing.run(ABSENT)
     with pytest.raises(JobFailed, match=r"config name: odd$"):
         preparing.run(ABSENT, with_configs=False)

@@ -23,7 +23,13 @@ def test_what_the_source_says_is_understood() -> None:
     from kraft.spark.ranges import OffsetRange
 
     fetcher = pytest.importorskip("kraft.spark.direct_fetcher").DirectFetcher(
-        OffsetRange("a-b.c", 0, 100, 300), "h:1", include_headers=False, fail_on_data_loss=True, poll_timeout_ms=1, attempts_max=1, retry_ms=1
+        OffsetRange("a-b.c", 0, 100, 300),
+        "h:1",
+        include_headers=False,
+        fail_on_data_loss=True,
+        poll_timeout_ms=1,
+        attempts_max=1,
+        retry_ms=1,
     )
     with pytest.raises(DataLoss) as told:
         fetcher.lose(250, "the broker holds [250, 300)")
@@ -50,13 +56,21 @@ def test_a_query_that_must_fail_names_what_is_lost_and_nothing_else(failed: str 
 
 
 def test_the_official_connector_must_fail_and_may_name_another_range() -> None:
-    for failed, ok in ((FIRST.replace("250)", "300)"), True), (None, False), ("out of memory", False), (FIRST.replace("a-b.c-0", "a-b.c-5"), False)):
+    for failed, ok in (
+        (FIRST.replace("250)", "300)"), True),
+        (None, False),
+        ("out of memory", False),
+        (FIRST.replace("a-b.c-0", "a-b.c-5"), False),
+    ):
         verdict = Verdict("kafka")
         judge_failure(verdict, "query", failed, LOST)
         assert (verdict.ok, bool(verdict.notes)) == (ok, ok)
 
 
-@pytest.mark.parametrize(("failed", "warned", "ok"), [(None, FIRST + SECOND, True), (None, FIRST, False), (None, "", False), ("no", FIRST + SECOND, False)])
+@pytest.mark.parametrize(
+    ("failed", "warned", "ok"),
+    [(None, FIRST + SECOND, True), (None, FIRST, False), (None, "", False), ("no", FIRST + SECOND, False)],
+)
 def test_a_query_that_must_go_on_names_all_that_is_lost(failed: str | None, warned: str, ok: bool) -> None:
     verdict = Verdict("kraft")
     judge_warning(verdict, "query", failed, warned, LOST)
@@ -65,7 +79,13 @@ def test_a_query_that_must_go_on_names_all_that_is_lost(failed: str | None, warn
 
 def test_what_was_not_lost_must_be_there_once() -> None:
     rows = [Seen(0, 0, "a"), Seen(0, 1, "b"), Seen(1, 0, "c")]
-    for found, ok in ((rows, True), (rows[1:], False), ([*rows, rows[0]], False), ([*rows, Seen(0, 1, "other")], False), ([*rows, Seen(1, 1, "late")], True)):
+    for found, ok in (
+        (rows, True),
+        (rows[1:], False),
+        ([*rows, rows[0]], False),
+        ([*rows, Seen(0, 1, "other")], False),
+        ([*rows, Seen(1, 1, "late")], True),
+    ):
         verdict = Verdict("kraft")
         judge_rest(verdict, "query", found, frozenset(rows), frozenset([*rows, Seen(1, 1, "late")]))
         assert verdict.ok == ok

@@ -23,7 +23,11 @@ def reader(**options: str) -> Any:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     made = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=lambda seconds: setattr(made, "now", made.now + seconds)))
+    monkeypatch.setattr(
+        module,
+        "time",
+        SimpleNamespace(monotonic=lambda: made.now, sleep=lambda seconds: setattr(made, "now", made.now + seconds)),
+    )
     return made
 
 
@@ -67,9 +71,14 @@ def knowing(made: Any, *looks: int) -> None:
     answers = list(looks)
 
     def partitions() -> frozenset[TopicPartition]:
-        return frozenset(TopicPartition("t", each) for each in range(answers.pop(0) if len(answers) > 1 else answers[0]))
+        return frozenset(
+            TopicPartition("t", each) for each in range(answers.pop(0) if len(answers) > 1 else answers[0])
+        )
 
-    made.partitions, made.list_offsets = partitions, lambda specs: {each: 0 if spec == EARLIEST else 7 for each, spec in specs.items()}
+    made.partitions, made.list_offsets = (
+        partitions,
+        lambda specs: {each: 0 if spec == EARLIEST else 7 for each, spec in specs.items()},
+    )
 
 
 def test_a_partition_that_the_node_asked_has_not_heard_of_yet_is_not_taken_for_deleted(clock: SimpleNamespace) -> None:
@@ -82,7 +91,9 @@ def test_a_partition_that_the_node_asked_has_not_heard_of_yet_is_not_taken_for_d
     assert clock.now >= 1010
 
 
-def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_its_start(clock: SimpleNamespace) -> None:
+def test_a_new_partition_that_the_node_asked_has_not_heard_of_yet_is_read_from_its_start(
+    clock: SimpleNamespace,
+) -> None:
     """Else the offsets up to the batch's end count as read."""
     made = reader(failOnDataLoss="false")
     knowing(made, 1, 1, 2)
@@ -93,7 +104,11 @@ def test_the_first_offset_at_a_filters_time_is_asked_for_again_after_an_error(cl
     from kraft.spark.batch_reader import KafkaBatchReader
 
     options = batch_options({"kafka.bootstrap.servers": "h:1", "subscribe": "t"})
-    made, batch, failures = module.KafkaOffsetReader(options), KafkaBatchReader(options), [module.KafkaException("an election")]
+    made, batch, failures = (
+        module.KafkaOffsetReader(options),
+        KafkaBatchReader(options),
+        [module.KafkaException("an election")],
+    )
     batch.bounds = Bounds(timestamp_ms_low=5)
 
     def list_offsets(_: object) -> dict[TopicPartition, int]:

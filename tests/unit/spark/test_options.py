@@ -30,12 +30,19 @@ def test_defaults_read_a_whole_topic_once_and_a_stream_from_now_on() -> None:
     assert (stream.starting, stream.ending) == (Everywhere(LATEST), None)
     assert batch.fail_on_data_loss
     assert not batch.include_headers
-    assert (batch.trigger_delay_ms_max, batch.poll_timeout_ms, batch.offset_fetch_attempts_max, batch.offset_fetch_retry_ms) == (900_000, 120_000, 3, 1000)
+    assert (
+        batch.trigger_delay_ms_max,
+        batch.poll_timeout_ms,
+        batch.offset_fetch_attempts_max,
+        batch.offset_fetch_retry_ms,
+    ) == (900_000, 120_000, 3, 1000)
     assert (batch.group_id_prefix, stream.group_id_prefix) == ("spark-kafka-relation", "spark-kafka-source")
 
 
 def test_names_do_not_care_about_case() -> None:
-    options = batch_options({"KAFKA.Bootstrap.Servers": "h:1", "SubScribe": "a, b,,a", "MINPARTITIONS": "3", "includeheaders": "TRUE"})
+    options = batch_options(
+        {"KAFKA.Bootstrap.Servers": "h:1", "SubScribe": "a, b,,a", "MINPARTITIONS": "3", "includeheaders": "TRUE"}
+    )
     assert options.selection == Subscribe(("a", "b"))
     assert options.partitions_min == 3
     assert options.include_headers
@@ -45,7 +52,10 @@ def test_names_do_not_care_about_case() -> None:
     ("given", "selection"),
     [
         ({"subscribePattern": " t.* "}, SubscribePattern("t.*")),
-        ({"assign": '{"a":[0,2],"b":[1]}'}, Assign(frozenset({TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)}))),
+        (
+            {"assign": '{"a":[0,2],"b":[1]}'},
+            Assign(frozenset({TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)})),
+        ),
     ],
 )
 def test_topics_are_chosen_by_one_of_three_ways(given: dict[str, str], selection: object) -> None:
@@ -55,9 +65,18 @@ def test_topics_are_chosen_by_one_of_three_ways(given: dict[str, str], selection
 @pytest.mark.parametrize(
     ("given", "limit"),
     [
-        ({"startingTimestamp": " 5 ", "startingOffsetsByTimestamp": "{}", "startingOffsets": "earliest"}, GlobalTimestamp(5)),
-        ({"startingOffsetsByTimestamp": '{"t":{"0":7}}', "startingOffsets": "earliest"}, SpecificTimestamps({TopicPartition("t", 0): 7})),
-        ({"startingOffsets": '{"t":{"0":23,"1":-2}}'}, SpecificOffsets({TopicPartition("t", 0): 23, TopicPartition("t", 1): -2})),
+        (
+            {"startingTimestamp": " 5 ", "startingOffsetsByTimestamp": "{}", "startingOffsets": "earliest"},
+            GlobalTimestamp(5),
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"t":{"0":7}}', "startingOffsets": "earliest"},
+            SpecificTimestamps({TopicPartition("t", 0): 7}),
+        ),
+        (
+            {"startingOffsets": '{"t":{"0":23,"1":-2}}'},
+            SpecificOffsets({TopicPartition("t", 0): 23, TopicPartition("t", 1): -2}),
+        ),
         ({"startingOffsets": "EARLIEST"}, Everywhere(EARLIEST)),
     ],
 )
@@ -74,13 +93,25 @@ def test_the_first_way_to_say_where_to_start_wins(given: dict[str, str], limit: 
         ({"startingOffsets": '{"t":{"0":-1}}'}, "startingOffsets for t-0 can't be latest"),
         ({"endingOffsets": "earliest"}, "ending offset can't be earliest"),
         ({"endingOffsets": '{"t":{"0":-2}}'}, "ending offset for t-0 can't be earliest"),
-        ({"startingOffsets": '{"t":{"0":1}}', "endingOffsets": '{"t":{"1":5}}'}, "should have the same topic-partitions"),
-        ({"startingOffsets": '{"t":{"0":9}}', "endingOffsets": '{"t":{"0":5}}'}, "start offset 9 is greater than the end offset 5"),
+        (
+            {"startingOffsets": '{"t":{"0":1}}', "endingOffsets": '{"t":{"1":5}}'},
+            "should have the same topic-partitions",
+        ),
+        (
+            {"startingOffsets": '{"t":{"0":9}}', "endingOffsets": '{"t":{"0":5}}'},
+            "start offset 9 is greater than the end offset 5",
+        ),
         ({"startingOffsets": "{nonsense"}, 'Expected e.g. {"topicA"'),
         ({"startingOffsets": '{"t":{"0":"1"}}'}, 'Expected e.g. {"topicA"'),
         ({"startingTimestamp": "noon"}, "Expected a single long value, got noon"),
-        ({"startingTimestamp": "-1"}, "The target time for startingTimestamp is -1. The target time cannot be negative."),
-        ({"startingOffsetsByTimestamp": '{"t":{"0":-2}}'}, "The target time for partition t-0 is -2. The target time cannot be negative."),
+        (
+            {"startingTimestamp": "-1"},
+            "The target time for startingTimestamp is -1. The target time cannot be negative.",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"t":{"0":-2}}'},
+            "The target time for partition t-0 is -2. The target time cannot be negative.",
+        ),
         ({"minPartitions": "0"}, "minPartitions must be positive"),
         ({"maxRecordsPerPartition": "-1"}, "maxRecordsPerPartition must be positive"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "is higher than the maxOffsetsPerTrigger"),
@@ -124,7 +155,10 @@ def test_offsets_have_the_shape_of_the_official_checkpoint_in_a_fixed_order() ->
     assert offsets_of_json(shaped) == offsets
 
 
-@pytest.mark.parametrize(("text", "expected"), [("15m", 900_000), ("100 ms", 100), ("2h", 7_200_000), ("250", 250), ("1d", 86_400_000), ("1500us", 1)])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("15m", 900_000), ("100 ms", 100), ("2h", 7_200_000), ("250", 250), ("1d", 86_400_000), ("1500us", 1)],
+)
 def test_times_are_read_as_spark_reads_them(text: str, expected: int) -> None:
     assert parse_duration_ms(text) == expected
 

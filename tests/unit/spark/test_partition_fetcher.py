@@ -48,14 +48,24 @@ def consumer(*watermarks: Any, topics: tuple[bool, ...] = (True,)) -> ToldConsum
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     made = SimpleNamespace(now=1000.0)
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now, sleep=lambda seconds: setattr(made, "now", made.now + seconds)))
+    monkeypatch.setattr(
+        module,
+        "time",
+        SimpleNamespace(monotonic=lambda: made.now, sleep=lambda seconds: setattr(made, "now", made.now + seconds)),
+    )
     return made
 
 
 def fetcher(start: int, end: int, *, fail_on_data_loss: bool = False) -> Any:
     from kraft.spark.ranges import OffsetRange
 
-    return module.PartitionFetcher(OffsetRange("t", 0, start, end), {}, include_headers=False, fail_on_data_loss=fail_on_data_loss, poll_timeout_ms=120_000)
+    return module.PartitionFetcher(
+        OffsetRange("t", 0, start, end),
+        {},
+        include_headers=False,
+        fail_on_data_loss=fail_on_data_loss,
+        poll_timeout_ms=120_000,
+    )
 
 
 def offsets(records: list[Any]) -> list[int]:
@@ -70,7 +80,9 @@ def test_records_before_an_error_in_the_same_answer_are_delivered() -> None:
 
 def test_what_is_lost_begins_behind_the_records_that_came() -> None:
     with pytest.raises(DataLoss, match=r"\[7, 100\)"):
-        fetcher(5, 200, fail_on_data_loss=True).records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])
+        fetcher(5, 200, fail_on_data_loss=True).records_of(
+            consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)]
+        )
 
 
 def test_a_batch_does_not_take_the_position_back() -> None:
@@ -82,7 +94,9 @@ def test_a_batch_does_not_take_the_position_back() -> None:
 
 def test_an_error_behind_the_last_record_of_the_range_means_nothing() -> None:
     made = fetcher(5, 7, fail_on_data_loss=True)
-    assert offsets(made.records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])) == [5, 6]
+    assert offsets(
+        made.records_of(consumer((100, 300)), [event(5), event(6), event(7, KafkaError._AUTO_OFFSET_RESET)])
+    ) == [5, 6]
     assert made.position == 7
 
 
@@ -128,7 +142,9 @@ def test_a_header_name_that_librdkafka_cannot_tell_is_refused_by_its_offset() ->
     """Its Python binding gives bytes that are not UTF-8 out as a SystemError, whatever record is at fault."""
 
     def headers() -> Any:
-        raise SystemError("returned a result with an exception set") from UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+        raise SystemError("returned a result with an exception set") from UnicodeDecodeError(
+            "utf-8", b"\xff", 0, 1, "invalid start byte"
+        )
 
     odd: Any = SimpleNamespace(headers=headers, topic=lambda: "t", partition=lambda: 0, offset=lambda: 7)
     with pytest.raises(SourceError, match=r"KAFKA_MALFORMED_HEADER_NAME.*topic t partition 0 offset 7.*fetcher"):

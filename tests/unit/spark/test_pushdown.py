@@ -47,7 +47,9 @@ def test_topics_and_partitions_are_chosen() -> None:
 
 def test_only_lower_bounds_of_time_are_used() -> None:
     moment = datetime(2026, 1, 1, tzinfo=UTC)
-    assert bounds_of([made("GreaterThanOrEqual", "timestamp", moment)]).timestamp_ms_low == int(moment.timestamp() * 1000)
+    assert bounds_of([made("GreaterThanOrEqual", "timestamp", moment)]).timestamp_ms_low == int(
+        moment.timestamp() * 1000
+    )
     assert bounds_of([made("LessThan", "timestamp", moment)]).timestamp_ms_low is None
     assert bounds_of([made("GreaterThan", "timestamp", moment.replace(tzinfo=None))]).timestamp_ms_low is None
 
@@ -59,4 +61,7 @@ def test_a_time_that_would_mean_something_else_to_a_broker_narrows_nothing(ms: i
 
 
 def test_what_is_not_understood_narrows_nothing() -> None:
-    assert left(made("EqualTo", "key", b"k"), made("StringContains", "topic", "zzz"), made("EqualTo", "offset", True)) == RANGES
+    assert (
+        left(made("EqualTo", "key", b"k"), made("StringContains", "topic", "zzz"), made("EqualTo", "offset", True))
+        == RANGES
+    )

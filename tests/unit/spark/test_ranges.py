@@ -19,7 +19,9 @@ RANGES = st.lists(st.tuples(st.integers(0, 1000), st.integers(-5, 2000)), max_si
 
 
 @given(ranges=RANGES, partitions_min=st.none() | st.integers(1, 40), records_max=st.none() | st.integers(1, 500))
-def test_tasks_cover_every_range_without_gap_or_overlap(ranges: list[OffsetRange], partitions_min: int | None, records_max: int | None) -> None:
+def test_tasks_cover_every_range_without_gap_or_overlap(
+    ranges: list[OffsetRange], partitions_min: int | None, records_max: int | None
+) -> None:
     tasks = split_ranges(ranges, partitions_min, records_max)
     for whole in ranges:
         parts = sorted(task for task in tasks if task.partition == whole.partition)
@@ -48,12 +50,19 @@ def test_tasks_of_a_micro_batch_share_small_ranges_and_no_other(ranges: list[Off
 
 
 def test_without_a_wish_each_partition_is_one_task() -> None:
-    assert split_ranges([OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 5, 5)], None, None) == [OffsetRange("t", 0, 0, 10)]
+    assert split_ranges([OffsetRange("t", 0, 0, 10), OffsetRange("t", 1, 5, 5)], None, None) == [
+        OffsetRange("t", 0, 0, 10)
+    ]
 
 
 def test_large_ranges_are_cut_and_small_ones_left() -> None:
     tasks = split_ranges([OffsetRange("t", 0, 0, 90), OffsetRange("t", 1, 0, 10)], 4, None)
-    assert [(task.partition, task.start, task.end) for task in tasks] == [(0, 0, 30), (0, 30, 60), (0, 60, 90), (1, 0, 10)]
+    assert [(task.partition, task.start, task.end) for task in tasks] == [
+        (0, 0, 30),
+        (0, 30, 60),
+        (0, 60, 90),
+        (1, 0, 10),
+    ]
 
 
 def test_a_range_survives_the_way_to_a_worker() -> None:
@@ -78,7 +87,10 @@ def test_a_limit_is_shared_in_proportion_to_lag() -> None:
 
 
 def test_a_partition_that_is_new_counts_from_its_start() -> None:
-    assert rate_limit(10, {T0: 0}, {T0: 10, T1: 110}, lambda partitions: dict.fromkeys(partitions, 100)) == {T0: 5, T1: 105}
+    assert rate_limit(10, {T0: 0}, {T0: 10, T1: 110}, lambda partitions: dict.fromkeys(partitions, 100)) == {
+        T0: 5,
+        T1: 105,
+    }
 
 
 @pytest.mark.parametrize("latest", [{T0: 5}, {T0: 3}])

@@ -16,7 +16,9 @@ from kraft.spark.ranges import OffsetRange
 record_rows = pytest.importorskip("kraft.spark.record_rows")
 
 
-def rows(*records: Record, codec: int = 0, include_headers: bool = False, refuse_names: bool = False) -> list[dict[str, Any]]:
+def rows(
+    *records: Record, codec: int = 0, include_headers: bool = False, refuse_names: bool = False
+) -> list[dict[str, Any]]:
     found = list(batches(build_batch(list(records), codec=codec)))
     made = record_rows.RecordRows(OffsetRange("t", 0, 0, 100), include_headers, refuse_names=refuse_names)
     return [row for batch in made.rows(found, 0) for row in batch.to_pylist()]
@@ -27,16 +29,32 @@ def test_a_header_name_that_is_not_utf_8_is_shown_as_java_shows_it() -> None:
 
 
 def test_a_header_name_that_is_not_utf_8_is_refused_where_it_is_to_stay_what_it_is() -> None:
-    records = Record(4, 0, None, b"v", (("fine", b"1"),)), Record(5, 0, None, b"v", ((b"\xff".decode("utf-8", "surrogateescape"), b"2"),))
+    records = (
+        Record(4, 0, None, b"v", (("fine", b"1"),)),
+        Record(5, 0, None, b"v", ((b"\xff".decode("utf-8", "surrogateescape"), b"2"),)),
+    )
     assert [row["headers"][0]["key"] for row in rows(*records, include_headers=True)] == ["fine", "\ufffd"]
-    with pytest.raises(SourceError, match=r"KAFKA_MALFORMED_HEADER_NAME.*topic t partition 0 offset 5 has a header whose name is not UTF-8: b'\\xff'"):
+    with pytest.raises(
+        SourceError,
+        match=(
+            r"KAFKA_MALFORMED_HEADER_NAME.*topic t partition 0 offset 5 has a header whose name is not UTF-8: "
+            r"b'\\xff'"
+        ),
+    ):
         rows(*records, include_headers=True, refuse_names=True)
     assert len(rows(*records, refuse_names=True)) == 2, "nobody asked for headers"
 
 
 def test_headers_keep_their_order() -> None:
-    made = rows(Record(0, 0, None, b"v", (("b", b"1"), ("a", None), ("b", b"2"))), Record(1, 0, None, b"v"), include_headers=True)
-    assert [row["headers"] for row in made] == [[{"key": "b", "value": b"1"}, {"key": "a", "value": None}, {"key": "b", "value": b"2"}], None]
+    made = rows(
+        Record(0, 0, None, b"v", (("b", b"1"), ("a", None), ("b", b"2"))),
+        Record(1, 0, None, b"v"),
+        include_headers=True,
+    )
+    assert [row["headers"] for row in made] == [
+        [{"key": "b", "value": b"1"}, {"key": "a", "value": None}, {"key": "b", "value": b"2"}],
+        None,
+    ]
 
 
 @pytest.mark.parametrize("timestamp", [2**62, -(2**62)])
@@ -49,7 +67,10 @@ def test_compressed_batches_are_decoded_a_bounded_part_at_a_time(monkeypatch: py
     monkeypatch.setattr("kraft.spark.arrow_decoder.GROUP_BYTES", 1000)
     from kraft.spark.arrow_decoder import decode
 
-    log = b"".join(build_batch([Record(base + index, 7, b"k", b"v" * 200) for index in range(2)], codec=LZ4) for base in range(0, 20, 2))
+    log = b"".join(
+        build_batch([Record(base + index, 7, b"k", b"v" * 200) for index in range(2)], codec=LZ4)
+        for base in range(0, 20, 2)
+    )
     parts = list(decode(list(batches(log)), 3, 17))
     assert [offset for part in parts for offset in part.offsets.tolist()] == list(range(3, 17))
     assert max(len(part.data) for part in parts) <= 1000

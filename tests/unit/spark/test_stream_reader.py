@@ -46,11 +46,15 @@ def test_a_limit_is_chosen_from_the_options() -> None:
     assert isinstance(reader({}).getDefaultReadLimit(), datasource.ReadAllAvailable)
     assert reader({}, maxOffsetsPerTrigger="7").getDefaultReadLimit() == datasource.ReadMaxRows(7)
     assert reader({}, minOffsetsPerTrigger="3").getDefaultReadLimit() == datasource.ReadMinRows(3)
-    assert reader({}, minOffsetsPerTrigger="3", maxOffsetsPerTrigger="7").getDefaultReadLimit() == datasource.ReadMaxRows(7)
+    assert reader(
+        {}, minOffsetsPerTrigger="3", maxOffsetsPerTrigger="7"
+    ).getDefaultReadLimit() == datasource.ReadMaxRows(7)
 
 
 def test_a_trigger_takes_no_more_than_its_most() -> None:
-    assert reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10").latestOffset(offset(0, 0), datasource.ReadMaxRows(10)) == offset(8, 2)
+    assert reader({T0: 80, T1: 20}, maxOffsetsPerTrigger="10").latestOffset(
+        offset(0, 0), datasource.ReadMaxRows(10)
+    ) == offset(8, 2)
 
 
 def test_all_that_is_available_overrules_the_options() -> None:
@@ -124,7 +128,8 @@ def test_partitions_that_were_missing_when_the_end_was_frozen_are_looked_for_aga
 
 
 def test_where_a_query_begins_stays_the_same_while_producers_go_on() -> None:
-    """Spark asks again until the first batch is done: a start beyond the end that was planned would be a loss, or lose what is between."""
+    """Spark asks again until the first batch is done: a start beyond the end that was planned would be a loss, or
+    lose what is between."""
     made = reader({})
     ends = [{T0: 5, T1: 5}, {T0: 9, T1: 9}]
     made._offsets.resolve = lambda limit, starting: ends.pop(0)
@@ -139,8 +144,13 @@ def test_an_end_frozen_below_what_was_read_is_asked_for_again() -> None:
     assert made.latestOffset(offset(7, 5), made.getDefaultReadLimit()) == offset(9, 9)
 
 
-@pytest.mark.parametrize(("options", "tasks"), [({}, 1), ({"minPartitions": "1"}, 3), ({"maxRecordsPerPartition": "100"}, 3), ({"minPartitions": "6"}, 6)])
-def test_small_ranges_share_a_task_unless_the_options_say_how_work_is_split(options: dict[str, str], tasks: int) -> None:
+@pytest.mark.parametrize(
+    ("options", "tasks"),
+    [({}, 1), ({"minPartitions": "1"}, 3), ({"maxRecordsPerPartition": "100"}, 3), ({"minPartitions": "6"}, 6)],
+)
+def test_small_ranges_share_a_task_unless_the_options_say_how_work_is_split(
+    options: dict[str, str], tasks: int
+) -> None:
     from kraft.spark.ranges import OffsetRange
 
     ranges = [OffsetRange("t", partition, 0, 100) for partition in range(3)]

@@ -16,13 +16,16 @@ CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=300, delete_retent
 
 
 def put(log: UnifiedLog, key: bytes | None, value: bytes | None, **options: int | bool) -> int:
-    offset = log.append_as_leader(batch_of(value, keys=(key,), **options), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR).first_offset
+    offset = log.append_as_leader(
+        batch_of(value, keys=(key,), **options), 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR
+    ).first_offset
     log.update_high_watermark(log.log_end_offset)
     return offset
 
 
 def clean(log: UnifiedLog, *, now_ms: int = NOW_MS, checkpoint: int | None = None, map_bytes_max: int = 1 << 20) -> int:
-    """Close the active segment, clean, and add a record so that the high watermark lies beyond; the offset up to which the log is clean."""
+    """Close the active segment, clean, and add a record so that the high watermark lies beyond; the offset up to
+    which the log is clean."""
     log.roll(NOW_MS)
     log.flush()
     candidate = log_to_clean(log, checkpoint, now_ms)

@@ -27,7 +27,8 @@ DIRECTORY = "/data/t-0"
 
 
 class Machine:
-    """One disk and the process that uses it. `kill` ends the process, `power_off` loses what was not synced; both start another process over the disk."""
+    """One disk and the process that uses it. `kill` ends the process, `power_off` loses what was not synced; both
+    start another process over the disk."""
 
     def __init__(self, seed: int = 0) -> None:
         self.disk = Disk(random.Random(seed))
@@ -55,33 +56,50 @@ class Machine:
     def manager(self, config: Callable[[], LogConfig], chance: random.Random) -> LogManager:
         """Of /data, not opened yet: that is where the process may die. `chance` draws the ids of new directories."""
         ids = random.Random(chance.random())
-        return LogManager(self.files, ["/data"], node_id=1, new_uuid=lambda: ids.randbytes(16), config_of=lambda _: config())
+        return LogManager(
+            self.files, ["/data"], node_id=1, new_uuid=lambda: ids.randbytes(16), config_of=lambda _: config()
+        )
 
     def log(
-        self, config: LogConfig | None = None, *, clean: bool = False, recovery_point: int = 0, log_start_offset: int = 0, now_ms: int = NOW_MS
+        self,
+        config: LogConfig | None = None,
+        *,
+        clean: bool = False,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        now_ms: int = NOW_MS,
     ) -> UnifiedLog:
-        return run_here(UnifiedLog.open(
-            self.files,
-            DIRECTORY,
-            T0,
-            config or LogConfig(),
-            now_ms=now_ms,
-            cache=FileCache(self.files),
-            topic_id=TOPIC_ID,
-            clean_shutdown=clean,
-            recovery_point=recovery_point,
-            log_start_offset=log_start_offset,
-        ))
+        return run_here(
+            UnifiedLog.open(
+                self.files,
+                DIRECTORY,
+                T0,
+                config or LogConfig(),
+                now_ms=now_ms,
+                cache=FileCache(self.files),
+                topic_id=TOPIC_ID,
+                clean_shutdown=clean,
+                recovery_point=recovery_point,
+                log_start_offset=log_start_offset,
+            )
+        )
 
 
-def batch_of(*values: bytes | None, keys: tuple[bytes | None, ...] = (), timestamp: int = NOW_MS, **options: int | bool) -> bytes:
+def batch_of(
+    *values: bytes | None, keys: tuple[bytes | None, ...] = (), timestamp: int = NOW_MS, **options: int | bool
+) -> bytes:
     """A produced batch: base offset 0, timestamps one ms apart."""
     padded = keys + (None,) * (len(values) - len(keys))
-    records = [Record(index, timestamp + index, key, value) for index, (key, value) in enumerate(zip(padded, values, strict=True))]
+    records = [
+        Record(index, timestamp + index, key, value)
+        for index, (key, value) in enumerate(zip(padded, values, strict=True))
+    ]
     return build_batch(records, **options)  # type: ignore[arg-type]  # options of build_batch, by name
 
 
-def content(log: UnifiedLog, start: int | None = None, end: int | None = None) -> list[tuple[int, bytes | None, bytes | None]]:
+def content(
+    log: UnifiedLog, start: int | None = None, end: int | None = None
+) -> list[tuple[int, bytes | None, bytes | None]]:
     """(offset, key, value) of every data record that can be read from `start`, through `read` alone."""
     found = []
     offset = log.log_start_offset if start is None else start
@@ -93,7 +111,9 @@ def content(log: UnifiedLog, start: int | None = None, end: int | None = None) -
         for batch in batches(data, partial_tail=True):
             batch.verify_crc()
             if not batch.is_control:
-                found += [(record.offset, record.key, record.value) for record in batch.records() if record.offset >= offset]
+                found += [
+                    (record.offset, record.key, record.value) for record in batch.records() if record.offset >= offset
+                ]
             last = batch
         offset = last.next_offset
     return found

@@ -1,4 +1,5 @@
-"""What an append has to note once its bytes are in the file - ends, index entries - must not fail; where it does, the log is not used any more."""
+"""What an append has to note once its bytes are in the file - ends, index entries - must not fail; where it does,
+the log is not used any more."""
 
 from __future__ import annotations
 

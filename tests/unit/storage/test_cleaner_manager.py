@@ -17,7 +17,16 @@ from kraft.storage.log_manager import LogManager
 from kraft.storage.offset_map import ENTRY_BYTES
 from kraft.storage.steps import run_here
 from kraft.world.simulated.disk import Fault
-from tests.unit.storage.cleaning import CONFIG, about_to_clean, cleaning_of, dirty_manager, manager_of, pauses, put, run_some
+from tests.unit.storage.cleaning import (
+    CONFIG,
+    about_to_clean,
+    cleaning_of,
+    dirty_manager,
+    manager_of,
+    pauses,
+    put,
+    run_some,
+)
 from tests.unit.storage.support import DIRECTORY, NOW_MS, T0, TOPIC_ID, Machine, batch_of, content
 
 
@@ -32,7 +41,10 @@ def test_the_manager_takes_the_dirtiest_log_and_remembers_how_far_it_got(machine
     candidate, steps = cleaning_of(cleaner)
     run_here(steps)
     assert cleaner.next_log(NOW_MS) is None
-    assert machine.files.open("/data/cleaner-offset-checkpoint").pread(100, 0) == b"0\n1\nt 0 %d\n" % candidate.first_uncleanable_offset
+    assert (
+        machine.files.open("/data/cleaner-offset-checkpoint").pread(100, 0)
+        == b"0\n1\nt 0 %d\n" % candidate.first_uncleanable_offset
+    )
     assert LogCleanerManager(manager).next_log(NOW_MS) is None
     job = manager.due_deletions(NOW_MS + CONFIG.file_delete_delay_ms)
     assert job is not None
@@ -123,7 +135,9 @@ def test_a_damaged_checkpoint_only_costs_a_cleaning_from_the_start(machine: Mach
 
 
 @pytest.mark.parametrize("remake", [False, True])
-def test_a_truncation_during_the_last_job_of_a_cleaning_is_not_overwritten_by_what_that_remembers(machine: Machine, remake: bool) -> None:
+def test_a_truncation_during_the_last_job_of_a_cleaning_is_not_overwritten_by_what_that_remembers(
+    machine: Machine, remake: bool
+) -> None:
     for pause in range(1, pauses(Machine()) + 1):
         machine = Machine(seed=pause)
         manager, log, steps = about_to_clean(machine)
@@ -180,7 +194,9 @@ def test_a_batch_of_more_keys_than_fit_into_the_map_is_cleaned_a_part_at_a_time(
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.EMFILE])
 def test_a_directory_whose_logs_cannot_be_looked_at_does_not_keep_the_others(machine: Machine, error: int) -> None:
-    manager = LogManager(machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager = LogManager(
+        machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG
+    )
     manager.open(None)
     manager.load(NOW_MS)
     for index in (0, 1):
@@ -190,7 +206,9 @@ def test_a_directory_whose_logs_cannot_be_looked_at_does_not_keep_the_others(mac
         log.flush()
     list(manager.close_logs())
     manager.finish_shutdown()
-    manager = LogManager(machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG)
+    manager = LogManager(
+        machine.files, ["/data", "/more"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: CONFIG
+    )
     manager.open(None)
     for log in manager.load(NOW_MS):
         log.update_high_watermark(log.log_end_offset)
@@ -198,7 +216,9 @@ def test_a_directory_whose_logs_cannot_be_looked_at_does_not_keep_the_others(mac
     machine.disk.faults = [Fault("open", error, "/data/t-0/00000000000000000000.log")]
     failed: list[tuple[str, bool]] = []
     cleaner = LogCleanerManager(manager)
-    candidate = cleaner.next_log(NOW_MS, lambda directory, problem: failed.append((directory.path, isinstance(problem, OutOfResources))))
+    candidate = cleaner.next_log(
+        NOW_MS, lambda directory, problem: failed.append((directory.path, isinstance(problem, OutOfResources)))
+    )
     assert failed == [("/data", error == errno.EMFILE)]
     assert candidate is not None
     assert candidate.log.directory == "/more/t-1"

@@ -26,8 +26,11 @@ def test_it_is_text_and_says_what_it_was_told() -> None:
     assert CutCheckpoint(machine.files, "/data").read() == [FIRST, SECOND]
     file = machine.files.open(PATH, writable=False)
     assert file.pread(1000, 0).decode().splitlines() == [
-        "0", "2", "t 0 MDEyMzQ1Njc4OWFiY2RlZg 4 10 20 15 6 1700000000000", "a.b-c_d 7 MDEyMzQ1Njc4OWFiY2RlZg -1 0 1 0 9 5",
-    ]  # fmt: skip
+        "0",
+        "2",
+        "t 0 MDEyMzQ1Njc4OWFiY2RlZg 4 10 20 15 6 1700000000000",
+        "a.b-c_d 7 MDEyMzQ1Njc4OWFiY2RlZg -1 0 1 0 9 5",
+    ]
 
 
 def test_a_crash_in_the_middle_leaves_what_was_or_what_was_to_be() -> None:
@@ -61,7 +64,15 @@ def test_a_job_in_three_steps_gives_way_to_one_that_was_made_later() -> None:
     assert checkpoint.read() == [FIRST]
 
 
-@pytest.mark.parametrize("line", ["t 0", "t x MDEyMzQ1Njc4OWFiY2RlZg 4 10 20 15 6 1", "t 0 MDEyMzQ1Njc4OWFiY2RlZg 4 10 20 15 6 1 9", "t 0 id 4 10 20 15 6 1"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "t 0",
+        "t x MDEyMzQ1Njc4OWFiY2RlZg 4 10 20 15 6 1",
+        "t 0 MDEyMzQ1Njc4OWFiY2RlZg 4 10 20 15 6 1 9",
+        "t 0 id 4 10 20 15 6 1",
+    ],
+)
 def test_a_damaged_line_is_named(line: str) -> None:
     machine = Machine()
     replace_file(machine.files, PATH, f"0\n1\n{line}\n".encode())

@@ -1,4 +1,5 @@
-"""One bit that turned over in a file that was whole: nobody passes over what is behind it, and nobody gives it a CRC that holds."""
+"""One bit that turned over in a file that was whole: nobody passes over what is behind it, and nobody gives it a CRC
+that holds."""
 
 from __future__ import annotations
 
@@ -41,7 +42,13 @@ def turn_over(machine: Machine, segment: LogSegment, byte: int, bit: int) -> int
 def written(machine: Machine, producer_id: int = -1) -> UnifiedLog:
     log = machine.log()
     for index in range(9):
-        produced = batch_of(b"%d" % index * 10, timestamp=NOW_MS + index, producer_id=producer_id, producer_epoch=min(producer_id, 0), base_sequence=index)
+        produced = batch_of(
+            b"%d" % index * 10,
+            timestamp=NOW_MS + index,
+            producer_id=producer_id,
+            producer_epoch=min(producer_id, 0),
+            base_sequence=index,
+        )
         log.append_as_leader(produced, 0, now_ms=NOW_MS)
         if index % 3 == 2:
             log.roll(NOW_MS)
@@ -58,14 +65,19 @@ def copied(log: UnifiedLog) -> UnifiedLog:
 
 
 @pytest.mark.parametrize("bit", [0x40, 0x80])
-@pytest.mark.parametrize("look", [
-    content,
-    copied,
-    lambda log: log.find_offset_by_timestamp(NOW_MS + 5),
-    lambda log: log.read(5, 1 << 20),
-    lambda log: log.truncate_to(5, NOW_MS),
-])  # fmt: skip
-def test_what_a_damaged_length_hides_is_not_passed_over(machine: Machine, look: Callable[[UnifiedLog], object], bit: int) -> None:
+@pytest.mark.parametrize(
+    "look",
+    [
+        content,
+        copied,
+        lambda log: log.find_offset_by_timestamp(NOW_MS + 5),
+        lambda log: log.read(5, 1 << 20),
+        lambda log: log.truncate_to(5, NOW_MS),
+    ],
+)
+def test_what_a_damaged_length_hides_is_not_passed_over(
+    machine: Machine, look: Callable[[UnifiedLog], object], bit: int
+) -> None:
     log = written(machine)
     assert turn_over(machine, log.segments[1], LENGTH, bit) == 4
     segments = list(log.segments)
@@ -112,7 +124,9 @@ def test_a_log_with_damage_below_its_recovery_point_is_loaded_and_says_so(machin
 
 
 @pytest.mark.parametrize(("byte", "bit"), [(LENGTH, 0x40), (VALUE, 0x01)])
-def test_a_damaged_batch_is_neither_sealed_anew_nor_is_what_it_hides_cleaned_away(machine: Machine, byte: int, bit: int) -> None:
+def test_a_damaged_batch_is_neither_sealed_anew_nor_is_what_it_hides_cleaned_away(
+    machine: Machine, byte: int, bit: int
+) -> None:
     manager, log = dirty_manager(machine)
     turn_over(machine, log.segments[1], byte, bit)
     before = [segment.open_log().file.pread(segment.size, 0) for segment in log.segments]

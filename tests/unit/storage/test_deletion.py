@@ -36,4 +36,9 @@ def test_a_directory_that_is_forgotten_leaves_the_rest_in_order() -> None:
     for index in range(9):
         deletions.add([f"/{'lost' if index % 2 else 'data'}/{index}"], NOW_MS + 1000 * (9 - index))
     deletions.forget_directory("/lost")
-    assert [due(deletions, machine, 1000 * seconds) for seconds in (1, 2, 3, 9)] == [["/data/8"], [], ["/data/6"], ["/data/4", "/data/2", "/data/0"]]
+    assert [due(deletions, machine, 1000 * seconds) for seconds in (1, 2, 3, 9)] == [
+        ["/data/8"],
+        [],
+        ["/data/6"],
+        ["/data/4", "/data/2", "/data/0"],
+    ]

@@ -1,4 +1,5 @@
-"""What a power loss may undo is settled before anything depends on it: the order of renames, syncs of files and syncs of directories.
+"""What a power loss may undo is settled before anything depends on it: the order of renames, syncs of files and
+syncs of directories.
 
 A simulated disk loses such things only sometimes; the order of calls is the promise itself.
 """
@@ -41,7 +42,8 @@ def calls_from_now(machine: Machine) -> list[Call]:
 
 
 def names_changed(calls: list[Call]) -> list[str]:
-    """Renames by the suffixes that they give, syncs of the log's directory, and that something was done to a file; one word for a run of equal ones."""
+    """Renames by the suffixes that they give, syncs of the log's directory, and that something was done to a file;
+    one word for a run of equal ones."""
     told = list[str]()
     for operation, path in calls:
         word = ""
@@ -82,7 +84,9 @@ def test_the_copy_is_durable_before_it_is_named(machine: Machine) -> None:
     assert log_to_clean(log, None, NOW_MS).cleanable_bytes
     calls = calls_from_now(machine)
     clean(log)
-    first = next(index for index, (operation, path) in enumerate(calls) if operation == "rename" and path.endswith(".swap"))
+    first = next(
+        index for index, (operation, path) in enumerate(calls) if operation == "rename" and path.endswith(".swap")
+    )
     synced = {path for operation, path in calls[:first] if operation == "sync" and path.endswith(".cleaned")}
     assert {path.removesuffix(".cleaned").rpartition(".")[2] for path in synced} >= {"log", "index", "timeindex"}
 
@@ -96,7 +100,9 @@ def test_the_names_that_stay_are_durable_before_the_oldest_go(machine: Machine) 
     assert [word for word in names_changed(calls) if word != "file"][:2] == ["synced", ".deleted"]
 
 
-def test_an_index_of_a_segment_that_was_flushed_before_it_was_closed_is_durable_before_the_recovery_point_moves_on(machine: Machine) -> None:
+def test_an_index_of_a_segment_that_was_flushed_before_it_was_closed_is_durable_before_the_recovery_point_moves_on(
+    machine: Machine,
+) -> None:
     log = machine.log(LogConfig(segment_bytes=100_000, index_interval_bytes=1))
     for index in range(20):
         log.append_as_leader(batch_of(b"%d" % index), 0, now_ms=NOW_MS)

@@ -49,7 +49,9 @@ def test_an_index_entry_is_not_looked_for_in_a_file_made_for_it() -> None:
     assert not machine.files.exists(index.path)
 
 
-@pytest.mark.parametrize("then", [lambda log: log.flush(), lambda log: log.truncate_to(0, NOW_MS), lambda log: log.close()])
+@pytest.mark.parametrize(
+    "then", [lambda log: log.flush(), lambda log: log.truncate_to(0, NOW_MS), lambda log: log.close()]
+)
 def test_a_log_whose_first_append_found_no_descriptor_goes_on(then: Callable[[UnifiedLog], object]) -> None:
     machine = Machine()
     log = machine.log()

@@ -1,4 +1,5 @@
-"""A log changes, or its disk fails, in the middle of a cleaning: nothing is lost, nothing comes back, and the right one is blamed."""
+"""A log changes, or its disk fails, in the middle of a cleaning: nothing is lost, nothing comes back, and the right
+one is blamed."""
 
 from __future__ import annotations
 
@@ -89,7 +90,9 @@ def test_a_log_that_is_deleted_at_any_pause_of_a_cleaning_even_before_its_job_is
     assert jobs > 4
 
 
-def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whatever_checkpoint_is_about_to_clean(machine: Machine) -> None:
+def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whatever_checkpoint_is_about_to_clean(
+    machine: Machine,
+) -> None:
     manager, log, steps = about_to_clean(machine)
     prepared = next(steps)
     assert prepared is not None
@@ -101,13 +104,17 @@ def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whateve
         pass
     manager.release()
     machine.power_off()
-    assert read_offset_checkpoint(machine.files, f"/data/{RECOVERY_POINT_CHECKPOINT}") == {T0: log.recovery_point_to_keep}
+    assert read_offset_checkpoint(machine.files, f"/data/{RECOVERY_POINT_CHECKPOINT}") == {
+        T0: log.recovery_point_to_keep
+    }
 
 
 class FailsOnce:
     """The `count`-th call of `operation` in `within` raises; those before and after do what they always do."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, machine: Machine, operation: str, within: str, count: int, error: int) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, machine: Machine, operation: str, within: str, count: int, error: int
+    ) -> None:
         self.left = count
         check = machine.disk.check_faults
 

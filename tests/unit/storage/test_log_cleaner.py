@@ -41,7 +41,9 @@ def test_long_keys_are_told_apart(machine: Machine) -> None:
 def test_batches_are_thinned_out_and_keep_their_span_and_codec(machine: Machine) -> None:
     log = machine.log(CONFIG)
     for codec in range(5):
-        log.append_as_leader(batch_of(b"a", b"b", b"c", keys=(b"x", b"only%d" % codec, b"x"), codec=codec), 0, now_ms=NOW_MS)
+        log.append_as_leader(
+            batch_of(b"a", b"b", b"c", keys=(b"x", b"only%d" % codec, b"x"), codec=codec), 0, now_ms=NOW_MS
+        )
     put(log, b"z", b"end")
     clean(log)
     for codec, batch in enumerate(batches_in(log)[:5]):
@@ -119,7 +121,11 @@ def test_young_records_wait_for_the_lag(machine: Machine) -> None:
 
 
 def test_a_log_is_due_by_its_ratio_or_by_its_age(machine: Machine) -> None:
-    log = machine.log(LogConfig(cleanup_policy=("compact",), segment_bytes=300, max_compaction_lag_ms=10_000, min_cleanable_dirty_ratio=0.9))
+    log = machine.log(
+        LogConfig(
+            cleanup_policy=("compact",), segment_bytes=300, max_compaction_lag_ms=10_000, min_cleanable_dirty_ratio=0.9
+        )
+    )
     for index in range(30):
         put(log, b"k%d" % index, b"v")
     log.flush()
@@ -130,7 +136,14 @@ def test_a_log_is_due_by_its_ratio_or_by_its_age(machine: Machine) -> None:
 
 
 def marker(log: UnifiedLog, producer_id: int, control_type: int) -> None:
-    batch = build_marker_batch(TransactionMarker(control_type, 0), offset=0, timestamp_ms=NOW_MS, leader_epoch=0, producer_id=producer_id, producer_epoch=0)
+    batch = build_marker_batch(
+        TransactionMarker(control_type, 0),
+        offset=0,
+        timestamp_ms=NOW_MS,
+        leader_epoch=0,
+        producer_id=producer_id,
+        producer_epoch=0,
+    )
     log.append_as_leader(batch, 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR)
     log.update_high_watermark(log.log_end_offset)
 
@@ -150,11 +163,13 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(machine: Mac
     log.producers.producers.clear()
     put(log, b"x", b"v")
     done = clean(log, now_ms=NOW_MS + 1, checkpoint=done)
-    assert 1 not in [batch.base_offset for batch in batches_in(log)]  # the last trace of the aborted data, which kept its marker
+    # the last trace of the aborted data, which kept its marker
+    assert 1 not in [batch.base_offset for batch in batches_in(log)]
     put(log, b"y", b"v")
     done = clean(log, now_ms=NOW_MS + 2000, checkpoint=done)
     assert [batch.delete_horizon_ms for batch in batches_in(log) if batch.is_control] == [NOW_MS + 3000, None]
     put(log, b"z", b"v")
     clean(log, now_ms=NOW_MS + 3000, checkpoint=done)
-    assert [batch.base_offset for batch in batches_in(log) if batch.is_control] == [4]  # the commit's data is still there
+    # the commit's data is still there
+    assert [batch.base_offset for batch in batches_in(log) if batch.is_control] == [4]
     assert not log.aborted_transactions(0, 6)

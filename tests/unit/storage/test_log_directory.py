@@ -24,7 +24,9 @@ def machine() -> Machine:
 
 
 def manager_on(machine: Machine) -> LogManager:
-    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: LogConfig())
+    manager = LogManager(
+        machine.files, ["/data"], node_id=1, new_uuid=lambda: bytes(16), config_of=lambda _: LogConfig()
+    )
     manager.open(None)
     manager.load(NOW_MS)
     return manager
@@ -64,7 +66,11 @@ def test_what_a_checkpoint_prepared_does_not_stay(machine: Machine) -> None:
     topic.append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)
 
     def prepared() -> list[str]:
-        return [name for name in machine.files.list_directory("/data") if "-checkpoint.prepared" in name and not name.startswith("a-")]
+        return [
+            name
+            for name in machine.files.list_directory("/data")
+            if "-checkpoint.prepared" in name and not name.startswith("a-")
+        ]
 
     assert prepared()
     manager.release()

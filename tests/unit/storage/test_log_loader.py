@@ -18,7 +18,9 @@ CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=80)
 def written(machine: Machine, count: int = 20) -> UnifiedLog:
     log = machine.log(CONFIG)
     for index in range(count):
-        log.append_as_leader(batch_of(b"%02d" % index * 20, timestamp=NOW_MS + index), index // 8, now_ms=NOW_MS + index)
+        log.append_as_leader(
+            batch_of(b"%02d" % index * 20, timestamp=NOW_MS + index), index // 8, now_ms=NOW_MS + index
+        )
     return log
 
 
@@ -98,7 +100,12 @@ def test_an_index_that_cannot_be_right_is_made_anew(machine: Machine, suffix: st
 
 def test_leftovers_of_interrupted_work_go(machine: Machine) -> None:
     before = content(written(machine))
-    for name in ("00000000000000000000.log.deleted", "00000000000000000004.index.cleaned", "leader-epoch-checkpoint.tmp", "00000000000000000777.index"):
+    for name in (
+        "00000000000000000000.log.deleted",
+        "00000000000000000004.index.cleaned",
+        "leader-epoch-checkpoint.tmp",
+        "00000000000000000777.index",
+    ):
         write_file(machine.files, f"{DIRECTORY}/{name}", b"rest")
     machine.kill()
     assert content(machine.log(CONFIG)) == before

@@ -32,7 +32,9 @@ def uuids() -> Callable[[], bytes]:
     return next_uuid
 
 
-def manager_on(machine: Machine, *paths: str, cluster_id: str | None = None, events: list[str] | None = None) -> LogManager:
+def manager_on(
+    machine: Machine, *paths: str, cluster_id: str | None = None, events: list[str] | None = None
+) -> LogManager:
     heard = [] if events is None else events
     manager = LogManager(
         machine.files,
@@ -294,11 +296,20 @@ def test_the_metadata_log_and_foreign_directories_are_left_alone(machine: Machin
 
 def test_a_new_configuration_reaches_the_logs_of_its_topic(machine: Machine) -> None:
     configs = {"t": LogConfig()}
-    manager = LogManager(machine.files, ["/data"], node_id=1, new_uuid=uuids(), config_of=lambda topic: configs.get(topic, LogConfig()))
+    manager = LogManager(
+        machine.files, ["/data"], node_id=1, new_uuid=uuids(), config_of=lambda topic: configs.get(topic, LogConfig())
+    )
     log = manager.get_or_create(T0, TOPIC_ID, now_ms=NOW_MS)
-    configs["t"] = LogConfig.of({"retention.ms": 5, "cleanup.policy": "compact,delete", "kraft.produce.validate.records": True, "unknown": 1})
+    configs["t"] = LogConfig.of(
+        {"retention.ms": 5, "cleanup.policy": "compact,delete", "kraft.produce.validate.records": True, "unknown": 1}
+    )
     manager.reconfigure("t")
-    assert (log.config.retention_ms, log.config.compact, log.config.delete, log.config.validate_records) == (5, True, True, True)
+    assert (log.config.retention_ms, log.config.compact, log.config.delete, log.config.validate_records) == (
+        5,
+        True,
+        True,
+        True,
+    )
 
 
 def test_an_idle_partition_costs_at_most_two_kilobytes() -> None:

@@ -11,7 +11,14 @@ from kraft.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import CRC_START, LOG_APPEND_TIME, RecordBatch
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_validator import DECODED_BYTES_MAX, DECODED_RECORDS_MAX, AppendOrigin, RecordsRejected, single_batch, validate_for_leader
+from kraft.storage.log_validator import (
+    DECODED_BYTES_MAX,
+    DECODED_RECORDS_MAX,
+    AppendOrigin,
+    RecordsRejected,
+    single_batch,
+    validate_for_leader,
+)
 from tests.unit.storage.support import NOW_MS, batch_of
 
 FULL = LogConfig(validate_records=True)
@@ -90,7 +97,9 @@ def test_compacted_topics_need_keys_and_say_which_record_lacks_one() -> None:
     assert [index for index, _ in caught.value.record_errors] == [1]
 
 
-@pytest.mark.parametrize(("name", "codec"), [("uncompressed", 0), ("gzip", GZIP), ("lz4", LZ4), ("zstd", ZSTD), ("producer", GZIP)])
+@pytest.mark.parametrize(
+    ("name", "codec"), [("uncompressed", 0), ("gzip", GZIP), ("lz4", LZ4), ("zstd", ZSTD), ("producer", GZIP)]
+)
 def test_compression_type_decides_the_codec(name: str, codec: int) -> None:
     source = batch_of(b"a" * 50, b"b", codec=GZIP, producer_id=4, producer_epoch=1, base_sequence=2)
     batch = validate_for_leader(single_batch(source), LogConfig(compression_type=name), AppendOrigin.CLIENT, NOW_MS)
@@ -113,12 +122,17 @@ def test_more_records_than_can_be_decoded_in_time_are_too_large_only_where_they_
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), COMPACTED) == ErrorCode.MESSAGE_TOO_LARGE
     assert code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig()) == ErrorCode.NONE
     # As many as could come uncompressed, which their bytes bound.
-    assert code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig(cleanup_policy=("compact",), max_message_bytes=1 << 24)) == ErrorCode.INVALID_RECORD
+    assert (
+        code_of(crowded(DECODED_RECORDS_MAX + 1), LogConfig(cleanup_policy=("compact",), max_message_bytes=1 << 24))
+        == ErrorCode.INVALID_RECORD
+    )
     assert code_of(crowded(DECODED_RECORDS_MAX + 1, NONE), COMPACTED) == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
-def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_decompresses_to_too_much_is_too_large_only_where_it_must_be_decoded(
+    codec: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("kraft.storage.log_validator.DECODED_BYTES_MAX", 2 << 20)
     fits, bomb = (batch_of(b"a" * size, keys=(b"k",), codec=codec) for size in ((2 << 20) - 100, (2 << 20) + 1))
     assert len(bomb) < 1 << 20 < DECODED_BYTES_MAX

@@ -22,8 +22,15 @@ def log() -> UnifiedLog:
     return Machine().log()
 
 
-def produce(log: UnifiedLog, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 1, transactional: bool = False) -> LogAppendInfo:
-    options = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence, "is_transactional": transactional}
+def produce(
+    log: UnifiedLog, sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 1, transactional: bool = False
+) -> LogAppendInfo:
+    options = {
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "base_sequence": sequence,
+        "is_transactional": transactional,
+    }
     info = log.append_as_leader(batch_of(*[b"v"] * count, **options), 0, now_ms=NOW_MS)
     log.update_high_watermark(log.log_end_offset)
     return info
@@ -35,9 +42,19 @@ def refusal(*arguments: object, **options: object) -> int:
     return caught.value.code
 
 
-def end(log: UnifiedLog, control_type: int, *, producer_id: int = 1, epoch: int = 0, coordinator_epoch: int = 0, version: int = 0) -> LogAppendInfo:
+def end(
+    log: UnifiedLog,
+    control_type: int,
+    *,
+    producer_id: int = 1,
+    epoch: int = 0,
+    coordinator_epoch: int = 0,
+    version: int = 0,
+) -> LogAppendInfo:
     marker = TransactionMarker(control_type, coordinator_epoch)
-    data = build_marker_batch(marker, offset=0, timestamp_ms=NOW_MS, leader_epoch=0, producer_id=producer_id, producer_epoch=epoch)
+    data = build_marker_batch(
+        marker, offset=0, timestamp_ms=NOW_MS, leader_epoch=0, producer_id=producer_id, producer_epoch=epoch
+    )
     return log.append_as_leader(data, 0, now_ms=NOW_MS, origin=AppendOrigin.COORDINATOR, transaction_version=version)
 
 
@@ -46,7 +63,11 @@ def test_a_retried_batch_is_answered_with_its_first_offset_and_not_written(log: 
     size = log.size
     for sequence in range(2, 7):
         again = produce(log, sequence * 2, 2)
-        assert (again.duplicate, again.first_offset, again.last_offset) == (True, first[sequence].first_offset, first[sequence].last_offset)
+        assert (again.duplicate, again.first_offset, again.last_offset) == (
+            True,
+            first[sequence].first_offset,
+            first[sequence].last_offset,
+        )
     assert log.size == size
     assert refusal(log, 2, 2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER  # the sixth last is forgotten
 
@@ -131,11 +152,19 @@ def test_truncation_takes_producers_back(log: UnifiedLog) -> None:
 
 def test_snapshots_are_46_bytes_a_producer_and_refuse_damage() -> None:
     batches = (BatchMetadata(10, 20, 4, 99),)
-    known = ProducerStateEntry(7, producer_epoch=2, coordinator_epoch=3, last_timestamp=99, current_transaction_first_offset=5, batches=batches)
+    known = ProducerStateEntry(
+        7, producer_epoch=2, coordinator_epoch=3, last_timestamp=99, current_transaction_first_offset=5, batches=batches
+    )
     data = encode_snapshot([known, ProducerStateEntry(8)])
     assert len(data) == 10 + 2 * 46
     first, second = decode_snapshot("x", data)
-    assert (first.producer_id, first.last_sequence, first.last_offset, first.last_offset_delta, first.current_transaction_first_offset) == (7, 10, 20, 4, 5)
+    assert (
+        first.producer_id,
+        first.last_sequence,
+        first.last_offset,
+        first.last_offset_delta,
+        first.current_transaction_first_offset,
+    ) == (7, 10, 20, 4, 5)
     assert (second.producer_epoch, second.batches, second.current_transaction_first_offset) == (-1, (), None)
     for damaged in (data[:-1], data[:5], b"\x00\x02" + data[2:], data[:-1] + b"?"):
         with pytest.raises(CorruptData):
@@ -162,7 +191,10 @@ def test_aborted_transactions_are_told_to_those_who_read_over_them(log: UnifiedL
     end(log, ControlRecordType.ABORT, producer_id=2)
     produce(log, 1)
     found = log.aborted_transactions(0, 5)
-    assert [(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset) for one in found] == [(1, 0, 2, 1), (2, 1, 3, 4)]
+    assert [(one.producer_id, one.first_offset, one.last_offset, one.last_stable_offset) for one in found] == [
+        (1, 0, 2, 1),
+        (2, 1, 3, 4),
+    ]
     assert [one.producer_id for one in log.aborted_transactions(3, 5)] == [2]
     assert [one.producer_id for one in log.aborted_transactions(0, 1)] == [1]
 
@@ -178,7 +210,9 @@ def test_open_and_aborted_transactions_survive_a_crash() -> None:
     machine.kill()
     log = machine.log(LogConfig(segment_bytes=300))
     log.update_high_watermark(log.log_end_offset)
-    assert [(one.first_offset, one.last_offset, one.last_stable_offset) for one in log.aborted_transactions(0, 99)] == before
+    assert [
+        (one.first_offset, one.last_offset, one.last_stable_offset) for one in log.aborted_transactions(0, 99)
+    ] == before
     assert log.last_stable_offset == 12
 
 

@@ -1,4 +1,5 @@
-"""kraft/storage/steps.py, and the long work that comes in them: reading a segment back (kraft/storage/segment_recovery.py)."""
+"""kraft/storage/steps.py, and the long work that comes in them: reading a segment back
+(kraft/storage/segment_recovery.py)."""
 
 from __future__ import annotations
 

@@ -27,4 +27,6 @@ def test_both_checkpoints_are_written_once(monkeypatch: pytest.MonkeyPatch, offs
 
     monkeypatch.setattr(SimulatedFileSystem, "rename", counted)
     checkpoint_before_truncation(manager.directory_of(log), log, offset)
-    assert sorted(renamed) == sorted(f"/data/{name}" for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT))
+    assert sorted(renamed) == sorted(
+        f"/data/{name}" for name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT)
+    )

@@ -112,7 +112,11 @@ def test_reads_outside_the_log_are_refused(machine: Machine, offset: int) -> Non
 def test_timestamps_find_the_first_record_not_earlier(machine: Machine) -> None:
     log = machine.log(LogConfig(segment_bytes=800, index_interval_bytes=100))
     for index in range(30):
-        log.append_as_leader(batch_of(b"a", b"b", b"c", timestamp=NOW_MS + index * 100, codec=GZIP if index % 2 else 0), 7, now_ms=NOW_MS + 3000)
+        log.append_as_leader(
+            batch_of(b"a", b"b", b"c", timestamp=NOW_MS + index * 100, codec=GZIP if index % 2 else 0),
+            7,
+            now_ms=NOW_MS + 3000,
+        )
     assert log.find_offset_by_timestamp(NOW_MS) == (NOW_MS, 0, 7)
     assert log.find_offset_by_timestamp(NOW_MS + 1001) == (NOW_MS + 1001, 31, 7)
     assert log.find_offset_by_timestamp(NOW_MS + 1003) == (NOW_MS + 1100, 33, 7)
@@ -216,7 +220,9 @@ def test_a_follower_takes_over_a_gap_beyond_the_reach_of_relative_offsets_in_two
         leader.append_as_follower(build_batch([Record(offset, NOW_MS, b"k", b"v" * 3000)]), now_ms=NOW_MS)
     ends = []
     while follower.log_end_offset < leader.log_end_offset:
-        assert follower.append_as_follower(leader.read(follower.log_end_offset, 1 << 20).read(), now_ms=NOW_MS) is not None
+        assert (
+            follower.append_as_follower(leader.read(follower.log_end_offset, 1 << 20).read(), now_ms=NOW_MS) is not None
+        )
         ends.append(follower.log_end_offset)
     assert ends == [2, 3_000_000_002]
     assert content(follower) == content(leader)
@@ -293,7 +299,9 @@ def test_retention_by_time_may_empty_the_log_and_appends_go_on(machine: Machine)
     assert log.delete_old_segments(NOW_MS + 10_000).count == 0 or log.log_start_offset < 10
     log.delete_old_segments(NOW_MS + 100_000)
     assert (log.log_start_offset, log.size, len(log.segments)) == (20, 0, 1)
-    assert log.append_as_leader(batch_of(b"a", timestamp=NOW_MS + 100_000), 0, now_ms=NOW_MS + 100_000).first_offset == 20
+    assert (
+        log.append_as_leader(batch_of(b"a", timestamp=NOW_MS + 100_000), 0, now_ms=NOW_MS + 100_000).first_offset == 20
+    )
 
 
 def test_a_timestamp_in_the_future_pins_its_segment(machine: Machine) -> None:
@@ -336,7 +344,9 @@ def test_segments_roll_by_age_of_their_records(machine: Machine) -> None:
 
 @pytest.mark.parametrize(("policy", "bases"), [("compact", [0, 2, 3]), ("delete", [0])])
 @pytest.mark.parametrize("jitter_ms", [0, 3_600_000])
-def test_a_compacted_topics_segments_are_closed_in_time_to_be_cleaned(machine: Machine, policy: str, bases: list[int], jitter_ms: int) -> None:
+def test_a_compacted_topics_segments_are_closed_in_time_to_be_cleaned(
+    machine: Machine, policy: str, bases: list[int], jitter_ms: int
+) -> None:
     log = machine.log(LogConfig(cleanup_policy=(policy,), max_compaction_lag_ms=60_000, segment_jitter_ms=jitter_ms))
     for after_ms in (0, 0, 60_001, 3 * 60_001):
         log.append_as_leader(batch_of(b"v", keys=(b"k",), timestamp=NOW_MS + after_ms), 0, now_ms=NOW_MS + after_ms)

@@ -1,4 +1,5 @@
-"""A process that is killed leaves what it had not synced in the page cache: the next one finds it, and must not take it for durable."""
+"""A process that is killed leaves what it had not synced in the page cache: the next one finds it, and must not take
+it for durable."""
 
 from __future__ import annotations
 
@@ -10,7 +11,9 @@ from tests.unit.storage.support import DIRECTORY, NOW_MS, TOPIC_ID, Machine, bat
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_flush_makes_the_topics_id_and_the_directorys_name_durable_though_another_process_wrote_them(seed: int) -> None:
+def test_a_flush_makes_the_topics_id_and_the_directorys_name_durable_though_another_process_wrote_them(
+    seed: int,
+) -> None:
     """A log that has lost its id is set aside, records and all."""
     machine = Machine(seed)
     machine.log().append_as_leader(batch_of(b"a"), 0, now_ms=NOW_MS)

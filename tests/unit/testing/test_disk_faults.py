@@ -19,7 +19,9 @@ MORE = "/more"
 
 def play(story: Callable[[Universe, Scene], Awaitable[None]], *, is_spare: bool = True) -> None:
     universe = Universe(1)
-    scene = Scene(universe, (NODE, "2"), lambda node: False, lambda node: Directories((MORE,), (MORE,)), lambda node: is_spare)
+    scene = Scene(
+        universe, (NODE, "2"), lambda node: False, lambda node: Directories((MORE,), (MORE,)), lambda node: is_spare
+    )
 
     async def main(universe: Universe) -> None:
         for node in scene.nodes:
@@ -107,7 +109,9 @@ def test_one_disk_of_a_run_is_replaced_by_an_empty_one() -> None:
             universe.world_of(NODE).files.open(f"{MORE}/f", create=True)
         assert replaced.count(True) == 1
         universe.power_off(NODE)
-        assert universe.world_for(NODE).files.list_directory(MORE) in ([], ["f"]), "the disk that was taken away comes back after a loss of power"
+        assert universe.world_for(NODE).files.list_directory(MORE) in ([], ["f"]), (
+            "the disk that was taken away comes back after a loss of power"
+        )
 
     play(story)
 

@@ -1,4 +1,5 @@
-"""One violation each, as narrow as it can be: what a rule that looks at the usual place alone would pass over. Beside them what is legal and looks alike."""
+"""One violation each, as narrow as it can be: what a rule that looks at the usual place alone would pass over.
+Beside them what is legal and looks alike."""
 
 from __future__ import annotations
 
@@ -63,73 +64,126 @@ def resent(other: int) -> list[Operation]:
 
 PLANTED: dict[str, tuple[str, Callable[[], list[Operation]]]] = {
     "a final read that goes back": (
-        "11", lambda: [send("a", 0, 2, 0, 1), FinalRead(process="f", end=2, records=[(1, "a:1", 1), (0, "a:0", 1)], **at(9))],
+        "11",
+        lambda: [send("a", 0, 2, 0, 1), FinalRead(process="f", end=2, records=[(1, "a:1", 1), (0, "a:0", 1)], **at(9))],
     ),
     "a final read that brings a record twice": (
-        "11", lambda: [send("a", 0, 1, 0, 1), FinalRead(process="f", end=1, records=[(0, "a:0", 1), (0, "a:0", 1)], **at(9))],
+        "11",
+        lambda: [send("a", 0, 1, 0, 1), FinalRead(process="f", end=1, records=[(0, "a:0", 1), (0, "a:0", 1)], **at(9))],
     ),
-    "a final read that ends before the end": ("4b", lambda: [lost_answer("a", 0, 1, 1), FinalRead(process="f", end=3, records=records(0, "a:0"), **at(9))]),
+    "a final read that ends before the end": (
+        "4b",
+        lambda: [lost_answer("a", 0, 1, 1), FinalRead(process="f", end=3, records=records(0, "a:0"), **at(9))],
+    ),
     "a value that one producer has in two batches": ("2 ", lambda: resent(7)),
     "an acknowledgement without an offset": ("21b", lambda: [send("a", 0, 1, -1, 1)]),
     "a reader that passes by what is deleted later": (
         "3 ",
         lambda: [
-            send("a", 0, 1, 0, 1), lost_answer("b", 0, 1, 1), Poll(process="r", position=0, records=records(1, "b:0"), **at(3)), delete(1, 5),
+            send("a", 0, 1, 0, 1),
+            lost_answer("b", 0, 1, 1),
+            Poll(process="r", position=0, records=records(1, "b:0"), **at(3)),
+            delete(1, 5),
             final("b:0", start=1),
         ],
     ),
-    "a deletion that was refused": ("4", lambda: [send("a", 0, 2, 0, 1), delete(1, 5, outcome=FAIL), final("a:1", start=1)]),
+    "a deletion that was refused": (
+        "4",
+        lambda: [send("a", 0, 2, 0, 1), delete(1, 5, outcome=FAIL), final("a:1", start=1)],
+    ),
     "a batch without an answer that is placed before what was acknowledged earlier": (
-        "14", lambda: [send("a", 0, 1, 1, 1), lost_answer("b", 0, 1, 3), final("b:0", "a:0")],
+        "14",
+        lambda: [send("a", 0, 1, 1, 1), lost_answer("b", 0, 1, 3), final("b:0", "a:0")],
     ),
     "a log that begins too far, as a client is told": ("16b", lambda: [asked("earliest", 3, 1)]),
-    "a log that begins too far, as a reader is told": ("16b", lambda: [poll(1, 5, log_start=5, epoch=1, high_watermark=5)]),
+    "a log that begins too far, as a reader is told": (
+        "16b",
+        lambda: [poll(1, 5, log_start=5, epoch=1, high_watermark=5)],
+    ),
     "a replica that has lost its head": ("16b", lambda: [replica("2", log_start=2)]),
     "a log that begins before anybody asked for it": ("16b", lambda: [asked("earliest", 1, 1), delete(1, 5)]),
     "an offset that is told before it is committed": ("17", lambda: [committed(7, 1), commit(7, 5)]),
-    "an offset that was replaced, and is committed again later": ("17", lambda: [commit(1, 1), commit(2, 3), committed(1, 5), commit(1, 7)]),
+    "an offset that was replaced, and is committed again later": (
+        "17",
+        lambda: [commit(1, 1), commit(2, 3), committed(1, 5), commit(1, 7)],
+    ),
     "a topic with more partitions than anybody wanted": ("24", lambda: [made(2, 1), seen(3)]),
     "a topic that was refused and is there": ("24", lambda: [made(2, 1, FAIL), seen(2)]),
     "a value that was read and that compaction dropped": (
-        "25", lambda: [lost_answer("a", 0, 1, 1, keys=["k"]), poll(2, 0, "a:0"), keyed()],
+        "25",
+        lambda: [lost_answer("a", 0, 1, 1, keys=["k"]), poll(2, 0, "a:0"), keyed()],
     ),
-    "a value that moved to another key": ("25", lambda: [lost_answer("a", 0, 1, 1, keys=["k"]), keyed(("other", "a:0"))]),
-    "a controller that leads on in the epoch of its former life": ("W1", lambda: [quorum(1, is_leader=True), quorum(3, is_leader=True, life=1)]),
-    "replicas that all lack what was read": ("W6", lambda: [lost_answer("a", 0, 3, 1), final("a:0", "a:1", "a:2"), content("1", end=2), content("2", end=2)]),
+    "a value that moved to another key": (
+        "25",
+        lambda: [lost_answer("a", 0, 1, 1, keys=["k"]), keyed(("other", "a:0"))],
+    ),
+    "a controller that leads on in the epoch of its former life": (
+        "W1",
+        lambda: [quorum(1, is_leader=True), quorum(3, is_leader=True, life=1)],
+    ),
+    "replicas that all lack what was read": (
+        "W6",
+        lambda: [lost_answer("a", 0, 3, 1), final("a:0", "a:1", "a:2"), content("1", end=2), content("2", end=2)],
+    ),
     "an end before what was acknowledged in two attempts": (
         "15",
-        lambda: [send("a", 0, 2, 0, 1, attempts=2), send("a", 2, 1, 2, 4, attempts=2), asked("latest", 1, 6), final("a:0", "a:1", "a:2")],
+        lambda: [
+            send("a", 0, 2, 0, 1, attempts=2),
+            send("a", 2, 1, 2, 4, attempts=2),
+            asked("latest", 1, 6),
+            final("a:0", "a:1", "a:2"),
+        ],
     ),
-}  # fmt: skip
+}
 
 LEGAL: dict[str, Callable[[], list[Operation]]] = {
     "two attempts, the second answered by the next leader, and an end told by the first": lambda: [
-        send("a", 0, 1, 0, 1, attempts=2), asked("latest", 0, 3, 1), FinalRead(process="f", end=2, records=[(0, "a:0", 1), (1, "a:1", 2)], **at(9)),
+        send("a", 0, 1, 0, 1, attempts=2),
+        asked("latest", 0, 3, 1),
+        FinalRead(process="f", end=2, records=[(0, "a:0", 1), (1, "a:1", 2)], **at(9)),
         send("a", 1, 1, 1, 4, attempts=2),
     ],
     "a value that was sent again under another producer id": lambda: resent(9),
-    "a deletion without an answer that took effect": lambda: [send("a", 0, 2, 0, 1), delete(1, 5, **INFO), final("a:1", start=1)],
-    "a log that begins where it was asked to, before the answer": lambda: [delete(2, 1, 9), asked("earliest", 2, 3), poll(4, 2, log_start=2)],
+    "a deletion without an answer that took effect": lambda: [
+        send("a", 0, 2, 0, 1),
+        delete(1, 5, **INFO),
+        final("a:1", start=1),
+    ],
+    "a log that begins where it was asked to, before the answer": lambda: [
+        delete(2, 1, 9),
+        asked("earliest", 2, 3),
+        poll(4, 2, log_start=2),
+    ],
     "a deletion up to the end": lambda: [send("a", 0, 2, 0, 1), delete(-1, 5), asked("earliest", 2, 7), final(start=2)],
     "an offset committed again after another": lambda: [commit(1, 1), commit(2, 3), commit(1, 5), committed(1, 7)],
     "an offset committed twice, once without an answer, and told late": lambda: [
-        commit(1, 1, **INFO), commit(1, 3), commit(2, 5), committed(1, 7),
+        commit(1, 1, **INFO),
+        commit(1, 3),
+        commit(2, 5),
+        committed(1, 7),
     ],
     "a commit that is told while it is under way": lambda: [commit(1, 1, 9), committed(1, 3)],
     "a batch without an answer that comes before what was acknowledged while it was under way": lambda: [
-        send("a", 0, 1, 1, 1, 5), lost_answer("b", 0, 1, 3), final("b:0", "a:0"),
+        send("a", 0, 1, 1, 1, 5),
+        lost_answer("b", 0, 1, 3),
+        final("b:0", "a:0"),
     ],
     "a topic that grew by a request without an answer": lambda: [made(2, 1), made(4, 3, "info"), seen(4)],
     "a topic made by a request without an answer": lambda: [made(2, 1, "info"), seen(2)],
     "a value that was read and replaced": lambda: [
-        lost_answer("a", 0, 2, 1, keys=["k", "k"]), poll(2, 0, "a:0"),
+        lost_answer("a", 0, 2, 1, keys=["k", "k"]),
+        poll(2, 0, "a:0"),
         FinalRead(process="f", end=2, records=[(1, "a:1", 1)], keys=["k"], compacted=True, **at(9)),
     ],
     "a compacted log whose last batch is gone": lambda: [
-        lost_answer("a", 0, 2, 1, keys=["k", "k"]), FinalRead(process="f", end=9, records=[(1, "a:1", 1)], keys=["k"], compacted=True, **at(9)),
+        lost_answer("a", 0, 2, 1, keys=["k", "k"]),
+        FinalRead(process="f", end=9, records=[(1, "a:1", 1)], keys=["k"], compacted=True, **at(9)),
     ],
-    "a controller that leads again in another epoch": lambda: [quorum(1, is_leader=True), QuorumState(process="1", began=3, epoch=5, life=1, is_leader=True)],
-}  # fmt: skip
+    "a controller that leads again in another epoch": lambda: [
+        quorum(1, is_leader=True),
+        QuorumState(process="1", began=3, epoch=5, life=1, is_leader=True),
+    ],
+}
 
 
 @pytest.mark.parametrize("case", PLANTED)

@@ -21,7 +21,9 @@ def test_a_cluster_run_without_an_acknowledged_commit_counts_for_nothing() -> No
     run.leader_changes = 2
     for at, phase in enumerate(("calm", "chaos", "healed", "drained")):
         run.recorder.add(Phase(process="harness", began=at, name=phase))
-        run.recorder.add(Send(process="p", began=at, ended=at + 0.5, values=[f"{at}:{number}" for number in range(100)], **PLACE))
+        run.recorder.add(
+            Send(process="p", began=at, ended=at + 0.5, values=[f"{at}:{number}" for number in range(100)], **PLACE)
+        )
     for kind in ("kill", "pause", "cut"):
         run.recorder.add(FaultInjected(process="1", began=1.0, kind=kind))
     assert run.invalid() == "no commit was acknowledged"
@@ -49,4 +51,6 @@ def test_a_node_that_ends_without_being_asked_is_a_finding(monkeypatch: pytest.M
             nursery.cancel_scope.cancel()
 
     run.universe.run(main)
-    assert [each.what for each in run.recorder.history.of(Unexpected)] == ([] if asked else ["the node ended, and nobody had asked it to"])
+    assert [each.what for each in run.recorder.history.of(Unexpected)] == (
+        [] if asked else ["the node ended, and nobody had asked it to"]
+    )

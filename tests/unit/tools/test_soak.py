@@ -10,14 +10,18 @@ import pytest
 
 from kraft._tools.soak import ROOT, Group, counted, groups, run, share_done, summary
 
-REPORT = '<testsuites><testsuite errors="{errors}" failures="{failures}" tests="{tests}">{skips}</testsuite></testsuites>'
+REPORT = (
+    '<testsuites><testsuite errors="{errors}" failures="{failures}" tests="{tests}">{skips}</testsuite></testsuites>'
+)
 GROUP = Group("some", ("tests",))
 
 
 def files_of(group: Group) -> set[Path]:
     """Test files that the group's paths hold and its --ignore leaves out."""
     paths = [ROOT / argument for argument in group.arguments if not argument.startswith("-")]
-    ignored = [ROOT / argument.removeprefix("--ignore=") for argument in group.arguments if argument.startswith("--ignore=")]
+    ignored = [
+        ROOT / argument.removeprefix("--ignore=") for argument in group.arguments if argument.startswith("--ignore=")
+    ]
     found = {file for path in paths for file in ([path] if path.is_file() else path.rglob("test_*.py"))}
     return {file for file in found if not any(file == path or path in file.parents for path in ignored)}
 
@@ -39,7 +43,18 @@ def test_groups_name_paths_that_exist() -> None:
 
 
 def collected(*arguments: str) -> list[str]:
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-p", "no:cacheprovider", "-p", "no:schemathesis", "tests/unit/common", *arguments]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:schemathesis",
+        "tests/unit/common",
+        *arguments,
+    ]
     told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120).stdout
     return [line for line in told.splitlines() if "::" in line]
 
@@ -62,7 +77,9 @@ def test_parts_are_all_tests_each_once() -> None:
     ],
     ids=["good", "red", "nothing ran", "internal error", "red without a failure", "killed"],
 )
-def test_only_a_whole_green_report_is_ok(tmp_path: Path, report: str, code: int, passed: int, failed: int, ok: bool) -> None:
+def test_only_a_whole_green_report_is_ok(
+    tmp_path: Path, report: str, code: int, passed: int, failed: int, ok: bool
+) -> None:
     path = tmp_path / "report.xml"
     path.write_text(report)
     outcome = counted(GROUP, path, code, 1.0, 1.0)
@@ -76,7 +93,10 @@ def test_groups_run_and_the_last_line_is_the_sum(tmp_path: Path, capsys: pytest.
     red.write_text("def test_three(): assert 1 + 1 == 3\n")
     chosen = [Group("green", (str(green),)), Group("red", (str(red),))]
     assert run(chosen[:1], 2, tmp_path / "first") == 0
-    assert capsys.readouterr().out.splitlines()[-2:] == ["skipped: because", "soak: 1 groups, 1 passed, 0 failed, 1 skipped in 0 min"]
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "skipped: because",
+        "soak: 1 groups, 1 passed, 0 failed, 1 skipped in 0 min",
+    ]
     assert run(chosen, 2, tmp_path / "second") == 1
     told = capsys.readouterr().out
     assert told.splitlines()[-1] == "soak: 2 groups, 1 passed, 1 failed, 1 skipped in 0 min"

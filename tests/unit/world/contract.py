@@ -1,4 +1,5 @@
-"""What every world owes its nodes, as test classes that each world inherits: the real one and the simulated one pass the same lines."""
+"""What every world owes its nodes, as test classes that each world inherits: the real one and the simulated one pass
+the same lines."""
 
 from __future__ import annotations
 

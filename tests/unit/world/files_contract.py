@@ -80,7 +80,13 @@ class FilesContract:
     def test_a_closed_file_refuses_everything(self, harness: Harness) -> None:
         file = fill(harness.files().open(f"{harness.root}/a", create=True), b"x")
         file.close()
-        for call in (lambda: file.pread(1, 0), lambda: file.append([b"y"]), file.sync, lambda: file.truncate(0), lambda: file.pwrite(b"y", 0)):
+        for call in (
+            lambda: file.pread(1, 0),
+            lambda: file.append([b"y"]),
+            file.sync,
+            lambda: file.truncate(0),
+            lambda: file.pwrite(b"y", 0),
+        ):
             with pytest.raises(OSError) as caught:
                 call()
             assert caught.value.errno == errno.EBADF

@@ -10,7 +10,8 @@ Body = Callable[[World], Awaitable[None]]
 
 
 class Harness:
-    """How one kind of world is made and run. `run` gives `body` a world inside its event loop; `root` is an existing empty directory of that world."""
+    """How one kind of world is made and run. `run` gives `body` a world inside its event loop; `root` is an existing
+    empty directory of that world."""
 
     root: str
 

@@ -104,7 +104,8 @@ class NetworkContract:
         harness.run(body)
 
     def test_who_expects_much_is_woken_by_what_comes_and_by_the_end_of_the_stream(self, harness: Harness) -> None:
-        """And expects little afterwards. All that is there counts as much, also when less comes than was expected: the stream ended."""
+        """And expects little afterwards. All that is there counts as much, also when less comes than was expected:
+        the stream ended."""
 
         async def body(world: World) -> None:
             listener = await world.network.listen("127.0.0.1", 0)

@@ -1,7 +1,9 @@
-"""Power cuts on a real ext4 beside the simulated disk: `unshare --mount python -m tests.unit.world.real_crashes IMAGE DIRECTORY COUNT`.
+"""Power cuts on a real ext4 beside the simulated disk: `unshare --mount python -m tests.unit.world.real_crashes
+IMAGE DIRECTORY COUNT`.
 
-A process of its own, in a mount namespace of its own: whoever makes a mount namespace copies the mounts of its own one, and a copy of ours would keep a file
-system alive that is shut down. The next mount of the image would be that one again. Prints how many crashes lost something.
+A process of its own, in a mount namespace of its own: whoever makes a mount namespace copies the mounts of its own
+one, and a copy of ours would keep a file system alive that is shut down. The next mount of the image would be that
+one again. Prints how many crashes lost something.
 """
 
 from __future__ import annotations

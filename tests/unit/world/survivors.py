@@ -1,8 +1,8 @@
 """What a power loss may leave, as a predicate, for the simulated disk and a real one alike.
 
-A scenario is a seeded sequence of file calls. It runs over any file system; run over a simulated one it also tells, at each moment, which trees may be found
-after a crash: names by some choice of the pending changes that the journal's rule allows, and bytes that the file had at that place at its last sync or at
-any time after.
+A scenario is a seeded sequence of file calls. It runs over any file system; run over a simulated one it also tells,
+at each moment, which trees may be found after a crash: names by some choice of the pending changes that the
+journal's rule allows, and bytes that the file had at that place at its last sync or at any time after.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ def step(files: FileSystem, root: str, chance: random.Random) -> None:
     if kind == "sync_directory":
         files.sync_directory(root + chance.choice(FOLDERS))
     elif kind == "write":
-        with_file(files, path, lambda file: file.append([data]) if draw < 0.7 else file.pwrite(data, int(draw * file.size())))
+        with_file(
+            files, path, lambda file: file.append([data]) if draw < 0.7 else file.pwrite(data, int(draw * file.size()))
+        )
     elif not files.exists(path):
         return
     elif kind == "truncate":
@@ -100,7 +102,8 @@ class Witness:
     def __init__(self, files: SimulatedFileSystem) -> None:
         self.files = files
         self.disk = files._disk
-        self.disk.write_back_rate = 0.0  # Its effect is among what the predicate allows; without it `durable` is what was synced.
+        # Its effect is among what the predicate allows; without it `durable` is what was synced.
+        self.disk.write_back_rate = 0.0
         self.versions: dict[Inode, Versions] = {}
 
     def observe(self) -> None:
@@ -132,13 +135,17 @@ class Witness:
                 return True
         return False
 
-    def _matches(self, names: dict[int, dict[str, Inode | Directory]], entry: Inode | Directory, survivor: bytes | Tree) -> bool:
+    def _matches(
+        self, names: dict[int, dict[str, Inode | Directory]], entry: Inode | Directory, survivor: bytes | Tree
+    ) -> bool:
         if isinstance(entry, Inode):
             return isinstance(survivor, bytes) and self.versions.get(entry, Versions([b""])).allow(survivor)
         if isinstance(survivor, bytes):
             return False
         here = names.get(id(entry), dict(entry.durable))
-        return here.keys() == survivor.keys() and all(self._matches(names, here[name], survivor[name]) for name in survivor)
+        return here.keys() == survivor.keys() and all(
+            self._matches(names, here[name], survivor[name]) for name in survivor
+        )
 
 
 def choices(pending: list[Change]) -> Iterator[list[Change]]:
@@ -167,5 +174,3 @@ def apply(kept: list[Change], root: Directory) -> dict[int, dict[str, Inode | Di
             else:
                 here[name] = target
     return names
-
-

@@ -1,7 +1,8 @@
-"""A power loss keeps what was synced and only what may be kept: on the simulated disk, and, by the same predicate, on a real ext4.
+"""A power loss keeps what was synced and only what may be kept: on the simulated disk, and, by the same predicate,
+on a real ext4.
 
-The real one: ext4 in a loop-mounted file, whose shutdown ioctl stops the file system without flushing anything, as a power cut does; then it is mounted again
-and read.
+The real one: ext4 in a loop-mounted file, whose shutdown ioctl stops the file system without flushing anything, as a
+power cut does; then it is mounted again and read.
 """
 
 from __future__ import annotations

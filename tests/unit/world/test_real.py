@@ -43,7 +43,11 @@ def test_streams_without_a_seed_differ_between_worlds() -> None:
 
 
 def test_streams_with_a_seed_are_the_same_everywhere() -> None:
-    assert RealWorld(seed=7).random.stream("a").random() == RealWorld(seed="7").random.stream("a").random() == 0.9733080591306875
+    assert (
+        RealWorld(seed=7).random.stream("a").random()
+        == RealWorld(seed="7").random.stream("a").random()
+        == 0.9733080591306875
+    )
 
 
 def test_the_default_log_sink_is_a_json_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,7 +83,9 @@ def test_a_stream_that_never_waits_still_gives_up_its_turn(tmp_path: Path) -> No
     assert turns >= 2
 
 
-@pytest.mark.parametrize(("host", "port"), [("a..b", 1), ("x" * 70, 1), ("\0", 1), ("\ud800", 1), ("127.0.0.1", 1 << 70)])
+@pytest.mark.parametrize(
+    ("host", "port"), [("a..b", 1), ("x" * 70, 1), ("\0", 1), ("\ud800", 1), ("127.0.0.1", 1 << 70)]
+)
 def test_what_can_be_no_address_is_an_os_error_and_not_a_crash(host: str, port: int) -> None:
     async def main() -> None:
         with pytest.raises(OSError):

@@ -1,4 +1,5 @@
-"""A seed is the whole of a simulation: another process, hash seed, environment and working directory give the same trace.
+"""A seed is the whole of a simulation: another process, hash seed, environment and working directory give the same
+trace.
 
 Without the scheduling knobs they would not.
 """
@@ -23,9 +24,17 @@ SEEDS = range(100 if os.environ.get("KRAFT_SOAK") == "1" else 4)
 
 
 def in_a_fresh_process(seed: int, where: Path, hash_seed: str, padding: int) -> str:
-    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": hash_seed, "PADDING": "x" * padding, "TZ": "Asia/Kathmandu"}
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "PYTHONHASHSEED": hash_seed,
+        "PADDING": "x" * padding,
+        "TZ": "Asia/Kathmandu",
+    }
     command = [sys.executable, "-m", "tests.unit.world.toy_cluster", str(seed)]
-    return subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout.strip()
+    return subprocess.run(
+        command, cwd=where, env=environment, capture_output=True, text=True, check=True, timeout=120
+    ).stdout.strip()
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -69,7 +78,9 @@ def test_a_trio_without_the_knobs_is_refused(knob: str, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("factory", scheduling.FACTORIES)
-def test_a_trio_whose_cancel_scopes_are_made_otherwise_is_refused(factory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_trio_whose_cancel_scopes_are_made_otherwise_is_refused(
+    factory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delitem(_run.CancelStatus.__init__.__globals__, factory)
     with pytest.raises(RuntimeError, match=factory):
         scheduling.check_knobs()

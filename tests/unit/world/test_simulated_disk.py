@@ -77,7 +77,10 @@ def test_a_failed_sync_loses_the_pages_though_the_next_one_succeeds() -> None:
         simulate(fate, seed)
 
 
-@pytest.mark.parametrize("operation", ["pread", "append", "pwrite", "truncate", "open", "rename", "remove", "sync_directory", "list", "status"])
+@pytest.mark.parametrize(
+    "operation",
+    ["pread", "append", "pwrite", "truncate", "open", "rename", "remove", "sync_directory", "list", "status"],
+)
 def test_any_call_can_be_made_to_fail(operation: str) -> None:
     async def fate(universe: Universe) -> None:
         files = universe.world_for(1).files

@@ -186,7 +186,12 @@ def test_every_port_of_a_dead_node_is_dead(power: bool) -> None:
         ):
             with pytest.raises(NodeDied):
                 call()
-        for wait in (lambda: world.clock.sleep(1), listener.accept, far.wait_readable, lambda: world.threads.run(len, "")):
+        for wait in (
+            lambda: world.clock.sleep(1),
+            listener.accept,
+            far.wait_readable,
+            lambda: world.threads.run(len, ""),
+        ):
             with pytest.raises(NodeDied):
                 await wait()
         file.close()

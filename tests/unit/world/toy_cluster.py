@@ -1,7 +1,8 @@
-"""A small cluster on the simulated world: three nodes that chat, write, sync and hash in threads, and fate that breaks them.
+"""A small cluster on the simulated world: three nodes that chat, write, sync and hash in threads, and fate that
+breaks them.
 
-`python -m tests.unit.world.toy_cluster SEED [TRACE]` prints the trace's hash, the number of port calls and the simulated seconds: the replay test compares
-that line between processes.
+`python -m tests.unit.world.toy_cluster SEED [TRACE]` prints the trace's hash, the number of port calls and the
+simulated seconds: the replay test compares that line between processes.
 """
 
 from __future__ import annotations

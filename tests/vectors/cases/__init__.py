@@ -1,4 +1,5 @@
-"""What is asked, by subject. The order matters for the first module only: it looks at a cluster that has no topics yet."""
+"""What is asked, by subject. The order matters for the first module only: it looks at a cluster that has no topics
+yet."""
 
 from tests.vectors.case import Case
 from tests.vectors.cases import (

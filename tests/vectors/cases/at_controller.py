@@ -1,4 +1,5 @@
-"""What administrators may ask a controller directly (KIP-919), and brokers on behalf of voters: the same requests by the other door."""
+"""What administrators may ask a controller directly (KIP-919), and brokers on behalf of voters: the same requests by
+the other door."""
 
 from tests.vectors.case import CONTROLLER, Ask, Settle, case, create
 from tests.vectors.cases.configs import BROKER, INCREMENTAL, SET, TOPIC, change, describe, replace
@@ -20,7 +21,11 @@ CASES = (
     case("direct-grow-less", "CreatePartitions", create(partitions=2), there(Ask(growing(1)))),
     case("direct-grow-unknown", "CreatePartitions", there(Ask(growing(3)))),
     case("direct-describe-topic", "DescribeConfigs", create(), there(describe(TOPIC, "$topic", ["retention.ms"]))),
-    case("direct-describe-own", "DescribeConfigs", there(describe(BROKER, "1", ["num.partitions"], include_synonyms=True))),
+    case(
+        "direct-describe-own",
+        "DescribeConfigs",
+        there(describe(BROKER, "1", ["num.partitions"], include_synonyms=True)),
+    ),
     case("direct-describe-other", "DescribeConfigs", there(describe(BROKER, "7"))),
     case("direct-replace", "AlterConfigs", create(), there(replace(TOPIC, "$topic", segment_ms="77777"))),
     case("direct-replace-bad-value", "AlterConfigs", create(), there(replace(TOPIC, "$topic", retention_ms="soon"))),
@@ -32,10 +37,29 @@ CASES = (
     case(
         "direct-features",
         "UpdateFeatures",
-        there(Ask({"feature_updates": [{"feature": "no.such.feature", "max_version_level": 1, "upgrade_type": 1}], "validate_only": True})),
+        there(
+            Ask(
+                {
+                    "feature_updates": [{"feature": "no.such.feature", "max_version_level": 1, "upgrade_type": 1}],
+                    "validate_only": True,
+                }
+            )
+        ),
     ),
-    case("add-voter-by-broker", "AddRaftVoter", CLUSTER, Ask({"cluster_id": "another", **STRANGE_VOTER, "timeout_ms": 1000, "listeners": LISTENERS})),
-    case("add-voter-there-is-by-broker", "AddRaftVoter", CLUSTER, Ask({"cluster_id": "$cluster", "voter_id": 1, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case(
+        "add-voter-by-broker",
+        "AddRaftVoter",
+        CLUSTER,
+        Ask({"cluster_id": "another", **STRANGE_VOTER, "timeout_ms": 1000, "listeners": LISTENERS}),
+    ),
+    case(
+        "add-voter-there-is-by-broker",
+        "AddRaftVoter",
+        CLUSTER,
+        Ask({"cluster_id": "$cluster", "voter_id": 1, "timeout_ms": 1000, "listeners": LISTENERS}),
+    ),
     case("remove-voter-by-broker", "RemoveRaftVoter", CLUSTER, Ask({"cluster_id": "$cluster", **STRANGE_VOTER})),
-    case("remove-voter-elsewhere-by-broker", "RemoveRaftVoter", CLUSTER, Ask({"cluster_id": "another", **STRANGE_VOTER})),
+    case(
+        "remove-voter-elsewhere-by-broker", "RemoveRaftVoter", CLUSTER, Ask({"cluster_id": "another", **STRANGE_VOTER})
+    ),
 )

@@ -1,4 +1,5 @@
-"""AlterReplicaLogDirs as far as both systems may be asked alike: directories have other names on every machine, so only such as nobody has are named."""
+"""AlterReplicaLogDirs as far as both systems may be asked alike: directories have other names on every machine, so
+only such as nobody has are named."""
 
 from tests.vectors.case import Ask, case, create
 

@@ -36,7 +36,12 @@ CASES = (
     case("read-committed", "Fetch", create(), TEN, ask(partition(0), isolation_level=1)),
     case("bad-isolation", "Fetch", create(), TEN, ask(partition(0), isolation_level=5)),
     case("fetch-from-unknown-topic", "Fetch", ask(partition(0))),
-    case("unknown-id", "Fetch", Ask(body() | {"topics": [{"topic_id": b"0123456789abcdef", "partitions": [partition(0)]}]}), versions=(13, 18)),
+    case(
+        "unknown-id",
+        "Fetch",
+        Ask(body() | {"topics": [{"topic_id": b"0123456789abcdef", "partitions": [partition(0)]}]}),
+        versions=(13, 18),
+    ),
     case("fetch-unknown-partition", "Fetch", create(), ask(partition(0), partition(3, index=9))),
     case(
         "below-log-start",
@@ -52,12 +57,28 @@ CASES = (
         ask(partition(0)),
         ask(partition(6)),
     ),
-    case("from-two", "Fetch", create(partitions=2), produced(Batch(b"x")), produced(Batch(b"y"), partition=1), ask(partition(0), partition(0, index=1))),
+    case(
+        "from-two",
+        "Fetch",
+        create(partitions=2),
+        produced(Batch(b"x")),
+        produced(Batch(b"y"), partition=1),
+        ask(partition(0), partition(0, index=1)),
+    ),
     case("current-epoch", "Fetch", create(), TEN, ask(partition(0, current_leader_epoch=0)), versions=(9, 18)),
     case("old-epoch-of-client", "Fetch", create(), TEN, ask(partition(0, current_leader_epoch=-1)), versions=(9, 18)),
-    case("newer-epoch-than-leader", "Fetch", create(), TEN, ask(partition(0, current_leader_epoch=7)), versions=(9, 18)),
+    case(
+        "newer-epoch-than-leader", "Fetch", create(), TEN, ask(partition(0, current_leader_epoch=7)), versions=(9, 18)
+    ),
     case("last-fetched-epoch", "Fetch", create(), TEN, ask(partition(10, last_fetched_epoch=0)), versions=(12, 18)),
-    case("last-fetched-epoch-unknown", "Fetch", create(), TEN, ask(partition(10, last_fetched_epoch=5)), versions=(12, 18)),
+    case(
+        "last-fetched-epoch-unknown",
+        "Fetch",
+        create(),
+        TEN,
+        ask(partition(10, last_fetched_epoch=5)),
+        versions=(12, 18),
+    ),
     case("last-fetched-beyond", "Fetch", create(), TEN, ask(partition(12, last_fetched_epoch=0)), versions=(12, 18)),
     case("fetch-no-partitions", "Fetch", ask(), versions=(7, 18)),
     case("session-unknown", "Fetch", create(), ask(partition(0), session_id=12345, session_epoch=1), versions=(7, 18)),
@@ -73,7 +94,12 @@ CASES = (
         Ask(body() | {"session_id": "$session", "session_epoch": 2}),
         Ask(body() | {"session_id": "$session", "session_epoch": 2}),
         Ask(
-            body() | {"session_id": "$session", "session_epoch": 3, "forgotten_topics_data": [{"topic": "$topic", "topic_id": "$topic.id", "partitions": [1]}]}
+            body()
+            | {
+                "session_id": "$session",
+                "session_epoch": 3,
+                "forgotten_topics_data": [{"topic": "$topic", "topic_id": "$topic.id", "partitions": [1]}],
+            }
         ),
         Ask(body() | {"session_id": "$session", "session_epoch": 4}),
         Ask(body() | {"session_id": "$session", "session_epoch": -1}),

@@ -7,8 +7,23 @@ from tests.vectors.case import Ask, case, create
 from tests.vectors.cases.groups import joined
 
 
-def commit(offset: int = 5, member: str = "", generation: int = -1, topic: str = "$topic", index: int = 0, metadata: str | None = "note", **more: Any) -> Ask:
-    partitions = [{"partition_index": index, "committed_offset": offset, "committed_leader_epoch": 0, "committed_metadata": metadata}]
+def commit(
+    offset: int = 5,
+    member: str = "",
+    generation: int = -1,
+    topic: str = "$topic",
+    index: int = 0,
+    metadata: str | None = "note",
+    **more: Any,
+) -> Ask:
+    partitions = [
+        {
+            "partition_index": index,
+            "committed_offset": offset,
+            "committed_leader_epoch": 0,
+            "committed_metadata": metadata,
+        }
+    ]
     return Ask(
         {
             "group_id": "$group",
@@ -32,12 +47,18 @@ def setup(ask: Ask) -> Ask:
 def fetch(*indexes: int, topic: str = "$topic", **more: Any) -> Ask:
     one = {"name": topic, "topic_id": f"{topic}.id", "partition_indexes": list(indexes)}
     return Ask(
-        {"group_id": "$group", "topics": [{"name": topic, "partition_indexes": list(indexes)}], "groups": [{"group_id": "$group", "topics": [one], **more}]}
+        {
+            "group_id": "$group",
+            "topics": [{"name": topic, "partition_indexes": list(indexes)}],
+            "groups": [{"group_id": "$group", "topics": [one], **more}],
+        }
     )
 
 
 ALL = Ask({"group_id": "$group", "topics": None, "groups": [{"group_id": "$group", "topics": None}]})
-SEE = Ask({"group_id": "$group", "topics": [{"name": "$topic", "partition_indexes": [0]}]}, api="OffsetFetch", version=7)
+SEE = Ask(
+    {"group_id": "$group", "topics": [{"name": "$topic", "partition_indexes": [0]}]}, api="OffsetFetch", version=7
+)
 DELETE = Ask({"group_id": "$group", "topics": [{"name": "$topic", "partitions": [{"partition_index": 0}]}]})
 
 CASES = (
@@ -59,12 +80,33 @@ CASES = (
     case("fetch", "OffsetFetch", create(partitions=2), setup(commit()), fetch(0, 1)),
     case("fetch-all", "OffsetFetch", create(partitions=2), setup(commit()), ALL, versions=(2, 10)),
     case("fetch-all-of-nothing", "OffsetFetch", ALL, versions=(2, 10)),
-    case("fetch-nothing", "OffsetFetch", Ask({"group_id": "$group", "topics": [], "groups": [{"group_id": "$group", "topics": []}]})),
+    case(
+        "fetch-nothing",
+        "OffsetFetch",
+        Ask({"group_id": "$group", "topics": [], "groups": [{"group_id": "$group", "topics": []}]}),
+    ),
     case("fetch-unknown-group", "OffsetFetch", create(), fetch(0)),
     case("fetch-unknown-topic", "OffsetFetch", fetch(0)),
-    case("fetch-empty-group", "OffsetFetch", Ask({"group_id": "", "topics": [], "groups": [{"group_id": "", "topics": []}]})),
-    case("fetch-stable", "OffsetFetch", create(), setup(commit()), Ask({**fetch(0).body, "require_stable": True}), versions=(7, 10)),  # type: ignore[dict-item]
-    case("fetch-as-member-of-nothing", "OffsetFetch", create(), fetch(0, member_id="who", member_epoch=3), versions=(9, 10)),
+    case(
+        "fetch-empty-group",
+        "OffsetFetch",
+        Ask({"group_id": "", "topics": [], "groups": [{"group_id": "", "topics": []}]}),
+    ),
+    case(
+        "fetch-stable",
+        "OffsetFetch",
+        create(),
+        setup(commit()),
+        Ask({**fetch(0).body, "require_stable": True}),
+        versions=(7, 10),
+    ),  # type: ignore[dict-item]
+    case(
+        "fetch-as-member-of-nothing",
+        "OffsetFetch",
+        create(),
+        fetch(0, member_id="who", member_epoch=3),
+        versions=(9, 10),
+    ),
     case(
         "fetch-two-groups",
         "OffsetFetch",
@@ -93,5 +135,12 @@ CASES = (
         DELETE,
         SEE,
     ),
-    case("delete-of-live-group", "OffsetDelete", create(), joined(), setup(commit(member="$member", generation=1)), DELETE),
+    case(
+        "delete-of-live-group",
+        "OffsetDelete",
+        create(),
+        joined(),
+        setup(commit(member="$member", generation=1)),
+        DELETE,
+    ),
 )

@@ -8,13 +8,22 @@ from tests.vectors.plain import Batch
 BASE = 1_700_000_000_000
 TEN = [produced(Batch(*(b"%d" % number for number in range(5)), timestamp=BASE + start * 1000)) for start in (0, 5)]
 DELETE_SIX = Ask(
-    {"topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "offset": 6}]}], "timeout_ms": 5000}, api="DeleteRecords", version=2, hidden=True
+    {"topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "offset": 6}]}], "timeout_ms": 5000},
+    api="DeleteRecords",
+    version=2,
+    hidden=True,
 )
 
 
 def at(*times: int, **more: Any) -> tuple[Ask, ...]:
     return tuple(
-        Ask({"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": time, **more}]}], "timeout_ms": 5000})
+        Ask(
+            {
+                "replica_id": -1,
+                "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": time, **more}]}],
+                "timeout_ms": 5000,
+            }
+        )
         for time in times
     )
 
@@ -24,7 +33,14 @@ def epochs(*pairs: tuple[int, int], index: int = 0) -> Ask:
     return Ask(
         {
             "replica_id": -1,
-            "topics": [{"topic": "$topic", "partitions": [{"partition": index, "current_leader_epoch": now, "leader_epoch": then} for now, then in pairs]}],
+            "topics": [
+                {
+                    "topic": "$topic",
+                    "partitions": [
+                        {"partition": index, "current_leader_epoch": now, "leader_epoch": then} for now, then in pairs
+                    ],
+                }
+            ],
         }
     )
 
@@ -38,7 +54,13 @@ CASES = (
     case("latest-tiered", "ListOffsets", create(), TEN, at(-5)),
     case("earliest-pending-upload", "ListOffsets", create(), TEN, at(-6)),
     case("unknown-sentinel", "ListOffsets", create(), TEN, at(-7, -100)),
-    case("by-time", "ListOffsets", create(), TEN, at(0, BASE - 1, BASE, BASE + 1, BASE + 4, BASE + 5, BASE + 5000, BASE + 5004)),
+    case(
+        "by-time",
+        "ListOffsets",
+        create(),
+        TEN,
+        at(0, BASE - 1, BASE, BASE + 1, BASE + 4, BASE + 5, BASE + 5000, BASE + 5004),
+    ),
     case("by-time-beyond", "ListOffsets", create(), TEN, at(BASE + 5005, 2**62)),
     case("after-delete-records", "ListOffsets", create(), TEN, DELETE_SIX, at(-1, -2, 0, BASE, BASE + 5000)),
     case(
@@ -46,40 +68,75 @@ CASES = (
         "ListOffsets",
         create(),
         TEN,
-        Ask({"replica_id": -1, "isolation_level": 1, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}]}),
+        Ask(
+            {
+                "replica_id": -1,
+                "isolation_level": 1,
+                "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}],
+            }
+        ),
     ),
     case("offsets-unknown-topic", "ListOffsets", at(-1)),
     case(
         "offsets-unknown-partition",
         "ListOffsets",
         create(),
-        Ask({"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": 5, "timestamp": -1}]}]}),
+        Ask(
+            {"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": 5, "timestamp": -1}]}]}
+        ),
     ),
     case(
         "duplicate-partition",
         "ListOffsets",
         create(),
-        Ask({"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}] * 2}]}),
+        Ask(
+            {
+                "replica_id": -1,
+                "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}] * 2}],
+            }
+        ),
     ),
     case(
         "latest-bad-isolation",
         "ListOffsets",
         create(),
-        Ask({"replica_id": -1, "isolation_level": 7, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}]}),
+        Ask(
+            {
+                "replica_id": -1,
+                "isolation_level": 7,
+                "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}],
+            }
+        ),
     ),
     case(
         "topic-twice",
         "ListOffsets",
         create(partitions=2),
-        Ask({"replica_id": -1, "topics": [{"name": "$topic", "partitions": [{"partition_index": index, "timestamp": -1}]} for index in (0, 1)]}),
+        Ask(
+            {
+                "replica_id": -1,
+                "topics": [
+                    {"name": "$topic", "partitions": [{"partition_index": index, "timestamp": -1}]} for index in (0, 1)
+                ],
+            }
+        ),
     ),
-    case("leader-epochs", "ListOffsets", create(), at(-1, current_leader_epoch=0), at(-1, current_leader_epoch=3), versions=(4, 11)),
+    case(
+        "leader-epochs",
+        "ListOffsets",
+        create(),
+        at(-1, current_leader_epoch=0),
+        at(-1, current_leader_epoch=3),
+        versions=(4, 11),
+    ),
     case(
         "debug-replica",
         "ListOffsets",
         create(),
         TEN,
-        Ask({"replica_id": -2, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}]}),
+        Ask(
+            {"replica_id": -2, "topics": [{"name": "$topic", "partitions": [{"partition_index": 0, "timestamp": -1}]}]}
+        ),
     ),
     case("offsets-nothing", "ListOffsets", Ask({"replica_id": -1, "topics": []})),
     case("epoch-now", "OffsetForLeaderEpoch", create(), TEN, epochs((-1, 0))),

@@ -57,7 +57,9 @@ FETCH = Ask(
         "max_wait_ms": 0,
         "min_bytes": 0,
         "max_bytes": 1 << 20,
-        "topics": [{"topic": "$topic", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}],
+        "topics": [
+            {"topic": "$topic", "partitions": [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]}
+        ],
     },
     api="Fetch",
     version=11,
@@ -69,7 +71,8 @@ ID = Ask(
     save={"producer": "producer_id", "epoch": "producer_epoch"},
     hidden=True,
 )
-# The first producer id of a fresh cluster is not known to the script, so batches carry ids of their own: Kafka takes any id it has not seen.
+# The first producer id of a fresh cluster is not known to the script, so batches carry ids of their own: Kafka takes
+# any id it has not seen.
 P = {"producer_id": 4_000_001, "producer_epoch": 3}
 
 
@@ -97,7 +100,12 @@ CASES = (
     case("wrong-last-offset", "Produce", create(), ask(Batch(b"one", tweak=wrong_last_delta))),
     case("unknown-codec", "Produce", create(), ask(Batch(b"one", tweak=unknown_codec))),
     case("base-offset-not-zero", "Produce", create(), ask(Batch(b"one", base_offset=5, last_offset=5))),
-    case("control-batch", "Produce", create(), ask(Batch((b"\0\0\0\1", b"\0\0\0\0\0\0", ()), is_control=True, producer_id=4_000_100, producer_epoch=0))),
+    case(
+        "control-batch",
+        "Produce",
+        create(),
+        ask(Batch((b"\0\0\0\1", b"\0\0\0\0\0\0", ()), is_control=True, producer_id=4_000_100, producer_epoch=0)),
+    ),
     case("too-large", "Produce", create(max_message_bytes="100"), ask(Batch(b"x" * 200))),
     case("compacted-needs-key", "Produce", create(cleanup_policy="compact"), ask(TWO)),
     case("compacted-with-key", "Produce", create(cleanup_policy="compact"), ask(Batch((b"k", b"v", ())))),
@@ -115,13 +123,39 @@ CASES = (
             {
                 "acks": -1,
                 "timeout_ms": 1000,
-                "topic_data": [{"name": "$topic", "topic_id": "$topic.id", "partition_data": [{"index": index, "records": TWO} for index in (0, 1, 2)]}],
+                "topic_data": [
+                    {
+                        "name": "$topic",
+                        "topic_id": "$topic.id",
+                        "partition_data": [{"index": index, "records": TWO} for index in (0, 1, 2)],
+                    }
+                ],
             }
         ),
     ),
-    case("idempotent", "Produce", create(), ask(Batch(b"a", **P, base_sequence=0)), ask(Batch(b"b", **P, base_sequence=1)), FETCH),
-    case("idempotent-duplicate", "Produce", create(), ask(Batch(b"a", **P, base_sequence=0)), ask(Batch(b"a", **P, base_sequence=0)), FETCH),
-    case("idempotent-gap", "Produce", create(), ask(Batch(b"a", **P, base_sequence=0)), ask(Batch(b"b", **P, base_sequence=2))),
+    case(
+        "idempotent",
+        "Produce",
+        create(),
+        ask(Batch(b"a", **P, base_sequence=0)),
+        ask(Batch(b"b", **P, base_sequence=1)),
+        FETCH,
+    ),
+    case(
+        "idempotent-duplicate",
+        "Produce",
+        create(),
+        ask(Batch(b"a", **P, base_sequence=0)),
+        ask(Batch(b"a", **P, base_sequence=0)),
+        FETCH,
+    ),
+    case(
+        "idempotent-gap",
+        "Produce",
+        create(),
+        ask(Batch(b"a", **P, base_sequence=0)),
+        ask(Batch(b"b", **P, base_sequence=2)),
+    ),
     case("idempotent-not-from-zero", "Produce", create(), ask(Batch(b"a", **P, base_sequence=9)), FETCH),
     case(
         "idempotent-old-epoch",
@@ -158,9 +192,21 @@ CASES = (
         *(produced(Batch(b"a", **P, base_sequence=number)) for number in range(5)),
         ask(Batch(b"a", **P, base_sequence=0)),
     ),
-    case("idempotent-wrap", "Produce", create(), ask(Batch(b"a", b"b", **P, base_sequence=2**31 - 2)), ask(Batch(b"c", **P, base_sequence=0)), FETCH),
-    case("producer-id-without-sequence", "Produce", create(), ask(Batch(b"a", producer_id=4_000_002, producer_epoch=0))),
     case(
-        "transactional-batch-without-id", "Produce", create(), ask(Batch(b"a", producer_id=4_000_003, producer_epoch=0, base_sequence=0, is_transactional=True))
+        "idempotent-wrap",
+        "Produce",
+        create(),
+        ask(Batch(b"a", b"b", **P, base_sequence=2**31 - 2)),
+        ask(Batch(b"c", **P, base_sequence=0)),
+        FETCH,
+    ),
+    case(
+        "producer-id-without-sequence", "Produce", create(), ask(Batch(b"a", producer_id=4_000_002, producer_epoch=0))
+    ),
+    case(
+        "transactional-batch-without-id",
+        "Produce",
+        create(),
+        ask(Batch(b"a", producer_id=4_000_003, producer_epoch=0, base_sequence=0, is_transactional=True)),
     ),
 )

@@ -1,4 +1,5 @@
-"""What members of the quorum ask each other, as far as it leaves the quorum as it is: votes, epochs, fetches, snapshots, changes of voters."""
+"""What members of the quorum ask each other, as far as it leaves the quorum as it is: votes, epochs, fetches,
+snapshots, changes of voters."""
 
 from typing import Any
 
@@ -9,7 +10,14 @@ TOPIC_ID = bytes(15) + b"\x01"
 STRANGER = b"0123456789abcdef"
 MOVING = ("leader_epoch", "high_watermark", "log_start_offset", "last_stable_offset")
 QUORUM = {"topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0}]}]}
-EPOCH = Ask(QUORUM, api="DescribeQuorum", version=2, listener=CONTROLLER, save={"epoch": "topics.0.partitions.0.leader_epoch"}, hidden=True)
+EPOCH = Ask(
+    QUORUM,
+    api="DescribeQuorum",
+    version=2,
+    listener=CONTROLLER,
+    save={"epoch": "topics.0.partitions.0.leader_epoch"},
+    hidden=True,
+)
 CLUSTER = Ask({}, api="DescribeCluster", version=1, save={"cluster": "cluster_id"}, hidden=True)
 
 
@@ -23,7 +31,14 @@ def topics(topic: str = TOPIC, index: int = 0, **more: Any) -> list[dict[str, An
 
 
 def vote(**more: Any) -> dict[str, Any]:
-    partition = {"replica_epoch": 0, "replica_id": 9, "replica_directory_id": STRANGER, "last_offset_epoch": 0, "last_offset": 0, **more}
+    partition = {
+        "replica_epoch": 0,
+        "replica_id": 9,
+        "replica_directory_id": STRANGER,
+        "last_offset_epoch": 0,
+        "last_offset": 0,
+        **more,
+    }
     return {"voter_id": 1, "topics": topics(**partition)}
 
 
@@ -36,13 +51,26 @@ def end(**more: Any) -> dict[str, Any]:
 
 
 def fetch(topic: str = TOPIC, topic_id: bytes = TOPIC_ID, **more: Any) -> dict[str, Any]:
-    partition = {"partition": 0, "current_leader_epoch": 0, "fetch_offset": 0, "last_fetched_epoch": 0, "partition_max_bytes": 1024, **more}
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": 0,
+        "fetch_offset": 0,
+        "last_fetched_epoch": 0,
+        "partition_max_bytes": 1024,
+        **more,
+    }
     topics = [{"topic": topic, "topic_id": topic_id, "partitions": [partition]}]
     return {"replica_id": -1, "max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1024, "topics": topics}
 
 
 def snapshot(topic: str = TOPIC, **more: Any) -> dict[str, Any]:
-    partition = {"partition": 0, "current_leader_epoch": "$epoch", "snapshot_id": {"end_offset": 1 << 40, "epoch": 1}, "position": 0, **more}
+    partition = {
+        "partition": 0,
+        "current_leader_epoch": "$epoch",
+        "snapshot_id": {"end_offset": 1 << 40, "epoch": 1},
+        "position": 0,
+        **more,
+    }
     return {"replica_id": -1, "max_bytes": 1024, "topics": [{"name": topic, "partitions": [partition]}]}
 
 
@@ -68,38 +96,86 @@ CASES = (
     case("fetch-foreign-cluster", "Fetch", ask({**fetch(), "cluster_id": "another"}), versions=(12, 18)),
     case("fetch-stale-epoch", "Fetch", ask(fetch()), versions=(12, 18)),
     case("fetch-epoch-of-the-future", "Fetch", ask(fetch(current_leader_epoch=1 << 20)), versions=(12, 18)),
-    case("fetch-beyond", "Fetch", ask(fetch(current_leader_epoch="$epoch", fetch_offset=1 << 40, last_fetched_epoch=0), mask=(*MOVING, "diverging_epoch"))),
+    case(
+        "fetch-beyond",
+        "Fetch",
+        ask(
+            fetch(current_leader_epoch="$epoch", fetch_offset=1 << 40, last_fetched_epoch=0),
+            mask=(*MOVING, "diverging_epoch"),
+        ),
+    ),
     case("fetch-other-topic", "Fetch", ask(fetch("nonsense", STRANGER)), versions=(12, 18)),
     case("fetch-other-partition", "Fetch", ask(fetch(partition=3)), versions=(12, 18)),
     case("snapshot-foreign-cluster", "FetchSnapshot", ask({**snapshot(), "cluster_id": "another"})),
     case("snapshot-stale-epoch", "FetchSnapshot", ask(snapshot(current_leader_epoch=0))),
     case("snapshot-unknown", "FetchSnapshot", ask(snapshot())),
     case("snapshot-other-topic", "FetchSnapshot", ask(snapshot("nonsense"))),
-    case("add-foreign-cluster", "AddRaftVoter", ask({**STRANGE_VOTER, "cluster_id": "another", "timeout_ms": 1000, "listeners": LISTENERS})),
-    case("add-voter-there-is", "AddRaftVoter", ask({"voter_id": 1, "voter_directory_id": STRANGER, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case(
+        "add-foreign-cluster",
+        "AddRaftVoter",
+        ask({**STRANGE_VOTER, "cluster_id": "another", "timeout_ms": 1000, "listeners": LISTENERS}),
+    ),
+    case(
+        "add-voter-there-is",
+        "AddRaftVoter",
+        ask({"voter_id": 1, "voter_directory_id": STRANGER, "timeout_ms": 1000, "listeners": LISTENERS}),
+    ),
     case("add-without-listeners", "AddRaftVoter", ask({**STRANGE_VOTER, "timeout_ms": 1000, "listeners": []})),
     case("add-without-directory", "AddRaftVoter", ask({"voter_id": 9, "timeout_ms": 1000, "listeners": LISTENERS})),
-    case("add-negative", "AddRaftVoter", ask({**STRANGE_VOTER, "voter_id": -1, "timeout_ms": 1000, "listeners": LISTENERS})),
+    case(
+        "add-negative",
+        "AddRaftVoter",
+        ask({**STRANGE_VOTER, "voter_id": -1, "timeout_ms": 1000, "listeners": LISTENERS}),
+    ),
     case("remove-without-directory", "RemoveRaftVoter", ask({"voter_id": 9})),
     case("remove-negative", "RemoveRaftVoter", ask({**STRANGE_VOTER, "voter_id": -1})),
     case("remove-foreign-cluster", "RemoveRaftVoter", ask({**STRANGE_VOTER, "cluster_id": "another"})),
     case("remove-unknown", "RemoveRaftVoter", ask(STRANGE_VOTER)),
     case("remove-other-directory", "RemoveRaftVoter", ask({"voter_id": 1, "voter_directory_id": STRANGER})),
-    case("update-foreign-cluster", "UpdateRaftVoter", ask({**STRANGE_VOTER, "cluster_id": "another", "listeners": LISTENERS, "kraft_version_feature": {}})),
+    case(
+        "update-foreign-cluster",
+        "UpdateRaftVoter",
+        ask({**STRANGE_VOTER, "cluster_id": "another", "listeners": LISTENERS, "kraft_version_feature": {}}),
+    ),
     case(
         "update-unknown",
         "UpdateRaftVoter",
-        ask({**STRANGE_VOTER, "current_leader_epoch": "$epoch", "listeners": LISTENERS, "kraft_version_feature": {"max_supported_version": 1}}),
+        ask(
+            {
+                **STRANGE_VOTER,
+                "current_leader_epoch": "$epoch",
+                "listeners": LISTENERS,
+                "kraft_version_feature": {"max_supported_version": 1},
+            }
+        ),
     ),
     case(
         "update-without-directory",
         "UpdateRaftVoter",
-        ask({"voter_id": 9, "current_leader_epoch": "$epoch", "listeners": LISTENERS, "kraft_version_feature": {"max_supported_version": 1}}),
+        ask(
+            {
+                "voter_id": 9,
+                "current_leader_epoch": "$epoch",
+                "listeners": LISTENERS,
+                "kraft_version_feature": {"max_supported_version": 1},
+            }
+        ),
     ),
     case(
         "update-without-listeners",
         "UpdateRaftVoter",
-        ask({**STRANGE_VOTER, "current_leader_epoch": "$epoch", "listeners": [], "kraft_version_feature": {"max_supported_version": 1}}),
+        ask(
+            {
+                **STRANGE_VOTER,
+                "current_leader_epoch": "$epoch",
+                "listeners": [],
+                "kraft_version_feature": {"max_supported_version": 1},
+            }
+        ),
     ),
-    case("update-stale-epoch", "UpdateRaftVoter", ask({**STRANGE_VOTER, "current_leader_epoch": 0, "listeners": LISTENERS, "kraft_version_feature": {}})),
+    case(
+        "update-stale-epoch",
+        "UpdateRaftVoter",
+        ask({**STRANGE_VOTER, "current_leader_epoch": 0, "listeners": LISTENERS, "kraft_version_feature": {}}),
+    ),
 )

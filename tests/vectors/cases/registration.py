@@ -1,4 +1,5 @@
-"""The life of a broker as the controller sees it: a broker 7 registers, beats, gets producer ids and is taken out again. It lives in this script alone."""
+"""The life of a broker as the controller sees it: a broker 7 registers, beats, gets producer ids and is taken out
+again. It lives in this script alone."""
 
 from typing import Any
 
@@ -14,14 +15,33 @@ OTHER = b"fedcba9876543210"
 
 
 def register(**more: Any) -> Ask:
-    return Ask({**BROKER_7, "cluster_id": "$cluster", "features": [METADATA, QUORUM, ELIGIBLE], **more}, listener=CONTROLLER)
+    return Ask(
+        {**BROKER_7, "cluster_id": "$cluster", "features": [METADATA, QUORUM, ELIGIBLE], **more}, listener=CONTROLLER
+    )
 
 
-REGISTERED = (CLUSTER, Ask(register().body, api="BrokerRegistration", version=4, listener=CONTROLLER, save={"epoch": "broker_epoch"}, hidden=True))
+REGISTERED = (
+    CLUSTER,
+    Ask(
+        register().body,
+        api="BrokerRegistration",
+        version=4,
+        listener=CONTROLLER,
+        save={"epoch": "broker_epoch"},
+        hidden=True,
+    ),
+)
 
 
 def beat(offset: int = 0, *, fence: bool = False, down: bool = False, epoch: Any = "$epoch", **more: Any) -> Ask:
-    body = {"broker_id": 7, "broker_epoch": epoch, "current_metadata_offset": offset, "want_fence": fence, "want_shut_down": down, **more}
+    body = {
+        "broker_id": 7,
+        "broker_epoch": epoch,
+        "current_metadata_offset": offset,
+        "want_fence": fence,
+        "want_shut_down": down,
+        **more,
+    }
     return Ask(body, listener=CONTROLLER)
 
 
@@ -31,7 +51,9 @@ def refused(name: str, versions: tuple[int, int] | None = None, **more: Any) -> 
 
 
 CAUGHT_UP = 1 << 40
-FUTURE: tuple[Step, ...] = (Ask(beat(CAUGHT_UP).body, api="BrokerHeartbeat", version=1, listener=CONTROLLER, hidden=True),)
+FUTURE: tuple[Step, ...] = (
+    Ask(beat(CAUGHT_UP).body, api="BrokerHeartbeat", version=1, listener=CONTROLLER, hidden=True),
+)
 
 CASES = (
     case("register", "BrokerRegistration", CLUSTER, register(), GONE),
@@ -41,26 +63,75 @@ CASES = (
     refused("register-without-listeners", listeners=[]),
     refused("register-without-features", features=[]),
     refused("register-only-older-metadata", features=[{**METADATA, "max_supported_version": 29}, QUORUM, ELIGIBLE]),
-    refused("register-feature-backwards", features=[{**METADATA, "min_supported_version": 31, "max_supported_version": 30}, QUORUM, ELIGIBLE]),
+    refused(
+        "register-feature-backwards",
+        features=[{**METADATA, "min_supported_version": 31, "max_supported_version": 30}, QUORUM, ELIGIBLE],
+    ),
     refused("register-without-eligible-replicas-feature", features=[METADATA, QUORUM]),
     refused("register-without-quorum-feature", features=[METADATA, ELIGIBLE]),
-    refused("register-unknown-feature", features=[METADATA, QUORUM, ELIGIBLE, {"name": "no.such", "min_supported_version": 0, "max_supported_version": 1}]),
+    refused(
+        "register-unknown-feature",
+        features=[
+            METADATA,
+            QUORUM,
+            ELIGIBLE,
+            {"name": "no.such", "min_supported_version": 0, "max_supported_version": 1},
+        ],
+    ),
     refused("register-without-directories", versions=(2, 4), log_dirs=[]),
     refused("register-directory-twice", versions=(2, 4), log_dirs=[OTHER, OTHER]),
     refused("register-reserved-directory", versions=(2, 4), log_dirs=[bytes(15) + b"\x01"]),
     refused("register-from-zookeeper", versions=(1, 4), is_migrating_zk_broker=True),
-    refused("register-listener-of-unknown-protocol", listeners=[{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 1, "security_protocol": 77}]),
+    refused(
+        "register-listener-of-unknown-protocol",
+        listeners=[{"name": "PLAINTEXT", "host": "127.0.0.1", "port": 1, "security_protocol": 77}],
+    ),
     case("heartbeat-fenced", "BrokerHeartbeat", REGISTERED, beat(fence=True), GONE),
     case("heartbeat-behind", "BrokerHeartbeat", REGISTERED, beat(), GONE),
-    case("heartbeat-caught-up", "BrokerHeartbeat", REGISTERED, beat(CAUGHT_UP), beat(CAUGHT_UP), beat(CAUGHT_UP, fence=True), GONE),
+    case(
+        "heartbeat-caught-up",
+        "BrokerHeartbeat",
+        REGISTERED,
+        beat(CAUGHT_UP),
+        beat(CAUGHT_UP),
+        beat(CAUGHT_UP, fence=True),
+        GONE,
+    ),
     case("heartbeat-shutting-down", "BrokerHeartbeat", REGISTERED, FUTURE, beat(CAUGHT_UP, down=True), GONE),
     case("heartbeat-shutting-down-fenced", "BrokerHeartbeat", REGISTERED, beat(down=True), GONE),
     case("heartbeat-old-epoch", "BrokerHeartbeat", REGISTERED, beat(epoch=1), GONE),
-    case("heartbeat-unknown-directory", "BrokerHeartbeat", REGISTERED, beat(fence=True, offline_log_dirs=[OTHER]), GONE, versions=(1, 2)),
-    case("heartbeat-all-directories-offline", "BrokerHeartbeat", REGISTERED, beat(fence=True, offline_log_dirs=BROKER_7["log_dirs"]), GONE, versions=(1, 2)),
-    case("heartbeat-cordoned", "BrokerHeartbeat", REGISTERED, beat(fence=True, cordoned_log_dirs=BROKER_7["log_dirs"]), GONE, versions=(2, 2)),
+    case(
+        "heartbeat-unknown-directory",
+        "BrokerHeartbeat",
+        REGISTERED,
+        beat(fence=True, offline_log_dirs=[OTHER]),
+        GONE,
+        versions=(1, 2),
+    ),
+    case(
+        "heartbeat-all-directories-offline",
+        "BrokerHeartbeat",
+        REGISTERED,
+        beat(fence=True, offline_log_dirs=BROKER_7["log_dirs"]),
+        GONE,
+        versions=(1, 2),
+    ),
+    case(
+        "heartbeat-cordoned",
+        "BrokerHeartbeat",
+        REGISTERED,
+        beat(fence=True, cordoned_log_dirs=BROKER_7["log_dirs"]),
+        GONE,
+        versions=(2, 2),
+    ),
     case("heartbeat-after-leaving", "BrokerHeartbeat", REGISTERED, GONE, beat()),
-    case("producer-ids", "AllocateProducerIds", REGISTERED, Ask({"broker_id": 7, "broker_epoch": "$epoch"}, listener=CONTROLLER), GONE),
+    case(
+        "producer-ids",
+        "AllocateProducerIds",
+        REGISTERED,
+        Ask({"broker_id": 7, "broker_epoch": "$epoch"}, listener=CONTROLLER),
+        GONE,
+    ),
     case("unregister", "UnregisterBroker", REGISTERED, Ask({"broker_id": 7}), Ask({"broker_id": 7})),
     case("unregister-at-controller", "UnregisterBroker", REGISTERED, Ask({"broker_id": 7}, listener=CONTROLLER)),
     case(

@@ -9,7 +9,34 @@ from kraft.common.config.keys.words import ACCEPTED, CLUSTER_WIDE, INT, LIST, ME
 from kraft.common.config.validators import ANYTHING, between
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
-    key("metrics", LIST, "", MEDIUM, CLUSTER_WIDE, ACCEPTED, ANYTHING, "Prefixes of the metrics that clients shall push; * is all, an empty list none."),
-    key("interval.ms", INT, "300000", MEDIUM, CLUSTER_WIDE, ACCEPTED, between(100, 3_600_000), "How often clients shall push them."),
-    key("match", LIST, "", MEDIUM, CLUSTER_WIDE, ACCEPTED, ANYTHING, "Which clients shall push, as selector=pattern pairs; empty is all of them."),
+    key(
+        "metrics",
+        LIST,
+        "",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "Prefixes of the metrics that clients shall push; * is all, an empty list none.",
+    ),
+    key(
+        "interval.ms",
+        INT,
+        "300000",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        between(100, 3_600_000),
+        "How often clients shall push them.",
+    ),
+    key(
+        "match",
+        LIST,
+        "",
+        MEDIUM,
+        CLUSTER_WIDE,
+        ACCEPTED,
+        ANYTHING,
+        "Which clients shall push, as selector=pattern pairs; empty is all of them.",
+    ),
 )

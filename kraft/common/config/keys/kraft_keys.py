@@ -10,27 +10,121 @@ from kraft.common.config.keys.words import BOOLEAN, ENFORCED, HIGH, LONG, LOW, M
 from kraft.common.config.validators import ANYTHING, NON_EMPTY, at_least, one_of, one_of_any_case
 
 KEYS: Final[tuple[ConfigKey, ...]] = (
-    key("kraft.admin.listener", STRING, "127.0.0.1:8080", HIGH, READ_ONLY, ENFORCED, NON_EMPTY,
-        "Where the HTTP admin listens, as host:port, or off. Port 0 picks one."),
-    key("kraft.admin.read.only", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
-        "Lets the HTTP admin answer questions only; every change is refused."),
-    key(DESIRED_STATE, STRING, ACTIVE, MEDIUM, PER_BROKER, ENFORCED, one_of(*DESIRED_STATES),
-        "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, fence, decommission), not in a file. "
-        "In maintenance it keeps its replicas and leads only what no other broker can; fenced it leads nothing and serves no client; being decommissioned, "
+    key(
+        "kraft.admin.listener",
+        STRING,
+        "127.0.0.1:8080",
+        HIGH,
+        READ_ONLY,
+        ENFORCED,
+        NON_EMPTY,
+        "Where the HTTP admin listens, as host:port, or off. Port 0 picks one.",
+    ),
+    key(
+        "kraft.admin.read.only",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        "Lets the HTTP admin answer questions only; every change is refused.",
+    ),
+    key(
+        DESIRED_STATE,
+        STRING,
+        ACTIVE,
+        MEDIUM,
+        PER_BROKER,
+        ENFORCED,
+        one_of(*DESIRED_STATES),
+        "What is wanted of one broker; set while the cluster runs (kraft brokers maintenance, fence, "
+        "decommission), not in a file. "
+        "In maintenance it keeps its replicas and leads only what no other broker can; fenced it leads "
+        "nothing and serves no client; being decommissioned, "
         "its replicas move to others too, "
-        "and it is unregistered when it has none and has stopped."),
-    key("kraft.append.thread.min.bytes", LONG, "131072", LOW, READ_ONLY, ENFORCED, at_least(1),
-        "Batches of at least this size are written to their log by a thread; smaller ones at once, by the loop that serves all clients."),
-    key("kraft.cluster.id", STRING, None, MEDIUM, READ_ONLY, ENFORCED, NON_EMPTY,
-        "The id that a new data directory is formatted with, and that an existing one must have. Unset, a quorum of one draws one when it is formatted."),
-    key("kraft.format", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
-        "Formats the empty data directory of a member of a quorum of several. For throwaway clusters only: a member that lost its disk could vote twice."),
-    key("kraft.log.format", STRING, "console", LOW, READ_ONLY, ENFORCED, one_of_any_case("CONSOLE", "JSON"),
-        "How log events are written to stderr: for a person, or as one JSON object a line."),
-    key("kraft.log.level", STRING, "info", LOW, READ_ONLY, ENFORCED, one_of_any_case("DEBUG", "INFO", "WARNING", "ERROR"),
-        "The least severe log events that are written."),
-    key("kraft.produce.validate.records", BOOLEAN, "false", MEDIUM, READ_ONLY, ENFORCED, ANYTHING,
-        "Decodes and checks every record of a produced batch, as Kafka does, instead of the batch's header, sizes and checksum. It costs throughput."),
-    key("kraft.shutdown.timeout.ms", LONG, "20000", MEDIUM, READ_ONLY, ENFORCED, at_least(0),
-        "How long a stopping node may take to hand over and flush before it exits all the same."),
+        "and it is unregistered when it has none and has stopped.",
+    ),
+    key(
+        "kraft.append.thread.min.bytes",
+        LONG,
+        "131072",
+        LOW,
+        READ_ONLY,
+        ENFORCED,
+        at_least(1),
+        (
+            "Batches of at least this size are written to their log by a thread; smaller ones at once, by the "
+            "loop that serves all clients."
+        ),
+    ),
+    key(
+        "kraft.cluster.id",
+        STRING,
+        None,
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        NON_EMPTY,
+        (
+            "The id that a new data directory is formatted with, and that an existing one must have. Unset, a "
+            "quorum of one draws one when it is formatted."
+        ),
+    ),
+    key(
+        "kraft.format",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        (
+            "Formats the empty data directory of a member of a quorum of several. For throwaway clusters only: a "
+            "member that lost its disk could vote twice."
+        ),
+    ),
+    key(
+        "kraft.log.format",
+        STRING,
+        "console",
+        LOW,
+        READ_ONLY,
+        ENFORCED,
+        one_of_any_case("CONSOLE", "JSON"),
+        "How log events are written to stderr: for a person, or as one JSON object a line.",
+    ),
+    key(
+        "kraft.log.level",
+        STRING,
+        "info",
+        LOW,
+        READ_ONLY,
+        ENFORCED,
+        one_of_any_case("DEBUG", "INFO", "WARNING", "ERROR"),
+        "The least severe log events that are written.",
+    ),
+    key(
+        "kraft.produce.validate.records",
+        BOOLEAN,
+        "false",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        ANYTHING,
+        (
+            "Decodes and checks every record of a produced batch, as Kafka does, instead of the batch's header, "
+            "sizes and checksum. It costs throughput."
+        ),
+    ),
+    key(
+        "kraft.shutdown.timeout.ms",
+        LONG,
+        "20000",
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        at_least(0),
+        "How long a stopping node may take to hand over and flush before it exits all the same.",
+    ),
 )

@@ -10,18 +10,23 @@ from kraft.testing.checker.operations import FAIL, OK, ListOffset, Poll, Send
 
 
 def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
-    """1: one offset has one value, whoever reads it and whenever. A poll may see a value that is not committed only under acks below all."""
+    """1: one offset has one value, whoever reads it and whenever. A poll may see a value that is not committed only
+    under acks below all."""
     for partition in analysis.partitions.values():
         for offset, values in partition.versions.items():
             if len(values) > 1:
-                yield f"{partition.name} offset {offset} has {', '.join(f'{value} ({who})' for value, who in values.items())}"
+                yield (
+                    f"{partition.name} offset {offset} has "
+                    f"{', '.join(f'{value} ({who})' for value, who in values.items())}"
+                )
 
 
 def duplicates(analysis: Analysis) -> Iterator[str]:
     """2: a value is at one offset. Senders that repeat a batch are idempotent, or do not repeat it.
 
-    librdkafka takes a new producer id for all partitions when one of them was refused in the middle, and sends again what was under way in the others: no
-    broker can tell that from new. Where the batches are known to be of two producers, it is no finding.
+    librdkafka takes a new producer id for all partitions when one of them was refused in the middle, and sends again
+    what was under way in the others: no broker can tell that from new. Where the batches are known to be of two
+    producers, it is no finding.
     """
     for partition in analysis.partitions.values():
         place: dict[str, int] = {}
@@ -40,7 +45,11 @@ def _are_of_two_producers(partition: PartitionHistory, one: int, other: int) -> 
 def lost_writes(analysis: Analysis) -> Iterator[str]:
     """3: what was acknowledged is seen by whoever reads past it: no reader's way leads over its offset without it."""
     for partition in analysis.plain():
-        owed = {send.offset + index: (value, send) for send in partition.acknowledged for index, value in enumerate(send.values)}
+        owed = {
+            send.offset + index: (value, send)
+            for send in partition.acknowledged
+            for index, value in enumerate(send.values)
+        }
         for poll in partition.polls:
             if not poll.records:
                 continue
@@ -48,7 +57,10 @@ def lost_writes(analysis: Analysis) -> Iterator[str]:
             deleted = partition.deleted_by(math.inf if poll.ended is None else poll.ended)
             for offset in range(poll.position, max(seen) + 1):
                 if offset in owed and offset not in seen and offset >= deleted:
-                    yield f"{owed[offset][0]} was acknowledged at {partition.name} offset {offset}; {poll.process} read past it at {poll.began:.3f}"
+                    yield (
+                        f"{owed[offset][0]} was acknowledged at {partition.name} offset {offset}; {poll.process} "
+                        f"read past it at {poll.began:.3f}"
+                    )
 
 
 def unseen_writes(analysis: Analysis) -> Iterator[str]:
@@ -61,18 +73,29 @@ def unseen_writes(analysis: Analysis) -> Iterator[str]:
                 offset = send.offset + index
                 found = partition.final_log.get(offset)
                 if found != value and not offset < min(partition.final.start, partition.deleted_before):
-                    yield f"{value} was acknowledged at {partition.name} offset {offset} at {send.ended}, where {found} is in the end"
+                    yield (
+                        f"{value} was acknowledged at {partition.name} offset {offset} at {send.ended}, where "
+                        f"{found} is in the end"
+                    )
 
 
 def holes(analysis: Analysis) -> Iterator[str]:
-    """4b: after healing, every offset from the start to the end holds a record. (There are no control records: nobody sends transactions.)"""
+    """4b: after healing, every offset from the start to the end holds a record. (There are no control records:
+    nobody sends transactions.)"""
     for partition in analysis.plain():
         final = partition.final
         if final is None:
             continue
-        missing = [offset for offset in range(max(final.start, partition.deleted_before), final.end) if offset not in partition.final_log]
+        missing = [
+            offset
+            for offset in range(max(final.start, partition.deleted_before), final.end)
+            if offset not in partition.final_log
+        ]
         if missing:
-            yield f"{partition.name} ends at {final.end}, and there is nothing at {len(missing)} offsets, the first of them {missing[0]}"
+            yield (
+                f"{partition.name} ends at {final.end}, and there is nothing at {len(missing)} offsets, the first "
+                f"of them {missing[0]}"
+            )
 
 
 def vanished(analysis: Analysis) -> Iterator[str]:
@@ -84,7 +107,10 @@ def vanished(analysis: Analysis) -> Iterator[str]:
         for poll in partition.polls:
             for offset, value, _ in poll.records:
                 if partition.final_log.get(offset) != value and not offset < min(final.start, partition.deleted_before):
-                    yield f"{value} was read by {poll.process} at {partition.name} offset {offset}, where {partition.final_log.get(offset)} is in the end"
+                    yield (
+                        f"{value} was read by {poll.process} at {partition.name} offset {offset}, where "
+                        f"{partition.final_log.get(offset)} is in the end"
+                    )
 
 
 def phantoms(analysis: Analysis) -> Iterator[str]:
@@ -140,11 +166,15 @@ def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
 
 
 def log_start_too_far(analysis: Analysis) -> Iterator[str]:
-    """16b: the log begins no later than somebody had asked it to, in the end, as clients are told, and on each replica."""
+    """16b: the log begins no later than somebody had asked it to, in the end, as clients are told, and on each
+    replica."""
     for partition in analysis.plain():
         for start, moment, who in _told_starts(partition):
             if start > partition.deleted_by(moment):
-                yield f"{partition.name} begins at {start} ({who}); deletion was asked for up to {partition.deleted_by(moment)}"
+                yield (
+                    f"{partition.name} begins at {start} ({who}); deletion was asked for up to "
+                    f"{partition.deleted_by(moment)}"
+                )
 
 
 def _told_starts(partition: PartitionHistory) -> Iterator[tuple[int, float, str]]:

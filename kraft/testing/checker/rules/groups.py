@@ -13,9 +13,11 @@ NONE = -1
 
 
 def committed_offsets(analysis: Analysis) -> Iterator[str]:
-    """17: a group's offset is a register: a read gives the last write, or one whose fate is unknown, never one that another certainly replaced.
+    """17: a group's offset is a register: a read gives the last write, or one whose fate is unknown, never one that
+    another certainly replaced.
 
-    A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then. A deposed coordinator may tell what is old.
+    A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then. A
+    deposed coordinator may tell what is old.
     """
     writes: dict[Register, dict[int, list[Commit]]] = {}
     reads: dict[Register, list[Committed]] = {}
@@ -31,8 +33,17 @@ def committed_offsets(analysis: Analysis) -> Iterator[str]:
 def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Commit]]) -> Iterator[str]:
     group, (topic, partition) = register
     # Known to be effective by the first time; begun at the second.
-    effective = [(write.ended, write.began, write.offset) for each in writes.values() for write in each if write.outcome == OK and write.ended is not None]
-    effective += [(read.ended, writes[read.offset][0].began, read.offset) for read in reads if read.offset in writes and read.ended is not None]
+    effective = [
+        (write.ended, write.began, write.offset)
+        for each in writes.values()
+        for write in each
+        if write.outcome == OK and write.ended is not None
+    ]
+    effective += [
+        (read.ended, writes[read.offset][0].began, read.offset)
+        for read in reads
+        if read.offset in writes and read.ended is not None
+    ]
     effective.sort()
     latest, due = (-math.inf, NONE), 0
     for read in sorted(reads, key=lambda each: each.began):
@@ -41,17 +52,23 @@ def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Co
             due += 1
         ended = _ended(writes.get(read.offset, []), read)
         if ended is None:
-            yield f"{group} is told at {read.began:.3f} that it committed {read.offset} of {topic}-{partition}, which nobody did"
+            yield (
+                f"{group} is told at {read.began:.3f} that it committed {read.offset} of {topic}-{partition}, "
+                "which nobody did"
+            )
         elif ended < latest[0] and not read.deposed:
             yield f"{group} committed {latest[1]} of {topic}-{partition} and is told {read.offset} at {read.began:.3f}"
 
 
 def _ended(writes: list[Commit], read: Committed) -> float | None:
-    """When all writes of the offset that `read` can have found were certainly over; None if there are none: not begun yet, or failed for certain."""
+    """When all writes of the offset that `read` can have found were certainly over; None if there are none: not
+    begun yet, or failed for certain."""
     if read.offset == NONE:
         return -math.inf
     able = [write for write in writes if write.outcome != FAIL and (read.ended is None or write.began <= read.ended)]
-    return max((write.ended if write.outcome == OK and write.ended is not None else math.inf for write in able), default=None)
+    return max(
+        (write.ended if write.outcome == OK and write.ended is not None else math.inf for write in able), default=None
+    )
 
 
 def one_decision_a_generation(analysis: Analysis) -> Iterator[str]:
@@ -63,7 +80,8 @@ def one_decision_a_generation(analysis: Analysis) -> Iterator[str]:
         known = decisions.setdefault((assigned.group, assigned.generation), assigned)
         if (known.leader, known.decision) != (assigned.leader, assigned.decision):
             yield (
-                f"{assigned.group} generation {assigned.generation}: {known.process} is assigned by {known.decision}, {assigned.process} by {assigned.decision}"
+                f"{assigned.group} generation {assigned.generation}: {known.process} is assigned by "
+                f"{known.decision}, {assigned.process} by {assigned.decision}"
             )
 
 
@@ -76,9 +94,14 @@ def zombie_members(analysis: Analysis) -> Iterator[str]:
     for commit in analysis.history.of(Commit):
         if commit.outcome != OK or commit.generation < 0:
             continue
-        newest = max((generation for ended, generation in arrivals.get(commit.group, ()) if ended < commit.began), default=-1)
+        newest = max(
+            (generation for ended, generation in arrivals.get(commit.group, ()) if ended < commit.began), default=-1
+        )
         if newest > commit.generation:
-            yield f"{commit.process} commits in {commit.group} under generation {commit.generation} at {commit.began:.3f}, after generation {newest} began"
+            yield (
+                f"{commit.process} commits in {commit.group} under generation {commit.generation} at "
+                f"{commit.began:.3f}, after generation {newest} began"
+            )
 
 
 def zombie_producers(analysis: Analysis) -> Iterator[str]:
@@ -93,4 +116,7 @@ def zombie_producers(analysis: Analysis) -> Iterator[str]:
                 continue
             epoch = max((epoch for ended, epoch in newest.get(send.producer_id, ()) if ended < send.began), default=-1)
             if epoch > send.producer_epoch:
-                yield f"{send.values[0]} of producer {send.producer_id} epoch {send.producer_epoch} is taken by {partition.name} after its epoch {epoch}"
+                yield (
+                    f"{send.values[0]} of producer {send.producer_id} epoch {send.producer_epoch} is taken by "
+                    f"{partition.name} after its epoch {epoch}"
+                )

@@ -17,7 +17,10 @@ def polls_inside(analysis: Analysis) -> Iterator[str]:
                 if after <= before:
                     yield f"{poll.process} reads {partition.name} offset {after} ({value}) after {before} in one poll"
                 elif _skips(partition, before, after, poll):
-                    yield f"{poll.process} reads {partition.name} offset {after} ({value}) right after {before} in one poll, past known records"
+                    yield (
+                        f"{poll.process} reads {partition.name} offset {after} ({value}) right after {before} in "
+                        "one poll, past known records"
+                    )
 
 
 def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
@@ -33,9 +36,15 @@ def polls_in_sequence(analysis: Analysis) -> Iterator[str]:
                 continue
             first, before = poll.records[0][0], latest.get(poll.process)
             if before is not None and first <= before:
-                yield f"{poll.process} reads {partition.name} offset {first} at {poll.began:.3f}, after it had read {before}"
+                yield (
+                    f"{poll.process} reads {partition.name} offset {first} at {poll.began:.3f}, after it had read "
+                    f"{before}"
+                )
             elif before is not None and _skips(partition, before, first, poll):
-                yield f"{poll.process} goes on with {partition.name} offset {first} at {poll.began:.3f}, right after {before}, past known records"
+                yield (
+                    f"{poll.process} goes on with {partition.name} offset {first} at {poll.began:.3f}, right "
+                    f"after {before}, past known records"
+                )
             latest[poll.process] = poll.records[-1][0]
 
 
@@ -48,7 +57,8 @@ def _skips(partition: PartitionHistory, before: int, after: int, read: Poll | Fi
 
 
 def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
-    """13: what a producer sends to a partition later has the greater offset. Where a send's fate is unknown, the log tells where it is.
+    """13: what a producer sends to a partition later has the greater offset. Where a send's fate is unknown, the log
+    tells where it is.
 
     What was given up on without sequence numbers may still be under way, and come after what was sent since.
     """
@@ -60,7 +70,10 @@ def sends_in_sequence(analysis: Analysis) -> Iterator[str]:
                 continue
             before = latest.get(send.process)
             if before is not None and offset <= before[0]:
-                yield f"{send.process} sent {before[1].values[0]} before {send.values[0]}, and they are in {partition.name} at {before[0]} and {offset}"
+                yield (
+                    f"{send.process} sent {before[1].values[0]} before {send.values[0]}, and they are in "
+                    f"{partition.name} at {before[0]} and {offset}"
+                )
             if send.outcome == OK or send.producer_id >= 0:
                 latest[send.process] = (offset, send)
 
@@ -72,7 +85,8 @@ def _offset_of(partition: PartitionHistory, send: Send) -> int | None:
 
 
 def real_time_inversions(analysis: Analysis) -> Iterator[str]:
-    """14: what was acknowledged before another send began has the smaller offset. Where the other's fate is unknown, the log tells where it is."""
+    """14: what was acknowledged before another send began has the smaller offset. Where the other's fate is unknown,
+    the log tells where it is."""
     for partition in analysis.partitions.values():
         events: list[tuple[float, int, int, Send]] = []
         for number, send in enumerate(partition.sends):
@@ -86,4 +100,7 @@ def real_time_inversions(analysis: Analysis) -> Iterator[str]:
                 continue
             offset = _offset_of(partition, send)
             if offset is not None and offset <= highest:
-                yield f"{send.values[0]} is in {partition.name} at {offset}, and {holder}, acknowledged before it was sent, at {highest}"
+                yield (
+                    f"{send.values[0]} is in {partition.name} at {offset}, and {holder}, acknowledged before it "
+                    f"was sent, at {highest}"
+                )

@@ -9,11 +9,13 @@ from kraft.testing.checker.operations import FAIL, INFO, OK, Stuck, TopicChange,
 
 PROGRESS_SECONDS_MAX = 30.0
 HANDED_ON_ONCE_SECONDS = 0.05
-"""A broker that hands a request on does so again after that at the earliest (its channel's RETRY_SECONDS): the connection ended, or there is a new leader."""
+"""A broker that hands a request on does so again after that at the earliest (its channel's RETRY_SECONDS): the
+connection ended, or there is a new leader."""
 
 
 def stuck(analysis: Analysis) -> Iterator[str]:
-    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever the harness waited for came.
+    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever
+    the harness waited for came.
 
     A topic that somebody asked to delete need not."""
     for each in analysis.history.of(Stuck):
@@ -21,13 +23,19 @@ def stuck(analysis: Analysis) -> Iterator[str]:
     healed = analysis.healed_at
     if healed is None:
         return
-    doomed = {change.topic for change in analysis.history.of(TopicChange) if _is_deletion(change) and change.outcome != FAIL}
+    doomed = {
+        change.topic for change in analysis.history.of(TopicChange) if _is_deletion(change) and change.outcome != FAIL
+    }
     for partition in analysis.partitions.values():
         if partition.place[0] in doomed:
             continue
         for what, operations in (("acknowledges no send", partition.sends), ("answers no poll", partition.polls)):
             lasting = any(each.began >= healed for each in operations) or any(each.ended is None for each in operations)
-            ends = [each.ended for each in operations if each.outcome == OK and each.ended is not None and each.ended >= healed]
+            ends = [
+                each.ended
+                for each in operations
+                if each.outcome == OK and each.ended is not None and each.ended >= healed
+            ]
             if lasting and (not ends or min(ends) > healed + PROGRESS_SECONDS_MAX):
                 yield f"{partition.name} {what} within {PROGRESS_SECONDS_MAX:g} s after healing"
 
@@ -39,7 +47,8 @@ def unexpected(analysis: Analysis) -> Iterator[str]:
 
 
 def topics(analysis: Analysis) -> Iterator[str]:
-    """24: topics are in the end what they were last made to be: there with the partitions and configuration given, or gone."""
+    """24: topics are in the end what they were last made to be: there with the partitions and configuration given,
+    or gone."""
     seen = {each.topic: each for each in analysis.history.of(TopicSeen)}
     changes: dict[str, list[TopicChange]] = {}
     for change in analysis.history.of(TopicChange):
@@ -50,9 +59,11 @@ def topics(analysis: Analysis) -> Iterator[str]:
 
 
 def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
-    """Changes of one topic are asked for one after the other; those of unknown fate may be carried out at any time, also after later ones.
+    """Changes of one topic are asked for one after the other; those of unknown fate may be carried out at any time,
+    also after later ones.
 
-    So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was deleted.
+    So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was
+    deleted.
     """
     may_return = any(change.partitions and _was_asked_twice(change) for change in changes)
     deletions = [change for change in changes if _is_deletion(change)]
@@ -61,7 +72,11 @@ def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[
             yield f"topic {topic} was deleted and is there"
         return
     counts = [change for change in changes if change.partitions]
-    if seen.partitions and counts and seen.partitions not in [change.partitions for change in counts if change.outcome != FAIL]:
+    if (
+        seen.partitions
+        and counts
+        and seen.partitions not in [change.partitions for change in counts if change.outcome != FAIL]
+    ):
         yield f"topic {topic} has {seen.partitions} partitions, and nobody made it so"
     least = max((change.partitions for change in changes if change.outcome == OK), default=0)
     if seen.partitions < least and not deletions:
@@ -70,7 +85,14 @@ def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[
         for key in sorted({key for change in changes for key in change.config}):
             sets = [change for change in changes if key in change.config]
             done = [change.config[key] for change in sets if change.outcome == OK]
-            possible = {*done[-1:], *(change.config[key] for change in sets if change.outcome == INFO or (change.outcome == OK and _was_asked_twice(change)))}
+            possible = {
+                *done[-1:],
+                *(
+                    change.config[key]
+                    for change in sets
+                    if change.outcome == INFO or (change.outcome == OK and _was_asked_twice(change))
+                ),
+            }
             if done and seen.config.get(key) not in possible:
                 yield f"topic {topic}: {key} was set to {' or '.join(sorted(possible))} and is {seen.config.get(key)}"
 
@@ -80,16 +102,20 @@ def _is_deletion(change: TopicChange) -> bool:
 
 
 def _was_asked_twice(change: TopicChange) -> bool:
-    """By the client, or by the broker that handed it on: without an answer for so long that does it again, and what it sent first may arrive yet."""
+    """By the client, or by the broker that handed it on: without an answer for so long that does it again, and what
+    it sent first may arrive yet."""
     return change.attempts > 1 or (change.ended is not None and change.ended - change.began > HANDED_ON_ONCE_SECONDS)
 
 
 def compaction(analysis: Analysis) -> Iterator[str]:
-    """25: a compacted log has, of each key, the last value that was acknowledged or read or a later one, at its offset, and no value under another key."""
+    """25: a compacted log has, of each key, the last value that was acknowledged or read or a later one, at its
+    offset, and no value under another key."""
     for partition in analysis.compacted():
         final = partition.final
         assert final is not None
-        sent = {value: key for send in partition.sends for key, value in zip(send.keys or [], send.values, strict=False)}
+        sent = {
+            value: key for send in partition.sends for key, value in zip(send.keys or [], send.values, strict=False)
+        }
         last: dict[str, tuple[int, str]] = {}
         for (offset, value, _), key in zip(final.records, final.keys or [], strict=False):
             last[key] = (offset, value)

@@ -22,12 +22,30 @@ from kraft.protocol.records.record import Record
 
 
 def test_cells() -> None:
-    assert [text(cell) for cell in (None, "", True, False, 0, (), (1, 2), "x")] == ["-", "-", "yes", "no", "0", "-", "1,2", "x"]
-    assert [size(count) for count in (-1, 0, 1023, 1024, 1536 * 1024, 1 << 50)] == ["-", "0 B", "1023 B", "1.0 KiB", "1.5 MiB", "1024.0 TiB"]
+    assert [text(cell) for cell in (None, "", True, False, 0, (), (1, 2), "x")] == [
+        "-",
+        "-",
+        "yes",
+        "no",
+        "0",
+        "-",
+        "1,2",
+        "x",
+    ]
+    assert [size(count) for count in (-1, 0, 1023, 1024, 1536 * 1024, 1 << 50)] == [
+        "-",
+        "0 B",
+        "1023 B",
+        "1.0 KiB",
+        "1.5 MiB",
+        "1024.0 TiB",
+    ]
     assert [moment(time) for time in (-1, 0, 1 << 60)] == [None, "1970-01-01T00:00:00.000Z", None]
 
 
-def test_a_pipe_gets_tabs_and_a_terminal_a_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_gets_tabs_and_a_terminal_a_table(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tables = [Table(("A", "B"), [(1, "x\ty\n")]), Table(("C",), [], "second")]
     show({"a": "ü"}, tables, None)
     assert capsys.readouterr().out == "A\tB\n1\tx y \n\n# second\nC\n"
@@ -82,7 +100,9 @@ def test_what_a_question_raises_out_of_a_nursery_is_told_by_itself(capsys: pytes
     assert "cannot be reached" in capsys.readouterr().err
 
 
-def test_nodes_that_do_not_answer_take_no_longer_all_together_than_the_timeout(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_that_do_not_answer_take_no_longer_all_together_than_the_timeout(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     waited: list[float] = []
 
     async def open_connection(_: Any, host: str, port: int, *, client_id: str, timeout: float) -> None:
@@ -114,15 +134,25 @@ def test_formats() -> None:
 def test_json_says_how_bytes_are_written() -> None:
     document = json.loads(parse_format("json")(RECORD))
     assert document == {
-        "topic": "t", "partition": 1, "offset": 5, "timestamp": 7, "timestamp_type": "log_append_time", "key": "k", "key_encoding": "utf-8",
-        "value": "/w==", "value_encoding": "base64",
+        "topic": "t",
+        "partition": 1,
+        "offset": 5,
+        "timestamp": 7,
+        "timestamp_type": "log_append_time",
+        "key": "k",
+        "key_encoding": "utf-8",
+        "value": "/w==",
+        "value_encoding": "base64",
         "headers": [
-            {"name": "h", "name_encoding": "utf-8", "value": None, "encoding": None}, {"name": "i", "name_encoding": "utf-8", "value": "j", "encoding": "utf-8"}
+            {"name": "h", "name_encoding": "utf-8", "value": None, "encoding": None},
+            {"name": "i", "name_encoding": "utf-8", "value": "j", "encoding": "utf-8"},
         ],
-    }  # fmt: skip
+    }
 
 
 def test_a_header_name_that_is_not_utf_8_is_printed_as_it_is() -> None:
     odd = RECORD._replace(record=Record(0, 0, None, None, ((b"\xffn".decode("utf-8", "surrogateescape"), b"x"),)))
     assert parse_format("%h")(odd) == b"\xffn=x"
-    assert json.loads(parse_format("json")(odd))["headers"] == [{"name": "/24=", "name_encoding": "base64", "value": "x", "encoding": "utf-8"}]
+    assert json.loads(parse_format("json")(odd))["headers"] == [
+        {"name": "/24=", "name_encoding": "base64", "value": "x", "encoding": "utf-8"}
+    ]

@@ -43,7 +43,9 @@ PAGE = b'{"data": [' + EVENT + b'], "missed": false, "last_id": 1}'
 
 @pytest.mark.parametrize("body", [b"<html>", b"\xff", b"[]", b"null", b'{"data": 1}', b'{"data": [{}]}', PAGE])
 @pytest.mark.parametrize("words", ["events", "elections losses"])
-def test_an_answer_that_makes_no_sense_is_said(words: str, body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_that_makes_no_sense_is_said(
+    words: str, body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(_Damaged, "body", body)
     assert main([*words.split(), "--admin", url]) == 1
     told = capsys.readouterr()
@@ -52,15 +54,28 @@ def test_an_answer_that_makes_no_sense_is_said(words: str, body: bytes, url: str
 
 
 @pytest.mark.parametrize("words", ["events", "elections losses"])
-def test_an_answer_that_breaks_off_is_said(words: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_answer_that_breaks_off_is_said(
+    words: str, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(_Damaged, "body", b'{"data": [')
     monkeypatch.setattr(_Damaged, "announced_extra", 5)
     assert main([*words.split(), "--admin", url]) == 1
     assert capsys.readouterr().err.startswith(f"kraft: {url} ")
 
 
-@pytest.mark.parametrize("body", [b"data: {oops\n\n", b"data: \xff\n\n", b"data: []\n\n", b"data: " + EVENT + b"\n\n", b"id: x\nevent: missed\ndata: {}\n\n"])
-def test_a_stream_that_makes_no_sense_is_said(body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: {oops\n\n",
+        b"data: \xff\n\n",
+        b"data: []\n\n",
+        b"data: " + EVENT + b"\n\n",
+        b"id: x\nevent: missed\ndata: {}\n\n",
+    ],
+)
+def test_a_stream_that_makes_no_sense_is_said(
+    body: bytes, url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(_Damaged, "body", body)
     monkeypatch.setattr("kraft.cli.admin.events.RECONNECT_SECONDS", 0.0)
     assert main(["events", "-f", "--admin", url]) == 1

@@ -30,14 +30,18 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("output", [None, OutputFormat.JSON, OutputFormat.TABLE])
 @pytest.mark.parametrize("count", [1, 9000])
-def test_output_that_nobody_reads_is_no_failure(output: OutputFormat | None, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_that_nobody_reads_is_no_failure(
+    output: OutputFormat | None, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [(number, "x" * 50) for number in range(count if output is not OutputFormat.TABLE else min(count, 1000))]
     with unread(monkeypatch):
         show({"rows": rows}, [Table(("A", "B"), rows)], output)
         say({"done": True}, "done", output)
 
 
-@pytest.mark.parametrize("words", ["storage random-uuid", "--help", "topics --help", "topics create --help", "--version"])
+@pytest.mark.parametrize(
+    "words", ["storage random-uuid", "--help", "topics --help", "topics create --help", "--version"]
+)
 def test_a_verb_whose_output_nobody_reads_leaves_as_it_would(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with unread(monkeypatch):
         assert main(words.split()) == 0
@@ -59,7 +63,10 @@ class _Terminal:
         return answer
 
 
-@pytest.mark.parametrize(("answers", "code"), [((None,), 130), (("n\n",), 1), (("\n",), 1), (("",), 1), (("what\n", None), 130), (("what\n", "Yes\n"), 7)])
+@pytest.mark.parametrize(
+    ("answers", "code"),
+    [((None,), 130), (("n\n",), 1), (("\n",), 1), (("",), 1), (("what\n", None), 130), (("what\n", "Yes\n"), 7)],
+)
 def test_a_question_is_asked_on_stderr_and_answered(
     answers: tuple[str | None, ...], code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,5 @@
-"""Plans for moving partitions: what is left out is said, and nothing begins that cannot be taken back where that was asked for."""
+"""Plans for moving partitions: what is left out is said, and nothing begins that cannot be taken back where that was
+asked for."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from kraft.client.metadata import Partition, Topic
 
 
 def topic(name: str, *replicas: tuple[int, ...]) -> Topic:
-    return Topic(name, b"", False, tuple(Partition(index, each[0], 0, each, each, ()) for index, each in enumerate(replicas)))
+    return Topic(
+        name, b"", False, tuple(Partition(index, each[0], 0, each, each, ()) for index, each in enumerate(replicas))
+    )
 
 
 @pytest.fixture
@@ -39,7 +42,9 @@ def topics(monkeypatch: pytest.MonkeyPatch) -> dict[str, Topic]:
     return found
 
 
-def test_what_cannot_be_planned_is_said_with_the_reason(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_planned_is_said_with_the_reason(
+    topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]
+) -> None:
     topics["wide"] = topic("wide", (1, 2, 3), (2, 3, 1))
     topics["narrow"] = topic("narrow", (3,), (1,))
     assert main(["reassignments", "plan", "wide", "narrow", "--broker", "1", "--broker", "2"]) == 0
@@ -48,7 +53,9 @@ def test_what_cannot_be_planned_is_said_with_the_reason(topics: dict[str, Topic]
     assert told.err == "kraft: left out: wide, partitions 0, 1: 3 replicas do not fit on 2 brokers (1, 2)\n"
 
 
-def test_where_nothing_can_be_planned_that_is_a_failure(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_where_nothing_can_be_planned_that_is_a_failure(
+    topics: dict[str, Topic], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     topics["wide"] = topic("wide", (1, 2, 3), (2, 3, 1))
     undo = tmp_path / "undo.json"
     assert main(["reassignments", "plan", "wide", "--broker", "1", "--undo", str(undo)]) == 1
@@ -58,7 +65,9 @@ def test_where_nothing_can_be_planned_that_is_a_failure(topics: dict[str, Topic]
     assert not undo.exists()
 
 
-def test_where_all_is_well_already_the_plan_is_empty(topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_all_is_well_already_the_plan_is_empty(
+    topics: dict[str, Topic], capsys: pytest.CaptureFixture[str]
+) -> None:
     topics["even"] = topic("even", (1,), (2,), (3,))
     assert main(["reassignments", "plan", "even"]) == 0
     assert json.loads(capsys.readouterr().out)["partitions"] == []
@@ -71,7 +80,9 @@ def test_the_file_that_brings_everything_back(topics: dict[str, Topic], tmp_path
     assert [each["replicas"] for each in json.loads(undo.read_text(encoding="utf-8"))["partitions"]] == [[3], [1]]
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_anybody_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_cannot_be_written_is_refused_before_anybody_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for undo in (tmp_path, tmp_path / "nowhere" / "undo.json"):
         assert main(["reassignments", "plan", "--undo", str(undo), "-b", "127.0.0.1:1"]) == 2
     kept = tmp_path / "kept.json"

@@ -31,7 +31,9 @@ async def refuse_one(request: Any, _: int | None) -> Any:
 
 
 @pytest.mark.usefixtures("_ten_lines")
-def test_what_was_acknowledged_before_a_failure_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_was_acknowledged_before_a_failure_is_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, refuse_one))
     assert main(["produce", "t", "-k", ":", "-o", "json"]) == 1
     told = capsys.readouterr()
@@ -39,18 +41,28 @@ def test_what_was_acknowledged_before_a_failure_is_told(monkeypatch: pytest.Monk
     count = document["record_count"]
     assert 0 < count < 10
     assert document["unacknowledged_count"] == 10 - count
-    assert document["partitions"] == [{"partition": 0, "record_count": count, "first_offset": 100, "last_offset": 99 + count}]
+    assert document["partitions"] == [
+        {"partition": 0, "record_count": count, "first_offset": 100, "last_offset": 99 + count}
+    ]
     assert "TOPIC_AUTHORIZATION_FAILED" in document["error"]
-    assert f"acknowledged: {count} records (partition 0: {count}, up to offset {99 + count}); not acknowledged: {10 - count}" in told.err
+    assert (
+        f"acknowledged: {count} records (partition 0: {count}, up to offset {99 + count}); not acknowledged: "
+        f"{10 - count}"
+    ) in told.err
 
 
 @pytest.mark.usefixtures("_ten_lines")
-def test_without_json_it_is_told_on_stderr_alone(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_json_it_is_told_on_stderr_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("kraft.cli.admin.produce.ask", asker({"t": [1, 1]}, refuse_one))
     assert main(["produce", "t", "-p", "1"]) == 1
     told = capsys.readouterr()
     assert told.out == ""
-    assert told.err.splitlines()[-1] == "kraft: acknowledged: 0 records; not acknowledged: 10, which may be stored all the same"
+    assert (
+        told.err.splitlines()[-1]
+        == "kraft: acknowledged: 0 records; not acknowledged: 10, which may be stored all the same"
+    )
 
 
 @pytest.mark.usefixtures("_ten_lines")

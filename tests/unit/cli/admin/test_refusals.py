@@ -61,7 +61,9 @@ def test_something_else_that_answers_is_said(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_disk_that_failed_is_shown_beside_the_others() -> None:
     async def answer(*_: object) -> DescribeLogDirsResponse:
         failed = DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir="/b")
-        return DescribeLogDirsResponse(results=[failed, DescribeLogDirsResult(log_dir="/a", total_bytes=9, usable_bytes=5)])
+        return DescribeLogDirsResponse(
+            results=[failed, DescribeLogDirsResult(log_dir="/a", total_bytes=9, usable_bytes=5)]
+        )
 
     async def main(universe: Universe) -> None:
         found = await describe_log_dirs(ScriptedCluster(universe, {}, answer), 1)
@@ -73,10 +75,13 @@ def test_a_disk_that_failed_is_shown_beside_the_others() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "groups reset-offsets g -t t:x --to-latest", "groups delete-offsets g -t t:x --yes", "groups delete-offsets g --topic= --yes",
-        "quorum remove-voter 1 --directory-id nonsense --yes", "quorum add-voter 1 --directory-id nonsense --endpoint a:1",
+        "groups reset-offsets g -t t:x --to-latest",
+        "groups delete-offsets g -t t:x --yes",
+        "groups delete-offsets g --topic= --yes",
+        "quorum remove-voter 1 --directory-id nonsense --yes",
+        "quorum add-voter 1 --directory-id nonsense --endpoint a:1",
     ],
-)  # fmt: skip
+)
 def test_what_is_typed_wrong_is_wrong_usage_whether_a_cluster_is_there_or_not(words: str) -> None:
     assert main([*words.split(), "-b", "127.0.0.1:1"]) == 2
 

@@ -30,16 +30,31 @@ def properties(tmp_path: Path) -> Path:
     return path
 
 
-def test_formatting_writes_what_a_controller_begins_with(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formatting_writes_what_a_controller_begins_with(
+    properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["storage", "format", "-t", CLUSTER, "-c", str(properties), "--standalone"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"Formatting dynamic metadata voter directory {tmp_path}/a with metadata.version 4.3-IV0.",
         f"Formatting data directory {tmp_path}/b with metadata.version 4.3-IV0.",
     ]
-    found = sorted(str(path.relative_to(tmp_path)) for directory in "ab" for path in (tmp_path / directory).rglob("*") if path.is_file())
+    found = sorted(
+        str(path.relative_to(tmp_path))
+        for directory in "ab"
+        for path in (tmp_path / directory).rglob("*")
+        if path.is_file()
+    )
     checkpoint = "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint"
-    assert found == [f"a/{checkpoint}", "a/bootstrap.checkpoint", "a/meta.properties", "b/bootstrap.checkpoint", "b/meta.properties"]
-    reader = SnapshotReader(RealWorld().files, str(tmp_path / "a" / checkpoint), OffsetAndEpoch(0, 0), MetadataRecordSerde())
+    assert found == [
+        f"a/{checkpoint}",
+        "a/bootstrap.checkpoint",
+        "a/meta.properties",
+        "b/bootstrap.checkpoint",
+        "b/meta.properties",
+    ]
+    reader = SnapshotReader(
+        RealWorld().files, str(tmp_path / "a" / checkpoint), OffsetAndEpoch(0, 0), MetadataRecordSerde()
+    )
     try:
         [voter] = reader.voters.voters if reader.voters is not None else []
     finally:
@@ -47,15 +62,26 @@ def test_formatting_writes_what_a_controller_begins_with(properties: Path, tmp_p
     assert (voter.key.id, [tuple(endpoint) for endpoint in voter.endpoints]) == (5, [("CONTROLLER", "127.0.0.1", 7002)])
 
 
-def test_what_is_formatted_is_told_and_not_formatted_again(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_formatted_is_told_and_not_formatted_again(
+    properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = ["storage", "format", "-t", CLUSTER, "-c", str(properties), "-s"]
     assert main([*command, "-o", "json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert {key: made[key] for key in ("cluster_id", "node_id", "kraft_version")} == {"cluster_id": CLUSTER, "node_id": 5, "kraft_version": 1}
+    assert {key: made[key] for key in ("cluster_id", "node_id", "kraft_version")} == {
+        "cluster_id": CLUSTER,
+        "node_id": 5,
+        "kraft_version": 1,
+    }
     assert main(["storage", "info", "-c", str(properties), "-o", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     identity = {"cluster_id": CLUSTER, "node_id": 5}
-    assert told == {"directories": [{"path": each["path"], **identity, "directory_id": each["directory_id"]} for each in made["directories"]], "problems": []}
+    assert told == {
+        "directories": [
+            {"path": each["path"], **identity, "directory_id": each["directory_id"]} for each in made["directories"]
+        ],
+        "problems": [],
+    }
     before = (tmp_path / "a/meta.properties").read_bytes()
     assert main(command) == 1
     assert "already formatted" in capsys.readouterr().err
@@ -66,21 +92,29 @@ def test_what_is_formatted_is_told_and_not_formatted_again(properties: Path, tmp
     assert (tmp_path / "a/meta.properties").read_bytes() == before
 
 
-def test_what_is_wrong_with_directories_is_told(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_wrong_with_directories_is_told(
+    properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a").mkdir()
     assert main(["storage", "info", "-c", str(properties)]) == 1
     assert capsys.readouterr().out == (
-        f"Found log directory:\n  {tmp_path}/a\n\nFound problems:\n  {tmp_path}/a is not formatted.\n  {tmp_path}/b does not exist.\n\n"
+        f"Found log directory:\n  {tmp_path}/a\n\nFound problems:\n  {tmp_path}/a is not formatted.\n  "
+        f"{tmp_path}/b does not exist.\n\n"
     )
     (tmp_path / "b").write_text("a file")
     (tmp_path / "a/meta.properties").write_text("version=0\n")
     assert main(["storage", "info", "-c", str(properties), "-o", "json"]) == 1
     problems = json.loads(capsys.readouterr().out)["problems"]
-    assert [f"{tmp_path}/a/meta.properties: only version 1 is supported", f"{tmp_path}/b is not a directory."] == problems
+    assert [
+        f"{tmp_path}/a/meta.properties: only version 1 is supported",
+        f"{tmp_path}/b is not a directory.",
+    ] == problems
     (tmp_path / "b").unlink()
     main(["storage", "format", "-t", CLUSTER, "-c", str(properties), "-s", "--set", f"log.dirs={tmp_path}/b"])
     capsys.readouterr()
-    assert main(["storage", "info", "-c", str(properties), "--set", "node.id=6", "--set", f"log.dirs={tmp_path}/b"]) == 1
+    assert (
+        main(["storage", "info", "-c", str(properties), "--set", "node.id=6", "--set", f"log.dirs={tmp_path}/b"]) == 1
+    )
     assert "belongs to node 5, not 6" in capsys.readouterr().out
 
 
@@ -102,9 +136,17 @@ def test_what_is_wrong_with_directories_is_told(properties: Path, tmp_path: Path
         (("-s", "-S", "SCRAM-SHA-256=[name=a,saltedpassword=YCE=]"), 1, "You must supply 'salt' with 'saltedpassword'"),
         (("-s", "-S", "SCRAM-SHA-256=[name=a,salt=MQ==,saltedpassword=!]"), 1, "Failed to decode given saltedpassword"),
         (("-s", "-S", "SCRAM-SHA-256=[name=a,salt=1,password=b]"), 1, "Failed to decode given salt"),
-        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,saltedpassword=YCE=]"), 1, "Unknown SCRAM configurations: saltedpassword"),
+        (
+            ("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,saltedpassword=YCE=]"),
+            1,
+            "Unknown SCRAM configurations: saltedpassword",
+        ),
         (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,color=red]"), 1, "Unknown SCRAM configurations: color"),
-        (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,iterations=many]"), 1, "Failed to parse iterations count: many"),
+        (
+            ("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,iterations=many]"),
+            1,
+            "Failed to parse iterations count: many",
+        ),
         (("-s", "-S", "SCRAM-SHA-256=[name=a,password=b,iterations=4095]"), 1, "must be >= 4096"),
         (("-s", "-S", "SCRAM-SHA-512=[name=a,password=b,iterations=16385]"), 1, "<= 16384"),
         (("-s", "--set", "nonsense=1"), 2, "unknown key nonsense"),
@@ -112,7 +154,13 @@ def test_what_is_wrong_with_directories_is_told(properties: Path, tmp_path: Path
     ],
 )
 def test_refusals_touch_nothing(
-    properties: Path, tmp_path: Path, arguments: tuple[str, ...], code: int, sentence: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    properties: Path,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    code: int,
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     assert main(["storage", "format", "-t", CLUSTER, "-c", str(properties), *arguments]) == code
@@ -120,10 +168,15 @@ def test_refusals_touch_nothing(
     assert not (tmp_path / "a").exists()
 
 
-def test_credentials_are_written_for_the_first_controller(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_credentials_are_written_for_the_first_controller(
+    properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     secret = 'salt="MWx2NHBkbnc0ZndxN25vdGN4bTB5NTFmNw==",saltedpassword="mT0yyUUxnlJaC99HXgRTSYlbuqa4FSGtJCJfTMvjYCE="'
     salted = f"SCRAM-SHA-512=[name=bob,iterations=8192,{secret}]"
-    plain = ["SCRAM-SHA-256=[name=alice,password=alice-secret,salt=MnQ2dHZibGhycWZsdXg1anc4cTN3cmM5NA==]", "SCRAM-SHA-256=[name=carol,password=x]"]
+    plain = [
+        "SCRAM-SHA-256=[name=alice,password=alice-secret,salt=MnQ2dHZibGhycWZsdXg1anc4cTN3cmM5NA==]",
+        "SCRAM-SHA-256=[name=carol,password=x]",
+    ]
     command = ["storage", "format", "-t", CLUSTER, "-c", str(properties), "-s"]
     assert main([*command, "-S", plain[0], "--add-scram", salted, "-S", plain[1]]) == 0
     for path in (tmp_path / "a", tmp_path / "b"):
@@ -131,11 +184,18 @@ def test_credentials_are_written_for_the_first_controller(properties: Path, tmp_
         alice, bob, carol = [record for record in records if isinstance(record, UserScramCredentialRecord)]
         assert (alice.name, alice.mechanism, alice.iterations) == ("alice", 1, 4096)
         assert bytes(alice.stored_key) == base64.b64decode("5oxr8rW84AfoIJMzennQtT+kcD1UKybwdcgSrMEgKC8=")
-        assert (bob.name, bob.mechanism, bob.iterations, bytes(bob.salt)) == ("bob", 2, 8192, b"1lv4pdnw4fwq7notcxm0y51f7")
+        assert (bob.name, bob.mechanism, bob.iterations, bytes(bob.salt)) == (
+            "bob",
+            2,
+            8192,
+            b"1lv4pdnw4fwq7notcxm0y51f7",
+        )
         assert (len(carol.salt), len(carol.stored_key), len(carol.server_key)) == (24, 32, 32)
 
 
-def test_the_first_voters_of_a_quorum_of_several_are_written_down(properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_voters_of_a_quorum_of_several_are_written_down(
+    properties: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     mine, other = "4L6g3nShT-eMCtK--X86sg", "4L6g3nShT-eMCtK--X86sQ"
     voters = f"5@127.0.0.1:7002:{mine},6@127.0.0.1:7003:{other}"
     assert main(["storage", "format", "-t", CLUSTER, "-c", str(properties), "-I", voters, "-o", "json"]) == 0

@@ -14,7 +14,11 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kraft.protocol.messages.list_offsets_request import ListOffsetsRequest
-from kraft.protocol.messages.list_offsets_response import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
+from kraft.protocol.messages.list_offsets_response import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from tests.unit.cli.admin.asked import asker
@@ -27,13 +31,23 @@ T0 = TopicPartition("t", 0)
 async def answer(request: Any, _: int | None) -> Any:
     if isinstance(request, ListOffsetsRequest):
         assert request.topics[0].partitions[0].timestamp == EARLIEST
-        return ListOffsetsResponse(topics=[ListOffsetsTopicResponse(name="t", partitions=[ListOffsetsPartitionResponse(partition_index=0, offset=0)])])
+        return ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    name="t", partitions=[ListOffsetsPartitionResponse(partition_index=0, offset=0)]
+                )
+            ]
+        )
     return fetched({T0: (ErrorCode.NONE, build_batch([Record(0, 0, None, b"found")], base_offset=0))})
 
 
 async def answer_as_no_leader(request: Any, node_id: int | None) -> Any:
     """Whoever leads is no leader any more when it is asked for records, and nobody is for a while."""
-    return await answer(request, node_id) if isinstance(request, ListOffsetsRequest) else fetched({T0: (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")})
+    return (
+        await answer(request, node_id)
+        if isinstance(request, ListOffsetsRequest)
+        else fetched({T0: (ErrorCode.NOT_LEADER_OR_FOLLOWER, b"")})
+    )
 
 
 async def come_back(cluster: ScriptedCluster) -> None:
@@ -72,9 +86,13 @@ def test_reading_that_has_a_timeout_ends_with_it(
     assert "t-0" in capfd.readouterr().err
 
 
-def test_a_group_that_nobody_coordinates_is_waited_for_no_longer(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_group_that_nobody_coordinates_is_waited_for_no_longer(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     async def nobody(_: FindCoordinatorRequest, __: int | None) -> Any:
-        return FindCoordinatorResponse(coordinators=[Coordinator(key="g", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)])
+        return FindCoordinatorResponse(
+            coordinators=[Coordinator(key="g", error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)]
+        )
 
     lasted: list[float] = []
 

@@ -41,8 +41,16 @@ def test_resources() -> None:
     assert split_words(["Groups", "g"]) == (Resource(GROUP, "g"), [])
     assert split_words(["broker", "3", "k"]) == (Resource(BROKER, "3"), ["k"])
     assert split_words(["cluster", "k", "l"]) == (Resource(BROKER, ""), ["k", "l"])
-    assert (Resource(BROKER, "3").node_id, Resource(BROKER, "").node_id, Resource(TOPIC, "3").node_id) == (3, None, None)
-    assert [str(each) for each in (Resource(BROKER, ""), Resource(BROKER, "3"), Resource(TOPIC, "t"))] == ["the cluster", "broker 3", "topic t"]
+    assert (Resource(BROKER, "3").node_id, Resource(BROKER, "").node_id, Resource(TOPIC, "3").node_id) == (
+        3,
+        None,
+        None,
+    )
+    assert [str(each) for each in (Resource(BROKER, ""), Resource(BROKER, "3"), Resource(TOPIC, "t"))] == [
+        "the cluster",
+        "broker 3",
+        "topic t",
+    ]
     assert resource_document(Resource(BROKER, "")) == {"type": "cluster", "name": None}
     for wrong in (["planet"], ["topic"], ["broker", "x"], ["group", ""]):
         with pytest.raises(typer.BadParameter):
@@ -50,7 +58,9 @@ def test_resources() -> None:
 
 
 def test_where_to_begin() -> None:
-    assert [parse_start(text) for text in ("beginning", "earliest", "end", "latest")] == [("time", EARLIEST)] * 2 + [("time", LATEST)] * 2
+    assert [parse_start(text) for text in ("beginning", "earliest", "end", "latest")] == [("time", EARLIEST)] * 2 + [
+        ("time", LATEST)
+    ] * 2
     assert [parse_start(text) for text in ("7", "-7", "@7")] == [("offset", 7), ("tail", 7), ("time", 7)]
     for wrong in ("", "-", "@", "x", "+1"):
         with pytest.raises(typer.BadParameter):
@@ -76,12 +86,24 @@ def test_times_and_durations() -> None:
 
 
 def test_exactly_one_target() -> None:
-    nothing = {"to_earliest": False, "to_latest": False, "to_current": False, "to_offset": None, "shift_by": None, "to_datetime": None, "by_duration": None}
+    nothing = {
+        "to_earliest": False,
+        "to_latest": False,
+        "to_current": False,
+        "to_offset": None,
+        "shift_by": None,
+        "to_datetime": None,
+        "by_duration": None,
+    }
     chosen = {
-        "to_earliest": (True, Target(time=EARLIEST)), "to_latest": (True, Target(time=LATEST)), "to_current": (True, Target(current=True)),
-        "to_offset": (0, Target(offset=0)), "shift_by": (0, Target(shift=0)), "to_datetime": ("1970-01-01", Target(time=0)),
+        "to_earliest": (True, Target(time=EARLIEST)),
+        "to_latest": (True, Target(time=LATEST)),
+        "to_current": (True, Target(current=True)),
+        "to_offset": (0, Target(offset=0)),
+        "shift_by": (0, Target(shift=0)),
+        "to_datetime": ("1970-01-01", Target(time=0)),
         "by_duration": ("1s", Target(time=9000)),
-    }  # fmt: skip
+    }
     for option, (value, target) in chosen.items():
         assert choose_target(**{**nothing, option: value}, now_ms=10_000) == target  # type: ignore[arg-type]  # Options by name.
     for wrong in (nothing, {**nothing, "to_latest": True, "to_offset": 0}):

@@ -14,7 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kraft.protocol.records.builder import build_batch, build_empty_batch, with_max_timestamp
-from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, CompressionError, compress, decompress
+from kraft.protocol.records.compression import (
+    CODEC_NAMES,
+    GZIP,
+    LZ4,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    CompressionError,
+    compress,
+    decompress,
+)
 from kraft.protocol.records.control_record import (
     ControlRecordType,
     TransactionMarker,
@@ -24,7 +34,15 @@ from kraft.protocol.records.control_record import (
     marker_of,
 )
 from kraft.protocol.records.record import CorruptBatch, InvalidRecord, Record, RecordCountMismatch
-from kraft.protocol.records.record_batch import HEADER_SIZE, LOG_APPEND_TIME, SEQUENCE_MAX, RecordBatch, batches, increment_sequence, with_offset_and_epoch
+from kraft.protocol.records.record_batch import (
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    SEQUENCE_MAX,
+    RecordBatch,
+    batches,
+    increment_sequence,
+    with_offset_and_epoch,
+)
 from kraft.protocol.records.varint import append_varint, read_varint
 
 CODECS = range(5)
@@ -50,7 +68,12 @@ def test_what_is_built_is_read_back(records: list[Record], codec: int) -> None:
     batch.check_frame()
     batch.verify_crc()
     assert batch.records() == records
-    assert (batch.size, batch.base_offset, batch.last_offset, batch.codec) == (len(data), records[0].offset, records[-1].offset, codec)
+    assert (batch.size, batch.base_offset, batch.last_offset, batch.codec) == (
+        len(data),
+        records[0].offset,
+        records[-1].offset,
+        codec,
+    )
     assert (batch.partition_leader_epoch, batch.producer_id, batch.producer_epoch, batch.base_sequence) == (7, 5, 2, 9)
     assert batch.max_timestamp == max(record.timestamp for record in records)
 
@@ -135,7 +158,14 @@ def test_an_emptied_batch_keeps_offsets_and_sequence() -> None:
     batch = RecordBatch(build_batch(records, producer_id=3, producer_epoch=1, base_sequence=7, is_transactional=True))
     empty = RecordBatch(build_empty_batch(batch))
     empty.verify_crc()
-    assert (empty.base_offset, empty.last_offset, empty.count, empty.producer_id, empty.last_sequence, empty.is_transactional) == (4, 9, 0, 3, 12, True)
+    assert (
+        empty.base_offset,
+        empty.last_offset,
+        empty.count,
+        empty.producer_id,
+        empty.last_sequence,
+        empty.is_transactional,
+    ) == (4, 9, 0, 3, 12, True)
     assert empty.records() == []
 
 
@@ -188,24 +218,45 @@ def test_other_writers_forms_are_read() -> None:
     assert decompress(SNAPPY, bytes(cramjam.snappy.compress_raw(text))) == text
     assert decompress(GZIP, gzip.compress(text[:50]) + gzip.compress(text[50:])) == text
     assert decompress(ZSTD, zstandard.ZstdCompressor().compress(text)) == text
-    assert decompress(ZSTD, zstandard.ZstdCompressor(write_content_size=False).compress(text[:9]) + zstandard.compress(text[9:])) == text
+    assert (
+        decompress(
+            ZSTD, zstandard.ZstdCompressor(write_content_size=False).compress(text[:9]) + zstandard.compress(text[9:])
+        )
+        == text
+    )
     assert decompress(LZ4, lz4.frame.compress(text, content_checksum=True, block_linked=True)) == text
     assert compress(GZIP, b"x")[4:8] == bytes(4)
     assert zlib.decompress(compress(GZIP, text), 31) == text
 
 
 def test_markers_round_trip() -> None:
-    data = build_marker_batch(TransactionMarker(ControlRecordType.ABORT, 6), offset=3, timestamp_ms=9, leader_epoch=1, producer_id=4, producer_epoch=2)
+    data = build_marker_batch(
+        TransactionMarker(ControlRecordType.ABORT, 6),
+        offset=3,
+        timestamp_ms=9,
+        leader_epoch=1,
+        producer_id=4,
+        producer_epoch=2,
+    )
     batch = RecordBatch(data)
     marker = marker_of(batch)
     assert marker is not None
-    assert (marker.control_type, marker.coordinator_epoch, batch.is_control, batch.is_transactional, batch.base_offset) == (0, 6, True, True, 3)
+    assert (
+        marker.control_type,
+        marker.coordinator_epoch,
+        batch.is_control,
+        batch.is_transactional,
+        batch.base_offset,
+    ) == (0, 6, True, True, 3)
 
 
 def test_control_batches_of_the_quorum_hold_their_messages() -> None:
     entries = [(ControlRecordType.KRAFT_VERSION, b"a"), (ControlRecordType.KRAFT_VOTERS, b"b")]
     batch = RecordBatch(build_control_batch(entries, base_offset=5, timestamp_ms=1, leader_epoch=2))
-    assert [(control_type_of(record.key), record.value, record.offset) for record in batch.records()] == [(5, b"a", 5), (6, b"b", 6)]
+    assert [(control_type_of(record.key), record.value, record.offset) for record in batch.records()] == [
+        (5, b"a", 5),
+        (6, b"b", 6),
+    ]
     assert marker_of(batch) is None
     with pytest.raises(InvalidRecord):
         control_type_of(b"x")

@@ -44,13 +44,25 @@ def leader(voters: int = 3, epochs: tuple[int, ...] = ()) -> RaftNode:
     for _ in range(3):
         for message in sends(effects, m.VoteRequest):
             if message.to != 3 and not replica.is_leader:
-                effects = replica.step(events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=replica.epoch), True)), 2_000)
+                effects = replica.step(
+                    events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=replica.epoch), True)),
+                    2_000,
+                )
     assert isinstance(replica.role, Leader)
     replica.step(events.LogFlushed(replica.log.end_offset, replica.log.generation), 2_000)
     return replica
 
 
-def fetch(replica: RaftNode, from_id: int, offset: int, epoch: int, *, now_ms: int = 2_001, wait_ms: int = 0, hw: int = m.UNKNOWN_HIGH_WATERMARK) -> Effects:
+def fetch(
+    replica: RaftNode,
+    from_id: int,
+    offset: int,
+    epoch: int,
+    *,
+    now_ms: int = 2_001,
+    wait_ms: int = 0,
+    hw: int = m.UNKNOWN_HIGH_WATERMARK,
+) -> Effects:
     return ask(replica, m.FetchRequest(key_of(from_id), replica.epoch, offset, epoch, hw, wait_ms), now_ms)
 
 

@@ -33,7 +33,10 @@ def test_a_majority_of_pre_votes_makes_a_candidate_that_has_stored_its_own_vote(
 def test_a_peer_too_old_for_pre_votes_is_no_obstacle() -> None:
     replica = node(1, THREE)
     (first, _) = sends(replica.step(events.Tick(), 2_000), m.VoteRequest)
-    replica.step(events.ResponseReceived(first.correlation, m.VoteResponse(LeaderHint(), error=ErrorCode.UNSUPPORTED_VERSION)), 2_001)
+    replica.step(
+        events.ResponseReceived(first.correlation, m.VoteResponse(LeaderHint(), error=ErrorCode.UNSUPPORTED_VERSION)),
+        2_001,
+    )
     assert isinstance(replica.role, Candidate)
 
 
@@ -68,7 +71,9 @@ def test_a_candidate_that_lost_stands_again_soon() -> None:
     replica = node(1, THREE)
     effects = replica.step(events.Tick(), 200)
     for message in sends(effects, m.VoteRequest)[:1]:
-        effects = replica.step(events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=0), True)), 200)
+        effects = replica.step(
+            events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=0), True)), 200
+        )
     assert isinstance(replica.role, Candidate)
     for message in sends(effects, m.VoteRequest):
         replica.step(events.ResponseReceived(message.correlation, m.VoteResponse(LeaderHint(epoch=1), False)), 210)

@@ -27,7 +27,10 @@ def test_a_follower_truncates_to_where_the_logs_agree() -> None:
     replica = node(1, THREE, epochs=(1, 1, 2, 2))
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     effects = replica.step(
-        events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, 5), high_watermark=0, diverging=OffsetAndEpoch(3, 1))), 10
+        events.ResponseReceived(
+            message.correlation, m.FetchResponse(LeaderHint(2, 5), high_watermark=0, diverging=OffsetAndEpoch(3, 1))
+        ),
+        10,
     )
     assert effects.log == (Truncate(2),)
     (again,) = sends(effects, m.FetchRequest)
@@ -39,7 +42,12 @@ def test_committed_records_are_never_truncated() -> None:
     replica.log.high_watermark = 3
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     with pytest.raises(AssertionError, match="committed"):
-        replica.step(events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, 5), diverging=OffsetAndEpoch(3, 1))), 10)
+        replica.step(
+            events.ResponseReceived(
+                message.correlation, m.FetchResponse(LeaderHint(2, 5), diverging=OffsetAndEpoch(3, 1))
+            ),
+            10,
+        )
 
 
 def test_a_follower_appends_syncs_and_then_acknowledges() -> None:
@@ -51,9 +59,17 @@ def test_a_follower_appends_syncs_and_then_acknowledges() -> None:
     assert effects.high_watermark == 4, "not more than we have"
 
 
-@pytest.mark.parametrize("batches", [(Batch(1, 2, 5),), (Batch(0, 2, 6),), (Batch(0, 2, 5), Batch(4, 4, 5)), (Batch(0, 2, 5), Batch(3, 3, 4))])
+@pytest.mark.parametrize(
+    "batches",
+    [(Batch(1, 2, 5),), (Batch(0, 2, 6),), (Batch(0, 2, 5), Batch(4, 4, 5)), (Batch(0, 2, 5), Batch(3, 3, 4))],
+)
 def test_batches_that_do_not_continue_the_log_are_not_appended(batches: tuple[Batch, ...]) -> None:
     replica = node(1, THREE)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
-    replica.step(events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, 5), high_watermark=9, batches=batches)), 10)
+    replica.step(
+        events.ResponseReceived(
+            message.correlation, m.FetchResponse(LeaderHint(2, 5), high_watermark=9, batches=batches)
+        ),
+        10,
+    )
     assert replica.log.end_offset == 0

@@ -23,7 +23,9 @@ def test_a_new_leader_writes_leader_change_first() -> None:
     (append,) = effects.log
     assert isinstance(append, Append)
     assert isinstance(append.batches[0].payload, LeaderChange)
-    assert append.batches[0].voters == voters_of(1), "voters of the bootstrap checkpoint go into the log with the first leader"
+    assert append.batches[0].voters == voters_of(1), (
+        "voters of the bootstrap checkpoint go into the log with the first leader"
+    )
     assert effects.high_watermark is None, "a sole voter counts its log only when it is synced"
     effects = replica.step(events.LogFlushed(replica.log.end_offset, 0), 0)
     assert effects.high_watermark == replica.log.end_offset
@@ -67,7 +69,11 @@ def test_observers_never_count() -> None:
 
 def test_a_voter_with_another_directory_does_not_count() -> None:
     replica = leader()
-    ask(replica, m.FetchRequest(ReplicaKey(2, b"another director"), replica.epoch, replica.log.end_offset, replica.epoch), 2_001)
+    ask(
+        replica,
+        m.FetchRequest(ReplicaKey(2, b"another director"), replica.epoch, replica.log.end_offset, replica.epoch),
+        2_001,
+    )
     assert replica.log.high_watermark == 0
 
 
@@ -84,7 +90,10 @@ def test_a_fetch_that_does_not_know_the_high_watermark_is_answered_at_once() -> 
     replica = leader()
     fetch(replica, 2, replica.log.end_offset, replica.epoch)
     assert replies(fetch(replica, 3, replica.log.end_offset, replica.epoch, wait_ms=500, hw=0)) != []
-    assert replies(fetch(replica, 3, replica.log.end_offset, replica.epoch, wait_ms=500, hw=replica.log.high_watermark)) == []
+    assert (
+        replies(fetch(replica, 3, replica.log.end_offset, replica.epoch, wait_ms=500, hw=replica.log.high_watermark))
+        == []
+    )
 
 
 def test_a_waiting_fetch_is_answered_when_its_time_is_up_or_leadership_is_lost() -> None:
@@ -93,7 +102,9 @@ def test_a_waiting_fetch_is_answered_when_its_time_is_up_or_leadership_is_lost()
     assert len(replies(replica.step(events.Tick(), 2_600))) == 1
     fetch(replica, 2, replica.log.end_offset, replica.epoch, wait_ms=500, now_ms=2_600)
     answers = replies(ask(replica, vote(9, 3), 2_601))
-    assert [answer.error for answer in answers if isinstance(answer, m.FetchResponse)] == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert [answer.error for answer in answers if isinstance(answer, m.FetchResponse)] == [
+        ErrorCode.NOT_LEADER_OR_FOLLOWER
+    ]
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, ErrorCode.FENCED_LEADER_EPOCH), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])

@@ -53,7 +53,10 @@ def test_a_leader_that_shuts_down_tells_the_voters_and_is_done_when_they_know() 
     effects = replica.step(events.ShutdownRequested(), 2_010)
     assert not replica.is_shut_down
     for message in sends(effects, m.EndQuorumEpochRequest):
-        replica.step(events.ResponseReceived(message.correlation, m.EndQuorumEpochResponse(LeaderHint(epoch=replica.epoch))), 2_020)
+        replica.step(
+            events.ResponseReceived(message.correlation, m.EndQuorumEpochResponse(LeaderHint(epoch=replica.epoch))),
+            2_020,
+        )
     assert replica.is_shut_down
 
 

@@ -107,7 +107,11 @@ def test_what_one_node_answers_says_nothing_of_another(answered: bool) -> None:
     (late,) = sends(ask(replica, m.AddVoterRequest(voter_of(4), timeout_ms=50), 2_010), m.ProbeVersionsRequest)
     replica.step(events.Tick(), 2_070)
     (probe,) = sends(ask(replica, m.AddVoterRequest(voter_of(5)), 2_080), m.ProbeVersionsRequest)
-    outcome = events.ResponseReceived(late.correlation, m.ProbeVersionsResponse(0, 1)) if answered else events.RequestFailed(late.correlation)
+    outcome = (
+        events.ResponseReceived(late.correlation, m.ProbeVersionsResponse(0, 1))
+        if answered
+        else events.RequestFailed(late.correlation)
+    )
     assert replies(replica.step(outcome, 2_090)) == []
     assert replica.voters == voters_of(1, 2, 3)
     replica.step(events.ResponseReceived(probe.correlation, m.ProbeVersionsResponse(0, 1)), 2_100)
@@ -115,7 +119,8 @@ def test_what_one_node_answers_says_nothing_of_another(answered: bool) -> None:
 
 
 class Telling:
-    """Node 1 of three under kraft.version 0. Every Fetch is answered with nothing new, and nothing else unless a test does it."""
+    """Node 1 of three under kraft.version 0. Every Fetch is answered with nothing new, and nothing else unless a
+    test does it."""
 
     def __init__(self) -> None:
         self.replica = node(1, THREE, kraft_version=0)
@@ -127,11 +132,15 @@ class Telling:
         self._unseen += sends(self.replica.step(event, self.now_ms), object)
 
     def follow(self, leader_id: int, epoch: int) -> None:
-        self.hear(events.RequestReceived("token", m.BeginQuorumEpochRequest(epoch, leader_id, voter_of(leader_id).endpoints)))
+        self.hear(
+            events.RequestReceived("token", m.BeginQuorumEpochRequest(epoch, leader_id, voter_of(leader_id).endpoints))
+        )
 
     def answer(self, told: Send, error: int = ErrorCode.NONE) -> None:
         assert isinstance(told.request, m.UpdateVoterRequest)
-        self.hear(events.ResponseReceived(told.correlation, m.VoterResponse(m.LeaderHint(told.to, told.request.epoch), error)))
+        self.hear(
+            events.ResponseReceived(told.correlation, m.VoterResponse(m.LeaderHint(told.to, told.request.epoch), error))
+        )
 
     def told_in(self, periods: float) -> list[Send]:
         """What it tells of itself in the next two fetch timeouts, that many times."""

@@ -27,7 +27,9 @@ def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
     replica = node(1, THREE)
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
     snapshot = OffsetAndEpoch(100, 4)
-    effects = replica.step(events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, 5), snapshot=snapshot)), 10)
+    effects = replica.step(
+        events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, 5), snapshot=snapshot)), 10
+    )
     for position, data in ((0, b"abc"), (3, b"de")):
         (part,) = sends(effects, m.FetchSnapshotRequest)
         response = m.FetchSnapshotResponse(LeaderHint(2, 5), 0, snapshot, position, 100, 5, data)
@@ -35,6 +37,11 @@ def test_a_downloaded_snapshot_replaces_the_log_and_brings_its_voters() -> None:
     assert effects.log[0].last  # type: ignore[union-attr]
     assert sends(effects, m.FetchRequest) == [], "nothing is acknowledged while the disk works"
     effects = replica.step(events.SnapshotDownloaded(snapshot, voters_of(1, 2), 1), 30)
-    assert (replica.log.start_offset, replica.log.end_offset, replica.log.high_watermark, replica.voters) == (100, 100, 100, voters_of(1, 2))
+    assert (replica.log.start_offset, replica.log.end_offset, replica.log.high_watermark, replica.voters) == (
+        100,
+        100,
+        100,
+        voters_of(1, 2),
+    )
     (again,) = sends(effects, m.FetchRequest)
     assert (again.request.offset, again.request.last_fetched_epoch) == (100, 4)  # type: ignore[union-attr]

@@ -29,7 +29,9 @@ def test_the_same_candidate_gets_its_vote_again_and_another_does_not() -> None:
     assert not replies(ask(replica, vote(1, 3)))[0].granted  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(("last_epoch", "end", "granted"), [(1, 3, True), (1, 2, False), (2, 1, True), (0, 9, False), (1, 4, True)])
+@pytest.mark.parametrize(
+    ("last_epoch", "end", "granted"), [(1, 3, True), (1, 2, False), (2, 1, True), (0, 9, False), (1, 4, True)]
+)
 def test_a_vote_is_for_a_log_at_least_as_up_to_date(last_epoch: int, end: int, granted: bool) -> None:
     replica = node(1, THREE, epochs=(1, 1, 1))
     assert replies(ask(replica, vote(5, 2, last_epoch=last_epoch, end=end)))[0].granted == granted  # type: ignore[union-attr]
@@ -49,7 +51,9 @@ def test_a_follower_refuses_pre_votes_once_it_has_fetched() -> None:
     replica = follower()
     assert replies(ask(replica, vote(5, 3, pre_vote=True)))[0].granted  # type: ignore[union-attr]
     (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(6, 2, voter_of(2).endpoints)), m.FetchRequest)
-    replica.step(events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, replica.epoch), 0, 0, 0, 0, 0)), 700)
+    replica.step(
+        events.ResponseReceived(message.correlation, m.FetchResponse(LeaderHint(2, replica.epoch), 0, 0, 0, 0, 0)), 700
+    )
     assert not replies(ask(replica, vote(replica.epoch, 3, pre_vote=True)))[0].granted  # type: ignore[union-attr]
 
 
