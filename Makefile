@@ -1,4 +1,5 @@
-# Everything a person does with this tree. `make` lists it; `make demo` and `make test` need nothing but Python 3.11+ and Java 17+ (the tests also mvn).
+# Everything a person does with this tree. `make` lists it. As root on Debian, `make demo` and `make test` install all
+# that they need; elsewhere they say what is missing.
 SHELL := /bin/bash
 PYTHON3 ?= python3
 VENV := .venv
@@ -10,13 +11,21 @@ KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-machine check-maven system demo test lint bench soak simulate mutants jepsen docs spark-harness record-vectors clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint bench soak simulate mutants jepsen docs spark-harness record-vectors clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-check-machine:
+packages: # As root it installs what the tests need; otherwise it says what to type.
+	@PYTHON3=$(PYTHON3) bash tests/system-packages.sh
+
+demo-packages:
+	@PYTHON3=$(PYTHON3) bash tests/system-packages.sh demo
+
+check-python:
 	@$(PYTHON3) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "kraft needs Python 3.11 or newer: '$(PYTHON3)' is not one (set PYTHON3=...)."; exit 2; }
+
+check-machine: check-python
 	@java -version 2>&1 | grep -qE 'version "(1[7-9]|[2-9][0-9])' || { echo "kraft's demo and tests need Java 17 or newer (for Spark and for comparing with Apache Kafka): 'java -version' finds none."; exit 2; }
 
 check-maven: check-machine
@@ -24,32 +33,31 @@ check-maven: check-machine
 
 $(STAMP): pyproject.toml
 	@echo "setting up $(VENV) (once; a few hundred MB, mostly Spark) ..."
-	@test -x $(PY) || $(PYTHON3) -m venv $(VENV)
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON3) -m venv --clear $(VENV)
 	@$(PY) -m pip install -q --disable-pip-version-check -e ".[dev]"
 	@touch $(STAMP)
 
 setup: $(STAMP)
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m compileall -q kraft api
 
-system: ## Install the Debian packages that tests use (as root; nothing happens when they are there)
-	@bash tests/system-packages.sh
+system: packages ## Install the Debian packages that tests use (as root; `make test` does it itself)
 
-demo: check-machine setup ## Three nodes, real data, a Spark job while a leader is killed, then all of them: nothing is lost
+demo: demo-packages check-machine setup ## Three nodes, real data, a Spark job while a leader is killed, then all of them: nothing is lost
 	@$(PY) -m kraft._tools.demo
 
-lint: check-machine setup ## ruff (rules and format), mypy strict, import contracts, tidy rules
+lint: check-python setup ## ruff (rules and format), mypy strict, import contracts, tidy rules
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format -q --diff .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports --no-cache >/tmp/kraft-lint-imports.$$$$ 2>&1 && rm -f /tmp/kraft-lint-imports.$$$$ || { cat /tmp/kraft-lint-imports.$$$$; rm -f /tmp/kraft-lint-imports.$$$$; exit 1; }
 	@$(PY) -m pytest tests/tidy
 
-test: check-maven setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
+test: packages check-python setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
 	@$(PY) -m kraft._tools.preflight
 	@$(MAKE) --no-print-directory lint
 	@$(PY) -m pytest tests --ignore=tests/tidy --durations=15
 
-soak: check-maven setup ## The full counts of every proof (under an hour)
+soak: packages check-maven setup ## The full counts of every proof (under an hour)
 	@$(PY) -m kraft._tools.preflight
 	@$(PY) -m kraft._tools.soak
 

@@ -16,6 +16,8 @@ import signal
 import hypothesis
 import pytest
 
+from tests.capabilities import MISSING
+
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 
 
@@ -52,3 +54,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if others:
         config.hook.pytest_deselected(items=others)
         items[:] = wanted
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """The last lines name what this machine lacks, how many tests were skipped for it, and what to type."""
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", ()):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if MISSING in reason:
+            reasons[reason] = reasons.get(reason, 0) + 1
+    if not reasons:
+        return
+    terminalreporter.section("tests skipped for what this machine lacks")
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count:4} skipped: {reason[reason.index(MISSING) :]}")

@@ -1,18 +1,36 @@
 #!/usr/bin/env bash
-# Debian packages that some tests use. Installs what is missing, as root; says what to do otherwise. Nothing happens when all is there.
+# Installs the Debian packages that a target needs and the machine lacks. `system-packages.sh demo` stops at what
+# the demo needs; without an argument it is everything that the tests use. Nothing happens when all is there.
+# Without root, or on a machine without apt-get, it says what to type and leaves with 0: the tests name what they skip.
 set -euo pipefail
-declare -A needs=([mkfs.ext4]=e2fsprogs [losetup]=mount [ip]=iproute2 [nft]=nftables [kcat]=kcat [unzip]=unzip [tc]=iproute2 [mkfs.xfs]=xfsprogs [unshare]=util-linux [gcc]=gcc)
+
+demo=(python3:python3 java:openjdk-17-jre-headless)
+tests=(
+  javac:openjdk-17-jdk-headless mvn:maven gcc:gcc kcat:kcat git:git tc:iproute2
+  ip:iproute2 nft:nftables unshare:util-linux losetup:mount mkfs.ext4:e2fsprogs mkfs.xfs:xfsprogs
+)
+needs=("${demo[@]}")
+[ "${1:-tests}" = demo ] || needs+=("${tests[@]}")
+
 missing=()
-for command in "${!needs[@]}"; do
-  command -v "$command" >/dev/null 2>&1 || [ -x "/sbin/$command" ] || [ -x "/usr/sbin/$command" ] || missing+=("${needs[$command]}")
+for need in "${needs[@]}"; do
+  PATH="$PATH:/sbin:/usr/sbin" command -v "${need%%:*}" >/dev/null 2>&1 || missing+=("${need#*:}")
 done
-[ -e /usr/include/dlfcn.h ] || missing+=(libc6-dev)  # What gcc is for: jepsen's library for clocks and syncs.
+# Debian splits the module that makes virtual environments from Python itself.
+python="${PYTHON3:-python3}"
+if ! command -v "$python" >/dev/null || ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
+  missing+=(python3-venv)
+fi
+# What gcc is for: a library that answers for clocks and syncs inside a node.
+[ "${1:-tests}" = demo ] || [ -e /usr/include/dlfcn.h ] || missing+=(libc6-dev)
 [ ${#missing[@]} -eq 0 ] && exit 0
+
 echo "system packages missing: ${missing[*]}"
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-  echo "install them with your package manager (Debian: apt-get install ${missing[*]}); tests that need them say so"
+  echo "  to have them: sudo apt-get install ${missing[*]}   (or the like of your distribution)"
   exit 0
 fi
+echo "  installing them with apt-get"
 export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null

@@ -1,6 +1,9 @@
-"""What this machine offers to the tests: each capability, whether it was found, and what its absence disables.
+"""What this machine offers to the tests: each capability, whether it was found, what its absence disables, and what
+to install.
 
-`python -m kraft._tools.preflight` prints the table; with CI=true it exits 1 if anything is missing.
+`python -m kraft._tools.preflight` prints the table. As root, and with CI=true, it exits 1 if anything is missing, since
+`make test` has installed what can be installed and no proof shall be left out unnoticed. KRAFT_ALLOW_SKIPS=1 lets
+tests be skipped all the same, in a container without privileges for example.
 """
 
 from __future__ import annotations
@@ -29,8 +32,23 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Capability:
+    """`packages` are Debian's, separated by spaces; empty where no package brings it."""
+
     find: Callable[[], Finding]
     disables: str
+    packages: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What to type, or the empty string."""
+        return f"sudo apt-get install {self.packages}" if self.packages else ""
+
+
+def is_required() -> bool:
+    """Whether a missing capability is a failure, rather than a reason to skip the tests that need it."""
+    if os.environ.get("CI") == "true":
+        return True
+    return os.geteuid() == 0 and os.environ.get("KRAFT_ALLOW_SKIPS") != "1"
 
 
 def output_of(*command: str) -> str | None:
@@ -97,20 +115,40 @@ def find_compiler() -> Finding:
     return Finding(path is not None, path or "no gcc or cc on the PATH")
 
 
+def find_kcat() -> Finding:
+    path = shutil.which("kcat")
+    return Finding(path is not None, path or "no kcat on the PATH")
+
+
+def find_xfs() -> Finding:
+    path = shutil.which("mkfs.xfs", path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
+    return Finding(path is not None, path or "no mkfs.xfs on the PATH")
+
+
 def find_descriptors() -> Finding:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Finding(hard >= DESCRIPTORS_MIN, f"at most {hard} open files")
 
 
 CAPABILITIES = {
-    "java17": Capability(find_java, "Kafka's own tools and Spark are not run against a node"),
-    "mvn": Capability(find_maven, "Kafka's tools and Spark's connector cannot be fetched"),
+    "java17": Capability(
+        find_java, "Kafka's own tools and Spark are not run against a node", "openjdk-17-jdk-headless"
+    ),
+    "mvn": Capability(find_maven, "Kafka's tools and Spark's connector cannot be fetched", "maven"),
+    "kcat": Capability(find_kcat, "kcat is not run against a node", "kcat"),
     "root": Capability(find_root, "no real power loss, no network namespaces"),
-    "loop mounts": Capability(find_loop_mounts, "the simulated disk is not compared with ext4 after a real power loss"),
-    "netns": Capability(find_namespaces, "real nodes are not cut off from each other by the kernel"),
-    "cc": Capability(find_compiler, "no failing syncs of real files"),
+    "loop mounts": Capability(
+        find_loop_mounts,
+        "the simulated disk is not compared with ext4 after a real power loss",
+        "e2fsprogs mount",
+    ),
+    "xfs": Capability(find_xfs, "real nodes are not torn apart on XFS", "xfsprogs"),
+    "netns": Capability(
+        find_namespaces, "real nodes are not cut off from each other by the kernel", "iproute2 util-linux"
+    ),
+    "cc": Capability(find_compiler, "no failing syncs of real files", "gcc libc6-dev"),
     "descriptors": Capability(find_descriptors, "a node is not tried with a thousand connections"),
-    "nft": Capability(find_nft, "no one-way and partial cuts between real nodes"),
+    "nft": Capability(find_nft, "no one-way and partial cuts between real nodes", "nftables"),
 }
 
 
@@ -121,13 +159,17 @@ def find(name: str) -> Finding:
 
 
 def main() -> int:
-    missing = 0
+    missing = [name for name in CAPABILITIES if not find(name).available]
     for name, capability in CAPABILITIES.items():
-        found = find(name)
-        missing += not found.available
-        consequence = "" if found.available else f" - without it: {capability.disables}"
-        print(f"{'found  ' if found.available else 'MISSING'} {name:<12} {found.detail}{consequence}")
-    return 1 if missing and os.environ.get("CI") == "true" else 0
+        consequence = f" - without it: {capability.disables}" if name in missing else ""
+        print(f"{'MISSING' if name in missing else 'found  '} {name:<12} {find(name).detail}{consequence}")
+    packages = " ".join(CAPABILITIES[name].packages for name in missing if CAPABILITIES[name].packages)
+    if packages:
+        print(f"to have what is missing: sudo apt-get install {packages}")
+    if not missing or not is_required():
+        return 0
+    print("Nothing may be missing here (root, or CI=true). KRAFT_ALLOW_SKIPS=1 skips the tests that need it, by name.")
+    return 1
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonTopicPartition
 
+from tests.capabilities import require_capability
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SECONDS_MAX = 30
 
@@ -182,6 +184,7 @@ def read_kafka_python(bootstrap: str, topic: str, count: int) -> list[Seen]:
 
 def kcat(*arguments: str, stdin: str | None = None) -> str:
     """Run kcat to its end; what it printed."""
+    require_capability("kcat")
     done = subprocess.run(
         ["kcat", *arguments], input=stdin, capture_output=True, text=True, timeout=SECONDS_MAX * 2, check=False
     )

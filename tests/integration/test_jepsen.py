@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUN_SECONDS_MAX = 400
 WAIT_SECONDS_MAX = 90.0
 CHECKED_LEAST = 20_000
-MACHINE = ("root", "netns", "nft", "loop mounts")
+MACHINE = ("root", "netns", "nft", "loop mounts", "xfs")
 
 
 @pytest.fixture(autouse=True)

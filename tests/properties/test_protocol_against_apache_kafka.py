@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +19,8 @@ from hypothesis import strategies as st
 from kraft._tools.message_declarations import snake_case
 from kraft.common.ids import uuid_from_text
 from kraft.protocol.schema import Field, Message, Struct, fields_of
-from tests.java.jars import POMS, JavaMissing, jars
+from tests.capabilities import require_capability
+from tests.java.jars import POMS, jars
 from tests.properties.protocol_strategies import SOAK, examples, message_classes, messages, shares, versions
 
 pytestmark = pytest.mark.java
@@ -59,12 +59,9 @@ class Kafka:
 
 @pytest.fixture(scope="module")
 def kafka() -> Iterator[Kafka]:
-    try:
-        running = Kafka()
-    except JavaMissing as reason:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"Apache Kafka's classes are not compared with: {reason}")
+    require_capability("java17")
+    require_capability("mvn")
+    running = Kafka()
     yield running
     running.close()
 

@@ -1,14 +1,14 @@
 """The committed declarations are what the generator writes from Kafka's schemas."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from kraft._tools.generate_messages import COORDINATOR_RECORDS, MESSAGES, METADATA_RECORDS, PACKAGE_OF_JAR, generate
 from kraft._tools.message_declarations import FieldDeclaration, parse_schema, snake_case
-from tests.java.jars import JavaMissing, jars
+from tests.capabilities import require_capability
+from tests.java.jars import jars
 
 ROOT = Path(__file__).resolve().parents[3]
 HAND_WRITTEN = {f"{package}/__init__.py" for package in (MESSAGES, METADATA_RECORDS, COORDINATOR_RECORDS)}
@@ -17,12 +17,9 @@ HAND_WRITTEN |= {f"{METADATA_RECORDS}/serde.py", f"{COORDINATOR_RECORDS}/serde.p
 
 @pytest.mark.java
 def test_the_declarations_are_what_the_schemas_say() -> None:
-    try:
-        schemas = jars("kafka")
-    except JavaMissing as reason:
-        if os.environ.get("CI") == "true":
-            raise
-        pytest.skip(f"the message declarations are not compared with Kafka's schemas: {reason}")
+    require_capability("java17")
+    require_capability("mvn")
+    schemas = jars("kafka")
     expected = generate(schemas)
     packages = [ROOT / package for package in (MESSAGES, METADATA_RECORDS, COORDINATOR_RECORDS)]
     present = {str(path.relative_to(ROOT)) for package in packages for path in package.glob("*.py")} - HAND_WRITTEN
