@@ -31,6 +31,10 @@ class WallClock(Protocol):
     def wall_ms(self) -> int: ...
 
 
+class MonotonicClock(Protocol):
+    def now(self) -> float: ...
+
+
 class _Threshold:
     """The level of one logger, shared by all that carry its name."""
 
@@ -88,6 +92,47 @@ class Logger:
                 **fields,
             }
         )
+
+
+class RateLimitedLog:
+    """Warnings that a peer can cause as often as it likes: of one period, the first `events_max` are written.
+
+    The number of those left out is the field `left_out` of the next one that is written. `tell_left_out` writes the
+    number by itself; its caller calls it at times, so that the end of a flood is told too.
+    """
+
+    __slots__ = ("_clock", "_events_max", "_left_out", "_log", "_period_end", "_period_seconds", "_written")
+
+    def __init__(self, log: Logger, clock: MonotonicClock, *, events_max: int, period_seconds: float) -> None:
+        self._log = log
+        self._clock = clock
+        self._events_max = events_max
+        self._period_seconds = period_seconds
+        self._period_end = 0.0
+        self._written = 0
+        self._left_out = 0
+
+    def warning(self, event: str, **fields: Any) -> None:
+        if not self._log.enabled(WARNING):
+            return
+        now = self._clock.now()
+        if now >= self._period_end:
+            self._period_end = now + self._period_seconds
+            self._written = 0
+        if self._written == self._events_max:
+            self._left_out += 1
+            return
+        self._written += 1
+        if self._left_out:
+            fields["left_out"] = self._left_out
+            self._left_out = 0
+        self._log.warning(event, **fields)
+
+    def tell_left_out(self, event: str, **fields: Any) -> None:
+        """Write `event` with the number of warnings left out, if there are any and their period is over."""
+        if self._left_out and self._clock.now() >= self._period_end:
+            self._log.warning(event, left_out=self._left_out, **fields)
+            self._left_out = 0
 
 
 class Loggers:

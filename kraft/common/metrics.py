@@ -121,6 +121,12 @@ class MetricsRegistry:
         assert isinstance(child, Histogram)
         return child
 
+    def take_histogram(self, name: str, help_text: str, histogram: Histogram, bounds: tuple[float, ...]) -> None:
+        """Show a histogram that somebody else keeps. `bounds` are those that it was made with."""
+        family = self._family(name, "histogram", help_text, ())
+        family.bounds = bounds
+        family.children[()] = histogram
+
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         """A number that is read at a scrape."""
         self.gauges(name, help_text, (), lambda: [((), read())])

@@ -47,7 +47,16 @@ class RequestDispatcher:
         self._services = services
         self._clock = clock
         self._log = log
+        self._last: RequestContext | None = None
         self.counters: dict[tuple[int, int], ApiCounters] = {}
+
+    @property
+    def last_request(self) -> str | None:
+        """The request that was dispatched last, for a log event."""
+        last = self._last
+        if last is None:
+            return None
+        return f"{api_keys.name_of(last.api_key)} of client {last.client_id!r} at {last.peer.host}"
 
     def may_overtake_wait(self, frame: memoryview) -> bool:
         return len(frame) > 2 and frame[0] == 0 and frame[1] == ApiKey.PRODUCE
@@ -71,6 +80,7 @@ class RequestDispatcher:
             )
         header, position = RequestHeader.decode(frame)
         context = RequestContext(peer, key, version, correlation_id, header.client_id)
+        self._last = context
         counters = self.counters.get((key, version))
         if counters is None:
             counters = self.counters[key, version] = ApiCounters()

@@ -40,6 +40,7 @@ from kraft.server.formatting import (
 from kraft.server.metadata_events import MetadataEvents, tell_truncations
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
+from kraft.server.stall_monitor import StallMonitor
 from kraft.storage.log_manager import LogManager
 from kraft.storage.meta_properties import read_meta_properties
 from kraft.world.ports import Listener, World
@@ -73,6 +74,7 @@ class Node:
         self.events = EventJournal(world.clock)
         self.broker: BrokerServer | None = None
         self.controller: ControllerServer | None = None
+        self.stalls = StallMonitor(world.clock, loggers.get("loop"), self._last_request)
         self._stop = stop
         self._admin: AdminService | None = None
 
@@ -88,6 +90,9 @@ class Node:
     def begin_shutdown(self) -> None:
         """Hand over leaderships, flush, and let `run_node` return. Idempotent."""
         self._stop.set()
+
+    def _last_request(self) -> str | None:
+        return None if self.broker is None else self.broker.dispatcher.last_request
 
 
 async def run_node(
@@ -241,7 +246,7 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
     channel = NodeToControllerChannel(
         world, config.node_id, shared.leader_endpoint, parts.loggers.get("channel"), timeout
     )
-    with closing(channel):
+    with closing(channel), world.loop.watch(node.stalls):
         async with trio.open_nursery() as node_nursery:
             async with trio.open_nursery() as broker_nursery:
                 if config.is_controller:

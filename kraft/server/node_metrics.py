@@ -65,6 +65,7 @@ class NodeMetrics:
 
     def _register_node(self) -> None:
         node, registry = self._node, self._registry
+        node.stalls.register(registry)
         registry.gauges("kraft_build_info", "The version that runs.", ("version",), lambda: [((VERSION,), 1)])
         registry.gauges(
             "kraft_disk_free_bytes",

@@ -194,6 +194,26 @@ class Threads(Protocol):
         """`function` gets immutable arguments and file handles only, and touches no state of the loop."""
 
 
+LONG_STEP_SECONDS = 0.001
+"""A step of the event loop that takes this long or longer is told to those who watch the loop."""
+
+
+class StepWatcher(Protocol):
+    def long_step(self, task: str, seconds: float) -> None:
+        """A step of `task` (the name of its function) took `seconds`, LONG_STEP_SECONDS or more.
+
+        Called on the loop, right after the step. Must return quickly and not raise.
+        """
+
+
+class Loop(Protocol):
+    """The event loop that runs the node. A step is what one task does between two awaits that wait; nobody else is
+    served meanwhile."""
+
+    def watch(self, watcher: StepWatcher) -> AbstractContextManager[None]:
+        """Tell `watcher` of every long step while the body runs. Entered and left on the loop."""
+
+
 class World(Protocol):
     """Everything outside one node."""
 
@@ -207,6 +227,8 @@ class World(Protocol):
     def network(self) -> Network: ...
     @property
     def threads(self) -> Threads: ...
+    @property
+    def loop(self) -> Loop: ...
     @property
     def environment(self) -> Mapping[str, str]: ...
     @property

@@ -351,6 +351,7 @@ def test_health_probes_and_metrics(http: httpx.Client, node: RunningNode) -> Non
     assert metric(http, "kafka_server_raftmetrics_current_state", state="leader") == 1
     assert (metric(http, "kafka_server_raftmetrics_append_records_rate") or 0) > 0
     assert metric(http, "kafka_server_replicamanager_underreplicatedpartitions") == 0
+    assert (metric(http, "kraft_loop_step_seconds_count") or 0) > 0, "a node that starts has steps of 1 ms"
 
 
 def test_the_pages_need_nothing_from_elsewhere(http: httpx.Client) -> None:

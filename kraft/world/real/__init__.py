@@ -16,6 +16,7 @@ from typing import Any
 from kraft.world.randomness import SeededRandomness, SystemRandomness
 from kraft.world.real.clock import RealClock
 from kraft.world.real.files import RealFileSystem
+from kraft.world.real.loop import RealLoop
 from kraft.world.real.network import RealNetwork
 from kraft.world.real.threads import RealThreads
 
@@ -33,7 +34,7 @@ class RealWorld:
     """One process's world. Several nodes of one process (tests) take one each, so that thread limits and random
     streams stay apart."""
 
-    __slots__ = ("_log_sink", "clock", "environment", "files", "network", "process_id", "random", "threads")
+    __slots__ = ("_log_sink", "clock", "environment", "files", "loop", "network", "process_id", "random", "threads")
 
     def __init__(
         self, *, seed: int | str | None = None, log_sink: LogSink = write_to_stderr, threads: int = 16
@@ -45,6 +46,7 @@ class RealWorld:
         self.files = RealFileSystem()
         self.network = RealNetwork()
         self.threads = RealThreads(threads)
+        self.loop = RealLoop()
         self.environment: Mapping[str, str] = dict(os.environ)
         self.process_id = os.getpid()
         self._log_sink = log_sink

@@ -22,6 +22,7 @@ from kraft.world.simulated.clock import SimulatedClock
 from kraft.world.simulated.disk import Disk
 from kraft.world.simulated.files import SimulatedFileSystem
 from kraft.world.simulated.internet import Host, Internet
+from kraft.world.simulated.loop import SimulatedLoop
 from kraft.world.simulated.network import SimulatedNetwork
 from kraft.world.simulated.node import Node
 from kraft.world.simulated.scheduling import seeded_scheduling
@@ -47,6 +48,7 @@ class SimulatedWorld:
         "environment",
         "files",
         "log",
+        "loop",
         "network",
         "node",
         "process_id",
@@ -64,6 +66,7 @@ class SimulatedWorld:
         self.files = SimulatedFileSystem(node, disk, self.clock.read_wall_ms)
         self.network = SimulatedNetwork(universe.internet, host, node)
         self.threads = SimulatedThreads(node, disk, random.Random(f"{life}/threads"))
+        self.loop = SimulatedLoop()
         self.environment = environment
         self.process_id = 1000 + node.incarnation
         self.log: deque[Mapping[str, Any]] = deque(maxlen=LOG_LINES_MAX)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kraft.common.logging import Loggers, format_time_ms, render_console, render_json
+from kraft.common.logging import Loggers, RateLimitedLog, format_time_ms, render_console, render_json
 
 
 class FixedClock:
@@ -94,3 +94,29 @@ def test_console_lines_quote_what_would_not_read_back() -> None:
 def test_times_are_the_calendars(time_ms: int) -> None:
     moment = datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC)
     assert format_time_ms(time_ms) == moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03d}Z"
+
+
+class SteppedClock:
+    seconds = 100.0
+
+    def now(self) -> float:
+        return self.seconds
+
+
+def test_a_flood_of_warnings_is_cut_short_and_its_rest_is_counted() -> None:
+    source, lines = loggers()
+    clock = SteppedClock()
+    limited = RateLimitedLog(source.get("network"), clock, events_max=2, period_seconds=10)
+    for number in range(7):
+        limited.warning("refused", number=number)
+    assert [(line["number"], line.get("left_out")) for line in lines] == [(0, None), (1, None)]
+    limited.tell_left_out("more refused")
+    clock.seconds += 10
+    limited.warning("refused", number=7)
+    assert (lines[-1]["number"], lines[-1]["left_out"], len(lines)) == (7, 5, 3)
+    limited.warning("refused", number=8)
+    limited.warning("refused", number=9)
+    clock.seconds += 10
+    limited.tell_left_out("more refused")
+    limited.tell_left_out("more refused")
+    assert [(line["event"], line.get("left_out")) for line in lines[3:]] == [("refused", None), ("more refused", 1)]

@@ -113,7 +113,34 @@ class RandomnessContract:
         harness.run(body)
 
 
-class WorldContract(FilesContract, NetworkContract, ClockContract, ThreadsContract, RandomnessContract):
+class WatchedSteps:
+    def __init__(self) -> None:
+        self.told: list[tuple[str, float]] = []
+
+    def long_step(self, task: str, seconds: float) -> None:
+        self.told.append((task, seconds))
+
+
+class LoopContract:
+    def test_short_steps_are_not_told(self, harness: Harness) -> None:
+        watched = WatchedSteps()
+
+        async def body(world: World) -> None:
+            with world.loop.watch(watched):
+                await world.clock.sleep(0.05)
+
+        harness.run(body)
+        assert all(seconds < 0.04 for _, seconds in watched.told)  # What waits is no step.
+
+    def test_two_may_watch_at_once(self, harness: Harness) -> None:
+        async def body(world: World) -> None:
+            with world.loop.watch(WatchedSteps()), world.loop.watch(WatchedSteps()):
+                await world.clock.sleep(0.001)
+
+        harness.run(body)
+
+
+class WorldContract(FilesContract, NetworkContract, ClockContract, ThreadsContract, RandomnessContract, LoopContract):
     def test_environment_and_log_sink_are_there(self, harness: Harness) -> None:
         async def body(world: World) -> None:
             assert world.process_id > 0

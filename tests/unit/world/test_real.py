@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ import trio
 from kraft.world.ports import World
 from kraft.world.real import RealWorld, write_to_stderr
 from kraft.world.real.files import RealFileSystem
-from tests.unit.world.contract import WorldContract
+from kraft.world.real.loop import RealLoop
+from tests.unit.world.contract import WatchedSteps, WorldContract
 from tests.unit.world.harness import Body, Harness
 from tests.unit.world.network_contract import connected
 
@@ -35,6 +37,27 @@ def harness(tmp_path: Path) -> Harness:
 
 class TestRealWorld(WorldContract):
     pass
+
+
+def test_a_step_that_holds_up_the_loop_is_told_with_its_task_and_its_length() -> None:
+    watched = WatchedSteps()
+
+    async def spinning() -> None:
+        until = time.thread_time() + 0.03
+        while time.thread_time() < until:
+            pass
+        await trio.lowlevel.checkpoint()
+
+    async def main() -> None:
+        with RealLoop(time.thread_time).watch(watched):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.sleep, 0.01)
+                nursery.start_soon(spinning)
+        await spinning()  # Nobody watches any more.
+
+    trio.run(main)
+    assert [name.rpartition(".")[2] for name, seconds in watched.told if seconds >= 0.03] == ["spinning"]
+    assert sum(seconds for _, seconds in watched.told) < 0.05
 
 
 def test_streams_without_a_seed_differ_between_worlds() -> None:
