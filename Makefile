@@ -6,6 +6,8 @@ VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
 SEEDS ?= 20
+# Tests wait for half of their time: one process more than there are cores.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 ROUNDS ?= 20
 KIND ?= cluster
 MINUTES ?= 5
@@ -55,7 +57,7 @@ lint: check-python setup ## ruff (rules and format), mypy strict, import contrac
 test: packages check-python setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
 	@$(PY) -m kraft._tools.preflight
 	@$(MAKE) --no-print-directory lint
-	@$(PY) -m pytest tests --ignore=tests/tidy --durations=15
+	@$(PY) -m pytest tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
 soak: packages check-maven setup ## The full counts of every proof (under an hour)
 	@$(PY) -m kraft._tools.preflight
