@@ -14,7 +14,7 @@ from kraft.replication.partition import Partition
 from kraft.replication.replica_fetch_session import FetchLimits, Wanted
 from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_manager import LogManager
-from kraft.storage.log_state import LogState
+from kraft.storage.unified_log import UnifiedLog
 
 if TYPE_CHECKING:
     from kraft.replication.replica_manager import ReplicaManager
@@ -91,7 +91,7 @@ class FetcherSettings:
         """Hears of every log that was cut."""
 
 
-def truncation_offset(log: LogState, leader_epoch: int, leader_end: int) -> int:
+def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end: int) -> int:
     """Where to cut a log whose leader's largest epoch not beyond our last is `leader_epoch`, ending at `leader_end`
     (KIP-279).
 
@@ -135,7 +135,7 @@ async def _append(
     return partition.append_as_follower(records, data.high_watermark, data.log_start_offset, now_ms)
 
 
-def starts_within(log: LogState, records: memoryview) -> bool:
+def starts_within(log: UnifiedLog, records: memoryview) -> bool:
     """Whether `log` is empty and starts in the middle of the first batch of `records`, where DeleteRecords may put
     the start of a leader's log."""
     if log.log_start_offset != log.log_end_offset or log.is_appending:

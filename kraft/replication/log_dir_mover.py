@@ -90,11 +90,11 @@ class LogDirMover:
             self._give_up(known, "another directory is wanted")
         logs, now_ms = self._replicas.logs, self._clock.wall_ms()
         if logs.directory_of(partition.log) is target:
-            logs.forget_interrupted(partition.log.topic_partition, now_ms=now_ms)
+            logs.futures.forget_interrupted(partition.log.topic_partition, now_ms=now_ms)
             return
-        future = logs.resumed_future_of(partition.log, target, now_ms=now_ms)
+        future = logs.futures.resume(partition.log, target, now_ms=now_ms)
         if future is None:
-            future = logs.future_of(partition.log, target, now_ms=now_ms)
+            future = logs.futures.create(partition.log, target, now_ms=now_ms)
         self._moves[key] = LogDirMove(partition, future, target)
         self._log.info(
             "replica moves",
@@ -173,7 +173,7 @@ class LogDirMover:
             reason=reason,
         )
         if move.target.is_online and not move.is_open:
-            self._replicas.logs.discard_future(move.future, now_ms=self._clock.wall_ms())
+            self._replicas.logs.futures.discard(move.future, now_ms=self._clock.wall_ms())
         if move.assigned is not None and self._replicas.find(partition.topic, partition.index) is partition:
             self._assign(partition, self._replicas.logs.directory_of(partition.log))
 
@@ -274,7 +274,7 @@ class LogDirMover:
             with self._distrusting(move):
                 move.future.flush(now_ms=self._clock.wall_ms())
         try:
-            self._replicas.logs.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
+            self._replicas.logs.futures.promote(log, move.future, source, move.target, now_ms=self._clock.wall_ms())
         except PromotionFailed as problem:
             # A name that may not be durable is trusted no more than records that may not be.
             move.is_open = problem.is_open

@@ -13,7 +13,7 @@ import trio
 
 from kraft.common.errors import ApiError, KraftError, OutOfResources, StorageError
 from kraft.protocol.error_codes import ErrorCode
-from kraft.storage.log_flush import FlushJob
+from kraft.storage.flush_state import FlushJob
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
 

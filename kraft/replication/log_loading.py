@@ -15,7 +15,7 @@ from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.replication.step_driver import run_steps
 from kraft.storage.checkpoints import read_partition_metadata
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.log_directory import LogDirectory, remember_absent
 from kraft.storage.log_files import (
     LOG_SUFFIX,
     PARTITION_METADATA,
@@ -45,7 +45,7 @@ async def load_logs(
     """
     unsynced: list[str] = []
     now_ms = world.clock.wall_ms()
-    logs.finish_moves(now_ms)
+    logs.futures.finish_moves(now_ms)
     _set_former_aside(logs, world, topic_id_of, assigned)
     loads = logs.loads(now_ms, unsynced.append)
     async with trio.open_nursery() as directory_nursery:
@@ -161,7 +161,7 @@ def _remember_absent(logs: LogManager) -> None:
     for directory in logs.online():
         try:
             directory.absent.settle([other.path for other in logs.online()])
-            logs.remember_absent(directory)
+            remember_absent(directory, logs.directories)
         except (OSError, StorageError) as problem:
             logs.directory_failed(directory.path, str(problem))
     logs.require_one_online()

@@ -19,7 +19,6 @@ import trio
 from kraft.common.errors import NotLeader, StorageError
 from kraft.replication.partition import Partition
 from kraft.storage.log_append import LogAppendInfo, PendingAppend
-from kraft.storage.log_state import LogState
 from kraft.storage.storage_failure import storage_failure
 from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import World
@@ -160,7 +159,7 @@ class LogWriter:
         self._settled = trio.Event()
         """Set, and made anew, after every round of any directory."""
 
-    def takes(self, log: LogState, size: int) -> bool:
+    def takes(self, log: UnifiedLog, size: int) -> bool:
         """Whether an append of `size` bytes has to come this way."""
         return size >= self.large_bytes_min or log.is_appending
 

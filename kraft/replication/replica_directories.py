@@ -80,12 +80,12 @@ class ReplicaDirectories:
                 self.assignments.assign(key, actual)
         elif move is None or move.assigned is None:
             self.assignments.confirmed(key)
-        if self._logs.interrupted_moves:
+        if self._logs.futures.interrupted_moves:
             self._resume(partition)
 
     def _resume(self, partition: Partition) -> None:
         topic_partition = TopicPartition(partition.topic, partition.index)
-        interrupted = self._logs.interrupted_moves.get(topic_partition)
+        interrupted = self._logs.futures.interrupted_moves.get(topic_partition)
         if interrupted is None or not interrupted.directory.is_online:
             return
         directory = interrupted.directory
@@ -101,7 +101,7 @@ class ReplicaDirectories:
             )
         except StorageError as problem:
             self._replicas.directory_failed(directory.path, str(problem))
-        self._logs.interrupted_moves.pop(topic_partition, None)
+        self._logs.futures.interrupted_moves.pop(topic_partition, None)
 
     def went_offline(self, partition: Partition) -> None:
         """Its directory failed. The controller hears of that; of a replica that it believes elsewhere it has to hear

@@ -66,9 +66,9 @@ class BrokerMetadataPublisher:
                     logs.set_aside_stray(TopicPartition(*log.topic_partition), now_ms=now_ms)
                 except StorageError as problem:
                     self._replicas.directory_failed(logs.directory_of(log).path, str(problem))
-        for topic_partition in list(logs.interrupted_moves):
+        for topic_partition in list(logs.futures.interrupted_moves):
             if not self._is_ours(image, topic_partition, None):
-                logs.forget_interrupted(topic_partition, now_ms=now_ms)
+                logs.futures.forget_interrupted(topic_partition, now_ms=now_ms)
 
     def _is_ours(self, image: MetadataImage, topic_partition: TopicPartition, topic_id: bytes | None) -> bool:
         topic = image.topics.by_name(topic_partition.topic)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.storage.log_segment import LogSegment
-from kraft.storage.segment_write import write_at_end
+from kraft.storage.log_segment import LogSegment, write_at_end
 from kraft.world.ports import Buffer
 
 WRITE_BYTES = 256 * 1024

@@ -10,14 +10,14 @@ agrees with the original, by leader epochs.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
 from kraft.storage.deletion import DelayedDeletions
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache
-from kraft.storage.log_directory import LogDirectory
+from kraft.storage.log_directory import LogDirectory, prepare_new_log
 from kraft.storage.log_files import (
     DELETE_DIRECTORY_SUFFIX,
     FUTURE_DIRECTORY_SUFFIX,
@@ -26,11 +26,9 @@ from kraft.storage.log_files import (
     marked_directory_name,
     parse_directory_name,
 )
-from kraft.storage.storage_failure import refuse_if_passing, upkeep_failure
+from kraft.storage.storage_failure import refuse_if_passing
+from kraft.storage.truncation import truncate_to
 from kraft.storage.unified_log import UnifiedLog
-
-if TYPE_CHECKING:
-    from kraft.world.ports import FileSystem
 
 UNIQUE_DIGITS = 32
 
@@ -54,49 +52,48 @@ class InterruptedMove(NamedTuple):
 
 
 class FutureLogs:
-    """Base of `LogManager`: all that concerns copies."""
+    """The copies in all log directories of a broker. Part of `LogManager`, which tells it what it shares with it.
 
-    files: FileSystem
-    cache: FileCache
-    directories: list[LogDirectory]
-    deletions: DelayedDeletions
-    _logs: dict[TopicPartition, UnifiedLog]
-    _new_uuid: Callable[[], bytes]
-    directory_failed: Callable[[str, str], list[TopicPartition]]
-    truncate_to: Callable[..., bool]
+    A copy is listed in `futures` of the log directory in which it grows.
+    """
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        cache: FileCache,
+        directories: Sequence[LogDirectory],
+        deletions: DelayedDeletions,
+        *,
+        new_uuid: Callable[[], bytes],
+        put: Callable[[LogDirectory, UnifiedLog], object],
+        directory_failed: Callable[[str, str], object],
+    ) -> None:
+        """`put(directory, log)` makes `log` the log of its partition. `directory_failed(path, why)` takes a log
+        directory offline."""
+        self._files = cache.files
+        self._cache = cache
+        self._directories = directories
+        self._deletions = deletions
+        self._new_uuid = new_uuid
+        self._put = put
+        self._directory_failed = directory_failed
         self.interrupted_moves: dict[TopicPartition, InterruptedMove] = {}
         """What `finish_moves` found to go on with, until that is done or given up."""
 
-    def before_new(self, directory: LogDirectory, topic_partition: TopicPartition) -> None:
-        """A log is about to be made in `directory`, or to take the place of one elsewhere. May block. Raises
-        StorageError."""
-        directory.before_new(topic_partition)
-        self.remember_absent(directory)
-
-    def remember_absent(self, directory: LogDirectory) -> None:
-        """What is on disks that are away now counts less than what `directory` has. May block. Raises StorageError."""
-        try:
-            directory.absent.add([other.path for other in self.directories if not other.is_online])
-        except OSError as problem:
-            raise upkeep_failure(problem, directory.path) from problem
-
-    def future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
+    def create(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog:
         """An empty copy of `log` in another directory. Raises StorageError where the topic's name is too long for
         the copy's."""
         topic_partition = log.topic_partition
         name = marked_directory_name(topic_partition, self._new_uuid(), FUTURE_DIRECTORY_SUFFIX)
         if not name.startswith(f"{directory_name(topic_partition)}."):
             raise StorageError(f"{topic_partition}: the name is too long for a replica that moves")
-        self.before_new(directory, topic_partition)
+        prepare_new_log(directory, topic_partition, self._directories)
         future = UnifiedLog(
-            self.cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms
+            self._cache, directory.file(name), topic_partition, log.config, topic_id=log.topic_id, now_ms=now_ms
         )
         directory.futures[topic_partition] = future
         return future
 
-    def resumed_future_of(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
+    def resume(self, log: UnifiedLog, directory: LogDirectory, *, now_ms: int) -> UnifiedLog | None:
         """What the last run had copied of `log` to `directory`, cut to where both agree; None where there is nothing
         of use. Raises StorageError.
 
@@ -109,24 +106,11 @@ class FutureLogs:
             log.leader_epoch_cache.entries, log.log_end_offset, future.leader_epoch_cache.entries, future.log_end_offset
         )
         if agreed <= max(future.log_start_offset, log.log_start_offset) or future.topic_id != log.topic_id:
-            self.discard_future(future, now_ms=now_ms)
+            self.discard(future, now_ms=now_ms)
             return None
-        self.truncate_to(future, agreed, now_ms=now_ms)
+        truncate_to(directory, future, agreed, now_ms=now_ms)
         future.config = log.config
         return future
-
-    def logs_and_futures(self) -> list[UnifiedLog]:
-        """All that has to be closed."""
-        return [
-            *self._logs.values(),
-            *(future for directory in self.directories for future in directory.futures.values()),
-        ]
-
-    def holds(self, log: UnifiedLog) -> bool:
-        """Whether this log or copy is in use."""
-        return self._logs.get(log.topic_partition) is log or any(
-            directory.futures.get(log.topic_partition) is log for directory in self.directories
-        )
 
     def promote(
         self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int
@@ -144,11 +128,11 @@ class FutureLogs:
         future.leader_epoch_cache = epochs
         future.update_high_watermark(log.high_watermark)
         future.follow_log_start(log.log_start_offset)
-        self.before_new(target, log.topic_partition)
+        prepare_new_log(target, log.topic_partition, self._directories)
         self._exchange_names(log, future, source, target, now_ms)
         source.leaves(log.topic_partition)
         target.futures.pop(log.topic_partition, None)
-        target.logs[log.topic_partition] = self._logs[log.topic_partition] = future
+        self._put(target, future)
 
     def _exchange_names(
         self, log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, now_ms: int
@@ -160,11 +144,11 @@ class FutureLogs:
         try:
             if log.local.files_exist:
                 log.local.rename_directory(retired)
-                self.files.sync_directory(source.path)
+                self._files.sync_directory(source.path)
             failing = target
             future.local.rename_directory(target.file(name))
             if future.local.files_exist:
-                self.files.sync_directory(target.path)
+                self._files.sync_directory(target.path)
         except OSError as problem:
             future_is_back, log_is_back = _named(future, copied), _named(log, before)
             is_known = failing is source or _remembers(source, target)
@@ -174,26 +158,26 @@ class FutureLogs:
             failed = [failing] if failing is source or (log_is_back and is_known) else [target, source]
             raise PromotionFailed(f"{what}: {problem}", failed, not (future_is_back and log_is_back)) from problem
         if log.local.files_exist:
-            self.deletions.add([retired], now_ms + log.config.file_delete_delay_ms)
+            self._deletions.add([retired], now_ms + log.config.file_delete_delay_ms)
 
-    def discard_future(self, future: UnifiedLog, *, now_ms: int) -> None:
+    def discard(self, future: UnifiedLog, *, now_ms: int) -> None:
         """The copy is not wanted any more; its files go with the next deletions."""
         future.local.forget_files()
-        for directory in self.directories:
+        for directory in self._directories:
             if directory.futures.get(future.topic_partition) is future:
                 directory.future_leaves(future.topic_partition)
         if future.local.files_exist:
-            self.deletions.add([future.directory], now_ms)
+            self._deletions.add([future.directory], now_ms)
 
     def finish_moves(self, now_ms: int) -> None:
         """At a start, before logs are loaded. A disk that fails takes its directory offline, as ever."""
         names: list[tuple[LogDirectory, str]] = []
-        for directory in self.directories:
+        for directory in self._directories:
             if directory.is_online:
                 try:
-                    names += [(directory, name) for name in self.files.list_directory(directory.path)]
+                    names += [(directory, name) for name in self._files.list_directory(directory.path)]
                 except OSError as problem:
-                    self.directory_failed(directory.path, str(problem))
+                    self._directory_failed(directory.path, str(problem))
         retired = {
             name.removesuffix(DELETE_DIRECTORY_SUFFIX): None
             for _, name in names
@@ -209,18 +193,18 @@ class FutureLogs:
                         now_ms=now_ms,
                     )
                 except OSError as problem:
-                    self.directory_failed(directory.path, str(problem))
+                    self._directory_failed(directory.path, str(problem))
 
     def _finish_move(self, directory: LogDirectory, name: str, *, is_complete: bool, now_ms: int) -> None:
         original = name[: -len(FUTURE_DIRECTORY_SUFFIX) - UNIQUE_DIGITS - 1]
         topic_partition = parse_directory_name(original)
-        if topic_partition is not None and is_complete and not self.files.exists(directory.file(original)):
-            self.files.rename(directory.file(name), directory.file(original))
-            self.files.sync_directory(directory.path)
+        if topic_partition is not None and is_complete and not self._files.exists(directory.file(original)):
+            self._files.rename(directory.file(name), directory.file(original))
+            self._files.sync_directory(directory.path)
             return
         # One that was given up, and was to be deleted.
         if topic_partition is None or topic_partition in self.interrupted_moves:
-            self.deletions.add([directory.file(name)], now_ms)
+            self._deletions.add([directory.file(name)], now_ms)
             return
         self.interrupted_moves[topic_partition] = InterruptedMove(directory, directory.file(name))
 
@@ -237,7 +221,7 @@ class FutureLogs:
         move = self.interrupted_moves.pop(topic_partition, None)
         future = None if move is None else move.directory.futures.get(topic_partition)
         if future is not None:
-            self.discard_future(future, now_ms=now_ms)
+            self.discard(future, now_ms=now_ms)
 
 
 def agreed_end(log: Sequence[tuple[int, int]], log_end: int, future: Sequence[tuple[int, int]], future_end: int) -> int:

@@ -11,11 +11,9 @@ from __future__ import annotations
 from kraft.common.ids import TopicPartition, Uuid
 from kraft.storage.checkpoints import partition_metadata_text, write_file
 from kraft.storage.file_cache import FileCache, OpenFile
-from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import DELETED_SUFFIX, PARTITION_METADATA
 from kraft.storage.log_reader import EMPTY, FetchData, find_max_timestamp, find_timestamp, read_slices, segment_at
 from kraft.storage.log_segment import LogSegment
-from kraft.storage.retention import must_roll
 from kraft.storage.transaction_index import AbortedTransaction
 
 
@@ -62,9 +60,6 @@ class LocalLog:
         self.files_exist = self.unsynced_directory = self.unsynced_names = True
 
     # Growing
-
-    def needs_roll(self, config: LogConfig, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        return must_roll(self.segments[-1], config, size, last_offset, max_timestamp, now_ms)
 
     def roll(self, base_offset: int, now_ms: int) -> LogSegment:
         """Close the active segment; a new one from `base_offset` on takes its place. An empty active one of the same

@@ -1,26 +1,28 @@
-"""An append in three steps: `UnifiedLog.prepare_*` decides everything, `PendingAppend.write` puts the bytes into the
-file (here or in a thread), `UnifiedLog.finish_append` takes effect.
+"""The steps of an append as values: `UnifiedLog.prepare_*` decides everything, `PendingAppend.write` puts the bytes
+into the file (on the loop or in a thread), `UnifiedLog.finish_append` makes them part of the log.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kraft.protocol.records.control_record import TransactionMarker
-from kraft.protocol.records.record_batch import RecordBatch
+from kraft.common.errors import ApiError
+from kraft.common.ids import TopicPartition
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.records.control_record import TransactionMarker, marker_of
+from kraft.protocol.records.record_batch import CorruptBatch, RecordBatch, batches
 from kraft.storage.file_cache import OpenFile
-from kraft.storage.log_segment import LogSegment
-from kraft.storage.segment_write import cut_back, write_at_end
+from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment, truncate_to_size, write_at_end
 from kraft.world.ports import Buffer
 
 NO_OFFSET = -1
 
 
 class LogAppendInfo:
-    """What became of an append.
+    """The result of an append. `first_offset` and `last_offset` are inclusive.
 
-    `log_append_time_ms` is -1 unless the topic stamps append times; a duplicate's is the largest timestamp of the
-    batch that is there, as in Kafka. `rolled`: a segment was closed, so a flush up to the new one's base is due.
+    `log_append_time_ms` is -1 unless the topic stamps append times. For a duplicate it is the largest timestamp of
+    the batch in the log, as in Kafka. `rolled`: a segment was closed, so a flush up to the new one's base is due.
     """
 
     __slots__ = (
@@ -56,7 +58,7 @@ class LogAppendInfo:
 
 
 class AppendedBatch:
-    """A batch with the offsets and epoch it gets in the log; `marker` if it ends a transaction."""
+    """A batch with its offsets and epoch in the log. `marker` is set when it ends a transaction."""
 
     __slots__ = ("batch", "first_offset", "last_offset", "leader_epoch", "marker")
 
@@ -76,7 +78,7 @@ class AppendedBatch:
 
 
 class PendingAppend:
-    """A decided append. `opened` is None for a duplicate: there is nothing to write."""
+    """An append that is decided and not written yet. `opened` is None for a duplicate: there is nothing to write."""
 
     __slots__ = ("batches", "buffers", "info", "opened", "segment", "size")
 
@@ -96,17 +98,60 @@ class PendingAppend:
         self.size = sum(map(len, buffers))
 
     def write(self) -> None:
-        """Put the bytes at the end of the file, whole or not at all. Touches nothing else, so it may run in a
-        thread. Raises OSError, StorageError."""
+        """Put the bytes at the end of the file, all or none. Touches nothing else, so it may run in a thread.
+        Raises OSError, StorageError."""
         if self.segment is not None and self.opened is not None:
             write_at_end(self.opened, self.segment.size, self.buffers)
 
     def unwrite(self) -> None:
-        """Take back what `write` did; nobody has seen it, as the log's end has not moved. Raises StorageError."""
+        """Undo `write`. Nobody has read the bytes, because the log end has not moved. Raises StorageError."""
         if self.segment is not None and self.opened is not None:
-            cut_back(self.opened, self.segment.size)
+            truncate_to_size(self.opened, self.segment.size)
 
     def settle(self) -> None:
         """The thread that wrote is done with the file."""
         if self.segment is not None and self.opened is not None:
             self.segment.settle(self.opened)
+
+
+def replicated_batches(
+    records: Buffer, topic_partition: TopicPartition, log_end_offset: int, leader_epoch: int | None
+) -> list[AppendedBatch]:
+    """The batches of a leader's answer that a follower appends now, numbered as the leader has them.
+
+    Left out: an incomplete last batch, batches of epochs beyond `leader_epoch`, and batches too far from the first
+    one for one segment (segments of a compacted leader may be far apart). The next fetch brings those.
+
+    Raises ApiError CORRUPT_MESSAGE or INVALID_RECORD for a batch that cannot be appended at `log_end_offset`.
+    """
+    appended: list[AppendedBatch] = []
+    next_offset = log_end_offset
+    for batch in batches(records, partial_tail=True):
+        if leader_epoch is not None and batch.partition_leader_epoch > leader_epoch:
+            break
+        if appended and batch.last_offset - appended[0].first_offset > RELATIVE_OFFSET_MAX:
+            break
+        _check_replicated(batch, topic_partition, next_offset)
+        marker = marker_of(batch) if batch.is_control and batch.producer_id >= 0 else None
+        appended.append(
+            AppendedBatch(batch, batch.base_offset, batch.last_offset, batch.partition_leader_epoch, marker)
+        )
+        next_offset = batch.next_offset
+    return appended
+
+
+def _check_replicated(batch: RecordBatch, topic_partition: TopicPartition, next_offset: int) -> None:
+    try:
+        batch.verify_crc()
+    except CorruptBatch as problem:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
+    if batch.last_offset_delta < 0:
+        raise ApiError(
+            ErrorCode.CORRUPT_MESSAGE,
+            f"replicated batch at {batch.base_offset} of {topic_partition} ends before it begins",
+        )
+    if batch.base_offset < next_offset:
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"replicated offset {batch.base_offset} where {topic_partition} expects {next_offset} or more",
+        )

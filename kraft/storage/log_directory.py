@@ -262,7 +262,7 @@ class LogDirectory:
         points, starts = {}, {}
         for topic_partition, log in (*self.futures.items(), *self.logs.items()):
             if log.local.files_exist:
-                point = points[topic_partition] = log.recovery_point_to_keep
+                point = points[topic_partition] = log.flush_state.recovery_point_to_keep(log.log_end_offset)
                 if topic_partition in self._points:
                     self._points[topic_partition] = max(point, self._points[topic_partition])
                 if log.log_start_offset > log.segments[0].base_offset:
@@ -281,7 +281,9 @@ class LogDirectory:
             self.recovery_checkpoints().run()
             logs = (*self.futures.items(), *self.logs.items())
             self._points = {
-                topic_partition: log.recovery_point_to_keep for topic_partition, log in logs if log.local.files_exist
+                topic_partition: log.flush_state.recovery_point_to_keep(log.log_end_offset)
+                for topic_partition, log in logs
+                if log.local.files_exist
             }
         self._lower_clean_offsets({topic_partition: offset})
 
@@ -350,6 +352,24 @@ class LogDirectory:
         path = self.file(CLEANER_CHECKPOINT)
         content = self._clean_newest[path] = offset_checkpoint_text(offsets).encode()
         return self._numbered([(path, content)], self._clean_newest)
+
+
+def prepare_new_log(
+    directory: LogDirectory, topic_partition: TopicPartition, directories: Sequence[LogDirectory]
+) -> None:
+    """A log is about to be made in `directory`, or to replace one elsewhere in `directories`. May block. Raises
+    StorageError."""
+    directory.before_new(topic_partition)
+    remember_absent(directory, directories)
+
+
+def remember_absent(directory: LogDirectory, directories: Sequence[LogDirectory]) -> None:
+    """`directory` notes that its logs count for more than what is on those of `directories` that are offline now.
+    May block. Raises StorageError."""
+    try:
+        directory.absent.add([other.path for other in directories if not other.is_online])
+    except OSError as problem:
+        raise upkeep_failure(problem, directory.path) from problem
 
 
 def _broker_epoch(text: str) -> int:

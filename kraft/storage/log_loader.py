@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 from kraft.common.errors import CorruptData
@@ -22,7 +23,6 @@ from kraft.storage.batch_walk import walk_headers
 from kraft.storage.checkpoints import read_text
 from kraft.storage.file_cache import FileCache
 from kraft.storage.leader_epoch_cache import LeaderEpochCache, parse_leader_epochs
-from kraft.storage.loaded_log import LoadedLog, LoadReport
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_files import (
     CLEANED_SUFFIX,
@@ -43,6 +43,30 @@ from kraft.storage.segment_recovery import recover_segment
 from kraft.storage.steps import Steps
 
 TEMPORARY_SUFFIX = ".tmp"
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What loading found and did: `events` has one sentence each for the node's log; `bytes_cut` were dropped."""
+
+    events: list[str] = field(default_factory=list)
+    bytes_cut: int = 0
+    segments_recovered: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class LoadedLog:
+    """A log's state after loading."""
+
+    segments: list[LogSegment]
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+    epochs: LeaderEpochCache
+    producers: ProducerStateManager
+    report: LoadReport
+    clean: bool
+    epochs_on_disk: bool
 
 
 class LogLoader:

@@ -17,24 +17,25 @@ from kraft.storage.deletion import DelayedDeletions, DeletionJob
 from kraft.storage.file_cache import FileCache
 from kraft.storage.future_logs import FutureLogs
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory
+from kraft.storage.log_directory import NO_BROKER_EPOCH, CheckpointJob, LogDirectory, prepare_new_log
+from kraft.storage.log_directory_loader import LogDirectoryLoader
 from kraft.storage.log_files import (
     DELETE_DIRECTORY_SUFFIX,
     STRAY_DIRECTORY_SUFFIX,
     directory_name,
     marked_directory_name,
 )
-from kraft.storage.log_opener import LogOpener
 from kraft.storage.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
+from kraft.storage.retention import DeletedSegments
 from kraft.storage.steps import Steps, run_here
 from kraft.storage.storage_failure import upkeep_failure
-from kraft.storage.truncation_checkpoints import checkpoint_before_truncation
-from kraft.storage.unified_log import DeletedSegments, UnifiedLog
+from kraft.storage.truncation import truncate_fully_and_start_at, truncate_to
+from kraft.storage.unified_log import UnifiedLog
 from kraft.world.ports import FileSystem
 
 
-class LogManager(FutureLogs):
+class LogManager:
     """Owns the log directories at `paths` and the logs in them. One task uses it; jobs it returns may run in
     threads."""
 
@@ -52,7 +53,6 @@ class LogManager(FutureLogs):
     ) -> None:
         """`config_of` gives the configuration of a topic by name; `on_event` hears what loading found: (directory,
         sentence)."""
-        super().__init__()
         self.files = files
         self.cache = FileCache(files) if cache is None else cache
         self.directories = [LogDirectory(files, path) for path in paths]
@@ -64,6 +64,14 @@ class LogManager(FutureLogs):
         self._on_event = on_event
         self._stack = ExitStack()
         self._logs: dict[TopicPartition, UnifiedLog] = {}
+        self.futures = FutureLogs(
+            self.cache,
+            self.directories,
+            self.deletions,
+            new_uuid=new_uuid,
+            put=self._adopt,
+            directory_failed=self.directory_failed,
+        )
 
     # Start
 
@@ -116,8 +124,8 @@ class LogManager(FutureLogs):
             )
 
     def loads(self, now_ms: int, sync_directory: Callable[[str], None] | None = None) -> list[Steps[None]]:
-        """What loads every log, after `finish_moves`: one for each directory, to be run to their ends, side by side
-        or not; then `require_one_online`.
+        """What loads every log, after `futures.finish_moves`: steps for each directory, to be run to their ends, side
+        by side or not; then `require_one_online`.
 
         A log that cannot be read takes its directory offline. `sync_directory` as for `LogLoader`. Raises
         ConfigurationError when two directories have one.
@@ -148,7 +156,7 @@ class LogManager(FutureLogs):
 
     def load(self, now_ms: int) -> list[UnifiedLog]:
         """All at once, where nobody is kept waiting. Raises as `loads` and `require_one_online`."""
-        self.finish_moves(now_ms)
+        self.futures.finish_moves(now_ms)
         for steps in self.loads(now_ms):
             run_here(steps)
         self.require_one_online()
@@ -161,11 +169,13 @@ class LogManager(FutureLogs):
         now_ms: int,
         sync_directory: Callable[[str], None] | None,
     ) -> Steps[None]:
-        opener = LogOpener(
+        loader = LogDirectoryLoader(
             self.cache, directory, self._config_of, self._producer_expiration_ms, self._on_event, now_ms, sync_directory
         )
         try:
-            yield from opener.load(found, self.interrupted_in(directory), lambda log: self._adopt(directory, log))
+            yield from loader.load(
+                found, self.futures.interrupted_in(directory), lambda log: self._adopt(directory, log)
+            )
         except (OSError, StorageError) as problem:
             self.directory_failed(directory.path, str(problem))
 
@@ -191,6 +201,19 @@ class LogManager(FutureLogs):
     def logs(self) -> list[UnifiedLog]:
         return list(self._logs.values())
 
+    def logs_and_futures(self) -> list[UnifiedLog]:
+        """Every log and every copy: all that has to be closed."""
+        return [
+            *self._logs.values(),
+            *(future for directory in self.directories for future in directory.futures.values()),
+        ]
+
+    def holds(self, log: UnifiedLog) -> bool:
+        """Whether this log or copy is in use."""
+        return self._logs.get(log.topic_partition) is log or any(
+            directory.futures.get(log.topic_partition) is log for directory in self.directories
+        )
+
     def directory_of(self, log: UnifiedLog) -> LogDirectory:
         """The log directory that holds `log`."""
         parent = log.directory.rpartition("/")[0]
@@ -208,7 +231,7 @@ class LogManager(FutureLogs):
         if found is not None:
             return found
         directory = self.directory_for_new(directory_id)
-        self.before_new(directory, topic_partition)
+        prepare_new_log(directory, topic_partition, self.directories)
         path = directory.file(directory_name(topic_partition))
         return self._adopt(
             directory,
@@ -273,21 +296,11 @@ class LogManager(FutureLogs):
     def truncate_to(self, log: UnifiedLog, offset: int, *, now_ms: int) -> bool:
         """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs.
         Raises StorageError."""
-        if offset >= log.log_end_offset:
-            return False
-        checkpoint_before_truncation(self.directory_of(log), log, offset)
-        try:
-            return log.truncate_to(offset, now_ms)
-        except OSError as problem:
-            raise StorageError(f"{log.directory}: {problem}") from problem
+        return truncate_to(self.directory_of(log), log, offset, now_ms=now_ms)
 
     def truncate_fully_and_start_at(self, log: UnifiedLog, offset: int, *, now_ms: int) -> None:
         """Empty the log; it starts at `offset`. Blocks for some syncs. Raises StorageError."""
-        checkpoint_before_truncation(self.directory_of(log), log, min(offset, log.log_start_offset))
-        try:
-            log.truncate_fully_and_start_at(offset, now_ms)
-        except OSError as problem:
-            raise StorageError(f"{log.directory}: {problem}") from problem
+        truncate_fully_and_start_at(self.directory_of(log), log, offset, now_ms=now_ms)
 
     # Housekeeping
 

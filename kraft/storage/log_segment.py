@@ -7,7 +7,9 @@ index objects are made on first use. What a crash may leave behind (a torn batch
 
 from __future__ import annotations
 
-from kraft.common.errors import CorruptData
+from collections.abc import Sequence
+
+from kraft.common.errors import CorruptData, StorageError
 from kraft.protocol.records.record_batch import CorruptBatch
 from kraft.storage.batch_walk import BatchSpan, find_batch, read_checked, walk_headers, walk_whole
 from kraft.storage.file_cache import FileCache, OpenFile
@@ -22,6 +24,7 @@ from kraft.storage.log_files import (
 from kraft.storage.offset_index import OffsetIndex
 from kraft.storage.time_index import NO_TIMESTAMP, TimeIndex
 from kraft.storage.transaction_index import TransactionIndex
+from kraft.world.ports import Buffer
 
 RELATIVE_OFFSET_MAX = 0x7FFFFFFF
 UNKNOWN = -2
@@ -332,3 +335,32 @@ class LogSegment:
 
     def __repr__(self) -> str:
         return f"LogSegment({self._log_path}, size={self.size})"
+
+
+def write_at_end(opened: OpenFile, size: int, buffers: Sequence[Buffer]) -> None:
+    """Append to a segment's file of `size` bytes, all or nothing. Touches only the file, so a thread may do it;
+    `LogSegment.appended` follows on the loop.
+
+    Raises OSError with the file as it was; StorageError when the file has another size or could not be restored.
+    """
+    if opened.file.size() != size:
+        raise StorageError(
+            f"{opened.file.path} has {opened.file.size()} bytes where its log ends at {size}: what is "
+            "appended would be read at another place"
+        )
+    try:
+        opened.file.append(buffers)
+    except OSError as problem:
+        try:
+            truncate_to_size(opened, size)
+        except StorageError as again:
+            raise again from problem
+        raise
+
+
+def truncate_to_size(opened: OpenFile, size: int) -> None:
+    """Drop what was written beyond `size`. Raises StorageError."""
+    try:
+        opened.file.truncate(size)
+    except OSError as problem:
+        raise StorageError(f"{opened.file.path}: an append could not be undone: {problem}") from problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraft.common.errors import CorruptData
-from kraft.protocol.records.control_record import marker_of
+from kraft.protocol.records.control_record import TransactionMarker, marker_of
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import read_batch, walk_whole
 from kraft.storage.log_segment import LogSegment
@@ -58,18 +58,28 @@ def _replay_segment(producers: ProducerStateManager, segment: LogSegment, end_of
 def replay_batch(producers: ProducerStateManager, batch: RecordBatch, segment: LogSegment | None) -> None:
     """Take a batch that is in the log into producer state; its aborted transaction into the segment's index, where
     one is given."""
-    if not batch.has_producer_id:
+    if batch.has_producer_id:
+        marker = marker_of(batch) if batch.is_control else None
+        take_into_producers(producers, batch, marker, batch.base_offset, batch.last_offset, segment)
+
+
+def take_into_producers(
+    producers: ProducerStateManager,
+    batch: RecordBatch,
+    marker: TransactionMarker | None,
+    first_offset: int,
+    last_offset: int,
+    segment: LogSegment | None,
+) -> None:
+    """Update producer state by a batch at [first_offset, last_offset], both inclusive. `marker` is set when the batch
+    ends a transaction; if that was aborted, it goes into the index of `segment`, where one is given."""
+    if marker is None:
+        if not batch.is_control:
+            producers.apply(batch, first_offset, last_offset, batch.max_timestamp)
         return
-    if not batch.is_control:
-        producers.apply(batch, batch.base_offset, batch.last_offset, batch.max_timestamp)
-        return
-    marker = marker_of(batch)
-    if marker is not None:
-        completed = producers.apply_marker(batch, marker, batch.base_offset, batch.max_timestamp)
-        if completed is not None and completed.aborted and segment is not None:
-            last_stable_offset = producers.last_stable_offset_after(completed)
-            segment.transaction_index.append(
-                AbortedTransaction(
-                    completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
-                )
-            )
+    completed = producers.apply_marker(batch, marker, first_offset, batch.max_timestamp)
+    if completed is not None and completed.aborted and segment is not None:
+        last_stable_offset = producers.last_stable_offset_after(completed)
+        segment.transaction_index.append(
+            AbortedTransaction(completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset)
+        )

@@ -9,6 +9,20 @@ from kraft.storage.log_config import LogConfig
 from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
 
 
+class DeletedSegments:
+    """Segments taken out of a log, and why. `paths` are their files, to be removed after file.delete.delay.ms."""
+
+    __slots__ = ("count", "paths", "reason")
+
+    def __init__(self, paths: Sequence[str], count: int, reason: str) -> None:
+        self.paths = paths
+        self.count = count
+        self.reason = reason
+
+
+NOTHING_DELETED = DeletedSegments((), 0, "")
+
+
 def deletable_segments(
     segments: Sequence[LogSegment],
     config: LogConfig,

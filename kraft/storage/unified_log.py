@@ -1,52 +1,97 @@
 """The log of one partition: ordered batches, the offsets that bound what may be read, and the state that follows
-from them.
+from them (leader epochs, producers).
 
-Files and segments are `local_log`'s business; `log_state` says what a log is, `log_appender` how it grows; here are
-opening, shrinking, flushing and closing.
+Collaborators: `local_log` has files and segments, `log_validator` decides what may be appended, `log_append` holds
+an append between its steps, `flush_state` knows what is durable, `producer_state_manager` knows the producers,
+`log_loader` brings a log back from its directory.
+
+Invariant: log_start_offset <= high_watermark <= log_end_offset, and recovery_point <= log_end_offset.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kraft.common.errors import ApiError, CorruptData
-from kraft.common.ids import TopicPartition, Uuid
+from kraft.common.errors import ApiError, CorruptData, StorageError
+from kraft.common.ids import OffsetAndEpoch, TopicPartition, Uuid
 from kraft.protocol.error_codes import ErrorCode
-from kraft.storage.checkpoints import read_partition_metadata, replace_file
+from kraft.protocol.records.control_record import marker_of
+from kraft.protocol.records.record_batch import CONTROL_FLAG, HEADER_SIZE, Buffer, with_offset_and_epoch
+from kraft.storage.checkpoints import read_partition_metadata
 from kraft.storage.file_cache import FileCache
-from kraft.storage.loaded_log import LoadedLog
-from kraft.storage.log_appender import LogAppender
+from kraft.storage.flush_state import NOT_CLOSED, FlushJob, FlushState
+from kraft.storage.leader_epoch_cache import LeaderEpochCache
+from kraft.storage.local_log import LocalLog
+from kraft.storage.log_append import AppendedBatch, LogAppendInfo, PendingAppend, replicated_batches
 from kraft.storage.log_config import LogConfig
-from kraft.storage.log_files import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA
-from kraft.storage.log_flush import FlushJob
-from kraft.storage.log_loader import LogLoader
-from kraft.storage.log_state import NEVER_WRITTEN, UNKNOWN_VERSION
-from kraft.storage.producer_rebuild import rebuild_producers
-from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS
-from kraft.storage.retention import deletable_segments, is_old_enough_to_roll
+from kraft.storage.log_files import PARTITION_METADATA
+from kraft.storage.log_loader import LoadedLog, LoadReport, LogLoader
+from kraft.storage.log_reader import EMPTY, FetchData
+from kraft.storage.log_segment import RELATIVE_OFFSET_MAX, LogSegment
+from kraft.storage.log_validator import AppendOrigin, single_batch, validate_for_leader
+from kraft.storage.producer_rebuild import rebuild_producers, take_into_producers
+from kraft.storage.producer_state_manager import PRODUCER_ID_EXPIRATION_MS, ProducerStateManager
+from kraft.storage.retention import (
+    NOTHING_DELETED,
+    DeletedSegments,
+    deletable_segments,
+    is_old_enough_to_roll,
+    must_roll,
+)
 from kraft.storage.steps import Steps, run_here
-from kraft.storage.storage_failure import upkeep_failure
+from kraft.storage.storage_failure import storage_failure, upkeep_failure
+from kraft.storage.transaction_index import AbortedTransaction
 from kraft.world.ports import FileSystem
 
 
-class DeletedSegments:
-    """Segments taken out of a log. `paths` are their files, to be removed after file.delete.delay.ms."""
+class UnifiedLog:
+    """Offsets are ints. `log_end_offset`, `high_watermark`, `last_stable_offset` and `recovery_point` are exclusive
+    bounds. One task uses a log; the jobs it prepares may run in threads.
 
-    __slots__ = ("count", "paths", "reason")
+    Between the first and the last step of an append nothing else may append, truncate, roll or close (asserted).
+    """
 
-    def __init__(self, paths: Sequence[str], count: int, reason: str) -> None:
-        self.paths = paths
-        self.count = count
-        self.reason = reason
+    __slots__ = (
+        "_pending",
+        "_producer_expiration_ms",
+        "_producers",
+        "config",
+        "flush_state",
+        "high_watermark",
+        "leader_epoch_cache",
+        "load_report",
+        "local",
+        "log_end_offset",
+        "log_start_offset",
+        "topic_partition",
+        "truncations",
+    )
 
-
-NOTHING_DELETED = DeletedSegments((), 0, "")
-
-
-class UnifiedLog(LogAppender):
-    """See the module. One task uses it; the jobs it prepares may run in threads."""
-
-    __slots__ = ()
+    def __init__(
+        self,
+        cache: FileCache,
+        directory: str,
+        topic_partition: TopicPartition,
+        config: LogConfig,
+        *,
+        topic_id: Uuid | None,
+        now_ms: int,
+    ) -> None:
+        """An empty log without files. `open` is the way to one that may have some."""
+        self.topic_partition = topic_partition
+        self.config = config
+        self.local = LocalLog(cache, directory, topic_partition, topic_id, now_ms)
+        self.flush_state = FlushState(self.local, now_ms)
+        self.log_start_offset = 0
+        self.high_watermark = 0
+        self.log_end_offset = 0
+        self.load_report: LoadReport | None = None
+        self.leader_epoch_cache = LeaderEpochCache()
+        self._producers: ProducerStateManager | None = None
+        self._producer_expiration_ms = PRODUCER_ID_EXPIRATION_MS
+        self._pending: PendingAppend | None = None
+        self.truncations = 0
+        """How often the log was truncated in this run. A cleaning or flush that began before a truncation is void."""
 
     @classmethod
     def open(
@@ -65,8 +110,8 @@ class UnifiedLog(LogAppender):
         producer_expiration_ms: int = PRODUCER_ID_EXPIRATION_MS,
         sync_directory: Callable[[str], None] | None = None,
     ) -> Steps[UnifiedLog]:
-        """The log in `directory`, recovered where `clean_shutdown` is False; an empty one, without touching the
-        disk, where there is no directory.
+        """The log in `directory`, recovered unless `clean_shutdown`. Where there is no directory it is empty, and the
+        disk is not touched.
 
         Raises StorageError, OSError.
         """
@@ -92,8 +137,8 @@ class UnifiedLog(LogAppender):
         return log
 
     def _read_topic_id(self) -> Uuid | None:
-        """The id in partition.metadata; None where a power loss left the file unfinished (it is durable only from
-        the first flush on)."""
+        """The id in partition.metadata. None where a power loss left the file unfinished: it becomes durable with the
+        first flush."""
         try:
             return read_partition_metadata(self.local.cache.files, self.local.path(PARTITION_METADATA))
         except CorruptData as problem:
@@ -102,22 +147,357 @@ class UnifiedLog(LogAppender):
             return None
 
     def _adopt(self, loaded: LoadedLog) -> None:
+        assert loaded.log_start_offset <= loaded.log_end_offset
         self.local.segments = loaded.segments
         self.log_start_offset = self.high_watermark = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
-        self.recovery_point = loaded.recovery_point
         self.leader_epoch_cache = loaded.epochs
-        self._epochs_written = (
-            (loaded.epochs.version if loaded.clean else UNKNOWN_VERSION) if loaded.epochs_on_disk else NEVER_WRITTEN
+        self.flush_state.loaded(
+            loaded.recovery_point,
+            loaded.log_end_offset,
+            clean=loaded.clean,
+            epochs_version=loaded.epochs.version,
+            epochs_on_disk=loaded.epochs_on_disk,
         )
-        self._index_synced_at = loaded.log_end_offset if loaded.clean else -1
-        # A process that was killed may have left all of it unsynced.
-        self.local.unsynced_names = self.local.unsynced_directory = not loaded.clean
         self.load_report = loaded.report
         if loaded.producers.producers or loaded.producers.snapshots:
             self._producers = loaded.producers
 
-    # Segments come and go
+    # What the log is
+
+    @property
+    def directory(self) -> str:
+        return self.local.directory
+
+    @property
+    def topic_id(self) -> Uuid | None:
+        return self.local.topic_id
+
+    def assign_topic_id(self, topic_id: Uuid) -> None:
+        """Give an id to a log whose partition.metadata was lost and which has no records: otherwise nobody could tell
+        whose records they are. Raises OSError."""
+        if self.local.topic_id is None:
+            self.local.topic_id = topic_id
+            if self.local.files_exist:
+                self.local.make_files()
+
+    @property
+    def segments(self) -> list[LogSegment]:
+        return self.local.segments
+
+    @property
+    def active_segment(self) -> LogSegment:
+        return self.local.segments[-1]
+
+    @property
+    def size(self) -> int:
+        """Bytes of records."""
+        return sum(segment.size for segment in self.local.segments)
+
+    @property
+    def recovery_point(self) -> int:
+        """Everything below it is durable."""
+        return self.flush_state.recovery_point
+
+    @property
+    def producers(self) -> ProducerStateManager:
+        """Created for the first idempotent producer."""
+        if self._producers is None:
+            self._producers = ProducerStateManager(
+                self.local.cache.files, self.local.directory, expiration_ms=self._producer_expiration_ms
+            )
+            self._producers.map_end_offset = self.log_end_offset
+        return self._producers
+
+    @property
+    def has_producers(self) -> bool:
+        return self._producers is not None and bool(self._producers.producers)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the oldest undecided transaction begins; None when there is none."""
+        return None if self._producers is None else self._producers.first_unstable_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The bound of what a read_committed consumer may read."""
+        unstable = self.first_unstable_offset
+        return (
+            self.high_watermark if unstable is None else min(max(unstable, self.log_start_offset), self.high_watermark)
+        )
+
+    @property
+    def is_appending(self) -> bool:
+        """Whether an append is between its first and its last step."""
+        return self._pending is not None
+
+    @property
+    def latest_epoch(self) -> int:
+        return self.leader_epoch_cache.latest_epoch
+
+    # Append
+
+    def append_as_leader(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        now_ms: int,
+        origin: int = AppendOrigin.CLIENT,
+        transaction_version: int = 0,
+    ) -> LogAppendInfo:
+        """Validate one batch, give it offsets and `leader_epoch`, write it.
+
+        Raises ApiError with Kafka's code (KAFKA_STORAGE_ERROR on a full disk, nothing changed), StorageError.
+        """
+        return self._write_now(
+            self.prepare_append_as_leader(
+                records, leader_epoch, now_ms=now_ms, origin=origin, transaction_version=transaction_version
+            )
+        )
+
+    def append_as_follower(
+        self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
+    ) -> LogAppendInfo | None:
+        """Write batches as the leader numbered them; None when there are none to write. `replicated_batches` tells
+        what is left out, and what is raised."""
+        pending = self.prepare_append_as_follower(records, now_ms=now_ms, leader_epoch=leader_epoch)
+        return None if pending is None else self._write_now(pending)
+
+    def prepare_append_as_leader(
+        self,
+        records: Buffer,
+        leader_epoch: int,
+        *,
+        now_ms: int,
+        origin: int = AppendOrigin.CLIENT,
+        transaction_version: int = 0,
+    ) -> PendingAppend:
+        """First step of `append_as_leader`. `finish_append` or `abort_append` must follow, unless the answer is a
+        duplicate."""
+        assert self._pending is None, "one append at a time"
+        source = single_batch(records)
+        batch = validate_for_leader(source, self.config, origin, now_ms)
+        size = batch.size
+        if size > self.config.segment_bytes:
+            raise ApiError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"the batch has {size} bytes, segment.bytes is {self.config.segment_bytes}",
+            )
+        first_offset = self.log_end_offset
+        marker = marker_of(batch) if batch.attributes & CONTROL_FLAG and batch.producer_id >= 0 else None
+        if batch.producer_id >= 0:
+            if marker is not None:
+                self.producers.check_marker(batch, marker, origin, transaction_version)
+            elif (known := self.producers.check(batch, first_offset, origin)) is not None:
+                when = known.timestamp
+                return PendingAppend(
+                    LogAppendInfo(
+                        known.first_offset, known.last_offset, when, when, self.log_start_offset, duplicate=True
+                    )
+                )
+        last_offset = first_offset + batch.last_offset_delta
+        rolled = self._make_room(size, last_offset, batch.max_timestamp, now_ms)
+        log_append_time_ms = now_ms if self.config.log_append_time else -1
+        info = LogAppendInfo(
+            first_offset, last_offset, batch.max_timestamp, log_append_time_ms, self.log_start_offset, rolled=rolled
+        )
+        view = batch.view
+        buffers = (with_offset_and_epoch(view, first_offset, leader_epoch), view[HEADER_SIZE:])
+        return self._pend(info, buffers, (AppendedBatch(batch, first_offset, last_offset, leader_epoch, marker),))
+
+    def prepare_append_as_follower(
+        self, records: Buffer, *, now_ms: int, leader_epoch: int | None = None
+    ) -> PendingAppend | None:
+        """First step of `append_as_follower`."""
+        assert self._pending is None, "one append at a time"
+        appended = replicated_batches(records, self.topic_partition, self.log_end_offset, leader_epoch)
+        if not appended:
+            return None
+        first_offset, last_offset = appended[0].first_offset, appended[-1].last_offset
+        end = appended[-1].batch.position + appended[-1].batch.size
+        max_timestamp = max(-1, *(each.batch.max_timestamp for each in appended))
+        rolled = self._make_room(end, last_offset, max_timestamp, now_ms, first_offset=first_offset)
+        info = LogAppendInfo(first_offset, last_offset, max_timestamp, -1, self.log_start_offset, rolled=rolled)
+        return self._pend(info, (memoryview(records)[:end],), appended)
+
+    def _pend(
+        self, info: LogAppendInfo, buffers: tuple[Buffer, ...], appended: Sequence[AppendedBatch]
+    ) -> PendingAppend:
+        assert info.first_offset >= self.log_end_offset
+        segment = self.active_segment
+        try:
+            segment.make_ready(sum(map(len, buffers)), self.config.index_interval_bytes)
+            pending = PendingAppend(info, segment, segment.make_log(), buffers, appended)
+        except OSError as problem:
+            raise storage_failure(problem, str(self.topic_partition)) from problem
+        self._pending = pending
+        return pending
+
+    def _write_now(self, pending: PendingAppend) -> LogAppendInfo:
+        if pending.opened is None:
+            return pending.info
+        try:
+            pending.write()
+        except OSError as problem:
+            self.abort_append(pending)
+            raise storage_failure(problem, str(self.topic_partition)) from problem
+        except BaseException:
+            self.abort_append(pending)
+            raise
+        return self.finish_append(pending)
+
+    def abort_append(self, pending: PendingAppend) -> None:
+        """The write failed and was undone, or was never begun."""
+        assert self._pending is pending
+        self._pending = None
+
+    def finish_append(self, pending: PendingAppend) -> LogAppendInfo:
+        """The bytes are in the file: make them part of the log. Raises StorageError when an index cannot be written:
+        files and memory disagree then."""
+        assert self._pending is pending
+        self._pending = None
+        try:
+            return self._take_in(pending)
+        except (OSError, StorageError) as problem:
+            raise StorageError(f"{self.directory}: what was appended could not be noted: {problem}") from problem
+
+    def _take_in(self, pending: PendingAppend) -> LogAppendInfo:
+        assert pending.segment is not None
+        assert pending.info.last_offset >= self.log_end_offset
+        segment, interval = pending.segment, self.config.index_interval_bytes
+        for appended in pending.batches:
+            batch = appended.batch
+            segment.appended(batch.size, appended.last_offset, batch.max_timestamp, interval)
+            if appended.leader_epoch > self.leader_epoch_cache.latest_epoch:
+                self.leader_epoch_cache.assign(appended.leader_epoch, appended.first_offset)
+            if batch.producer_id >= 0:
+                take_into_producers(
+                    self.producers, batch, appended.marker, appended.first_offset, appended.last_offset, segment
+                )
+        self.log_end_offset = pending.info.last_offset + 1
+        self.flush_state.closed_at = NOT_CLOSED
+        if self._producers is not None:
+            self._producers.map_end_offset = self.log_end_offset
+        return pending.info
+
+    def _make_room(
+        self, size: int, last_offset: int, max_timestamp: int, now_ms: int, first_offset: int | None = None
+    ) -> bool:
+        """Make the directory if it is missing, and roll if the active segment cannot take `size` more bytes; whether
+        it rolled."""
+        local = self.local
+        try:
+            if not local.files_exist:
+                local.make_files()
+            if not must_roll(local.segments[-1], self.config, size, last_offset, max_timestamp, now_ms):
+                return False
+            # After a gap (of a compacted leader's log) the segment begins at the log's end all the same: a start cannot
+            # tell the gap from a lost segment.
+            is_near = last_offset - self.log_end_offset <= RELATIVE_OFFSET_MAX
+            self.roll(now_ms, base_offset=None if is_near else first_offset)
+        except OSError as problem:
+            raise storage_failure(problem, str(self.topic_partition)) from problem
+        return True
+
+    # Read
+
+    def read(
+        self, offset: int, max_bytes: int, *, max_offset: int | None = None, min_one_message: bool = False
+    ) -> FetchData:
+        """Slices from the batch that contains `offset`, below `max_offset` (a high watermark or LSO; without it the
+        log end). With `min_one_message` at least one whole batch.
+
+        Raises ApiError OFFSET_OUT_OF_RANGE, StorageError.
+        """
+        end_offset = self.log_end_offset
+        if not self.log_start_offset <= offset <= end_offset:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not within [{self.log_start_offset}, {end_offset}] of {self.topic_partition}",
+            )
+        bound = end_offset if max_offset is None else min(max_offset, end_offset)
+        if offset >= bound:
+            return EMPTY
+        try:
+            return self.local.read(offset, max_bytes, bound, end_offset, min_one_message)
+        except OSError as problem:
+            raise upkeep_failure(problem, str(self.topic_partition)) from problem
+
+    def find_offset_by_timestamp(self, timestamp: int) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the first record not earlier than `timestamp`; None when there is
+        none. Decodes one batch."""
+        return self.local.find_timestamp(timestamp, self.log_start_offset)
+
+    def find_max_timestamp(self) -> tuple[int, int, int] | None:
+        """(timestamp, offset, leader epoch) of the first record with the largest timestamp; None when no record has
+        one."""
+        return self.local.find_max_timestamp(self.log_start_offset)
+
+    def aborted_transactions(self, offset: int, bound: int) -> list[AbortedTransaction]:
+        """The aborted transactions that a read_committed Fetch of [offset, bound) must be told."""
+        return [] if self._producers is None else self.local.aborted_transactions(offset, bound)
+
+    # Offsets and epochs
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, bounded by the log; returns its new value. It may fall only on a follower, to what
+        the leader says."""
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        if self._producers is not None:
+            self._producers.high_watermark_updated(self.high_watermark)
+        return self.high_watermark
+
+    def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
+        """Where the largest epoch not beyond `epoch` ends; (-1, -1) when unknown (KIP-101)."""
+        return self.leader_epoch_cache.end_offset_for(epoch, self.log_end_offset)
+
+    def assign_epoch(self, epoch: int, start_offset: int | None = None) -> None:
+        """`epoch` begins at `start_offset`, or at the log end: this replica leads it, or learns where it began."""
+        self.leader_epoch_cache.assign(epoch, self.log_end_offset if start_offset is None else start_offset)
+
+    def maybe_expire_producers(self, now_ms: int) -> None:
+        if self._producers is not None:
+            self._producers.expire(now_ms)
+
+    def delete_records_before(self, offset: int) -> int:
+        """Advance the log start (DeleteRecords); returns the new log start. Segments go with the next retention.
+
+        Raises ApiError OFFSET_OUT_OF_RANGE beyond the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}",
+            )
+        self._advance_log_start(offset)
+        return self.log_start_offset
+
+    def follow_log_start(self, leader_log_start_offset: int) -> None:
+        """A follower's log starts where the leader's does, bounded by its own high watermark."""
+        self._advance_log_start(min(leader_log_start_offset, self.high_watermark))
+
+    def _advance_log_start(self, offset: int) -> None:
+        if offset <= self.log_start_offset:
+            return
+        assert offset <= self.log_end_offset
+        self.log_start_offset = offset
+        self.flush_state.closed_at = NOT_CLOSED
+        self.high_watermark = max(self.high_watermark, offset)
+        self.leader_epoch_cache.truncate_from_start(offset)
+        if self._producers is not None:
+            self._producers.log_start_incremented(offset)
+
+    # Roll, retain, truncate
+
+    def roll(self, now_ms: int, *, base_offset: int | None = None) -> None:
+        """Close the active segment and begin another, with a producer snapshot between them. Raises OSError, nothing
+        changed."""
+        assert self._pending is None, "a roll in the middle of an append"
+        if self.active_segment.size:
+            self.producers.take_snapshot()
+        self.local.roll(self.log_end_offset if base_offset is None else base_offset, now_ms)
+        assert self.active_segment.base_offset >= self.log_end_offset
 
     def roll_if_old(self, now_ms: int) -> bool:
         """Roll a segment that is past segment.ms although nothing is appended, so that compaction and retention can
@@ -129,8 +509,8 @@ class UnifiedLog(LogAppender):
         return True
 
     def delete_old_segments(self, now_ms: int) -> DeletedSegments:
-        """Take what retention allows out of the log, by time, size or log start. Files to remove after
-        file.delete.delay.ms, and why. Raises OSError."""
+        """Take the segments out of the log that are beyond retention by time, size or log start. The caller removes
+        their files after file.delete.delay.ms. Raises OSError."""
         if self._pending is not None:
             return NOTHING_DELETED
         count, reason = deletable_segments(
@@ -152,41 +532,11 @@ class UnifiedLog(LogAppender):
                 self._producers.remove_snapshot(offset)
         return DeletedSegments(paths, count, reason)
 
-    def delete_records_before(self, offset: int) -> int:
-        """Advance the log start (DeleteRecords); the new log start.
-
-        Segments go at the next retention. Raises ApiError OFFSET_OUT_OF_RANGE beyond the high watermark.
-        """
-        if offset > self.high_watermark:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.topic_partition}: cannot delete up to {offset}, the high watermark is {self.high_watermark}",
-            )
-        self._advance_log_start(offset)
-        return self.log_start_offset
-
-    def follow_log_start(self, leader_log_start_offset: int) -> None:
-        """A follower's log starts where the leader's does, as far as it has got."""
-        self._advance_log_start(min(leader_log_start_offset, self.high_watermark))
-
-    def _advance_log_start(self, offset: int) -> None:
-        if offset <= self.log_start_offset:
-            return
-        self.log_start_offset = offset
-        self._index_synced_at = -1
-        self.high_watermark = max(self.high_watermark, offset)
-        self.leader_epoch_cache.truncate_from_start(offset)
-        if self._producers is not None:
-            self._producers.log_start_incremented(offset)
-
-    def lower_recovery_point(self, offset: int) -> None:
-        """Before a truncation to `offset`, and checkpointed before it begins: what a crash leaves of it is then read
-        with care."""
-        self.recovery_point = min(self.recovery_point, offset)
-
     def truncate_to(self, offset: int, now_ms: int) -> bool:
-        """Drop everything from `offset` on; False when there is nothing there. `LogManager.truncate_to` sees to the
-        recovery point first. Raises OSError."""
+        """Drop everything from `offset` on; False when there is nothing there. Raises OSError.
+
+        `truncation.truncate_to` lowers what checkpoints say first.
+        """
         assert self._pending is None, "a truncation in the middle of an append"
         if offset >= self.log_end_offset:
             return False
@@ -194,150 +544,78 @@ class UnifiedLog(LogAppender):
             self.truncate_fully_and_start_at(offset, now_ms)
             return True
         self.truncations += 1
-        self._index_synced_at = -1
+        self.flush_state.closed_at = NOT_CLOSED
         self.local.truncate_to(offset)
         self.leader_epoch_cache.truncate_from_end(offset)
-        self._ends_at(offset)
+        self.log_end_offset = offset
+        self.high_watermark = min(self.high_watermark, offset)
+        self.flush_state.truncated_to(offset)
         self.log_start_offset = min(self.log_start_offset, offset)
         if self._producers is not None:
             run_here(rebuild_producers(self._producers, self.segments, self.log_start_offset, offset, now_ms, _ignore))
-        self._write_epochs()
+        self.flush_state.write_epochs(self.leader_epoch_cache)
+        assert self.log_start_offset <= self.high_watermark <= self.log_end_offset == offset
         return True
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int, log_start_offset: int | None = None) -> None:
-        """Drop everything; the log is empty and starts (and ends) at `offset`. Raises OSError."""
+        """Drop everything; the log is empty, and starts and ends at `offset`. Raises OSError."""
         assert self._pending is None, "a truncation in the middle of an append"
         self.truncations += 1
-        self._index_synced_at = -1
+        self.flush_state.closed_at = NOT_CLOSED
         self.local.start_afresh(offset, now_ms)
         self.leader_epoch_cache.clear()
         if self._producers is not None:
             self._producers.reset(offset)
         self.log_end_offset = offset
         self.log_start_offset = self.high_watermark = offset if log_start_offset is None else log_start_offset
-        self.recovery_point = min(self.recovery_point, offset)
-        self._write_epochs()
+        self.flush_state.truncated_to(offset)
+        self.flush_state.write_epochs(self.leader_epoch_cache)
 
-    def _ends_at(self, offset: int) -> None:
-        self.log_end_offset = offset
-        self.high_watermark = min(self.high_watermark, offset)
-        self.recovery_point = min(self.recovery_point, offset)
-
-    # Durability
-
-    @property
-    def unflushed_messages(self) -> int:
-        return self.log_end_offset - self.recovery_point
-
-    @property
-    def recovery_point_to_keep(self) -> int:
-        """The recovery point as checkpoints have it: one less while all of a growing segment is flushed, because its
-        indexes are not.
-
-        Should the segment be closed and the power fail, loading then reads it, instead of trusting an index that was
-        never made durable.
-        """
-        is_flushed_and_growing = self.recovery_point == self.log_end_offset and self.active_segment.size
-        return self.recovery_point - 1 if is_flushed_and_growing else self.recovery_point
+    # Flush and close
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """By flush.messages or flush.ms."""
-        unflushed = self.log_end_offset - self.recovery_point
-        return unflushed >= self.config.flush_messages or (
-            unflushed > 0 and now_ms - self.last_flush_ms >= self.config.flush_ms
-        )
+        """Whether flush.messages or flush.ms demands a flush."""
+        return self.flush_state.is_due(self.log_end_offset, self.config, now_ms)
 
     def flush(self, up_to: int | None = None, *, now_ms: int | None = None) -> None:
-        """Make everything below `up_to` (the log's end without) durable; blocks. Raises StorageError, never to be
-        tried again."""
+        """Make everything below `up_to` (without it, the log end) durable; blocks. Raises StorageError, upon which no
+        retry is allowed."""
         job = self.prepare_flush(up_to)
         if job is not None:
             job.run()
             self.finish_flush(job, now_ms)
 
-    def prepare_flush(self, up_to: int | None = None, *, closing: bool = False) -> FlushJob | None:
-        """First step of `flush`; None when it is durable already. Raises StorageError."""
-        up_to = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
-        local, epochs = self.local, self.leader_epoch_cache
-        writes_epochs = epochs.version != self._epochs_written and not (closing and self._is_small)
-        if not local.files_exist or (
-            up_to <= self.recovery_point and not (closing or local.unsynced_names or writes_epochs)
-        ):
-            return None
-        directories = [local.directory] if local.unsynced_names else []
-        if local.unsynced_directory:
-            directories.append(local.directory.rpartition("/")[0])
-        try:
-            opened = local.files_to_sync(self.recovery_point, up_to, closing=closing and not self._is_small)
-        except OSError as problem:
-            raise upkeep_failure(problem, f"flush of {self.directory}") from problem
-        local.unsynced_names = local.unsynced_directory = False
-        content = epochs.to_text().encode() if writes_epochs else None
-        self._epochs_under_way += writes_epochs
-        return FlushJob(
-            local.cache.files,
-            up_to,
-            opened,
-            local.path(LEADER_EPOCH_CHECKPOINT),
-            content,
-            epochs.version,
-            directories,
-            self.truncations,
-        )
-
-    @property
-    def _is_small(self) -> bool:
-        """One segment with nothing in its indexes: what indexes and epochs say is read back from a handful of
-        headers faster than it is made durable."""
-        return (
-            len(self.segments) == 1
-            and self.active_segment.indexes_say_nothing
-            and self._epochs_written == NEVER_WRITTEN
-        )
+    def prepare_flush(self, up_to: int | None = None) -> FlushJob | None:
+        """First step of `flush`; None when everything is durable already. Raises StorageError."""
+        bound = self.log_end_offset if up_to is None else min(up_to, self.log_end_offset)
+        return self.flush_state.prepare(bound, self.leader_epoch_cache, self.truncations)
 
     def finish_flush(self, job: FlushJob, now_ms: int | None = None) -> None:
-        """`job` has run: the recovery point moves, unless the log was truncated meanwhile."""
-        self._epochs_under_way -= job.epochs is not None
-        if job.generation != self.truncations:
-            return
-        self.recovery_point = max(self.recovery_point, job.up_to)
-        if job.epochs is not None:
-            self._epochs_written = job.epochs_version
-        if now_ms is not None:
-            self.last_flush_ms = now_ms
-
-    def _write_epochs(self) -> None:
-        if self.local.files_exist:
-            replace_file(
-                self.local.cache.files,
-                self.local.path(LEADER_EPOCH_CHECKPOINT),
-                self.leader_epoch_cache.to_text().encode(),
-            )
-            # What is under way may come last.
-            self._epochs_written = UNKNOWN_VERSION if self._epochs_under_way else self.leader_epoch_cache.version
+        """Last step of `flush`: `job` has run."""
+        self.flush_state.finish(job, self.truncations, now_ms)
 
     def prepare_close(self) -> FlushJob | None:
-        """First step of `close`: indexes and producer state are written; None when there is nothing to sync. Raises
+        """First step of `close`: writes indexes and producer state. None when there is nothing to sync. Raises
         OSError, StorageError."""
         assert self._pending is None, "a close in the middle of an append"
-        if not self.local.files_exist or self._index_synced_at == self.log_end_offset:
+        if not self.local.files_exist or self.flush_state.closed_at == self.log_end_offset:
             return None
         self.active_segment.make_log()
-        if not self._is_small:
+        if not self.flush_state.is_small:
             self.active_segment.close_for_appends()
         if self._producers is not None:
             self._producers.take_snapshot(durable=True, even_if_empty=False)
-        return self.prepare_flush(closing=True)
+        return self.flush_state.prepare(self.log_end_offset, self.leader_epoch_cache, self.truncations, closing=True)
 
     def finish_close(self, job: FlushJob | None) -> None:
-        """`job` has run: the log may be loaded as cleanly shut down. Lets go of the files."""
+        """Last step of `close`: `job` has run, the log may be loaded as cleanly shut down. Closes the files."""
         if job is not None:
             self.finish_flush(job)
-        self._index_synced_at = self.log_end_offset
+        self.flush_state.closed_at = self.log_end_offset
         self.local.forget_files()
 
     def close(self) -> None:
-        """Put everything on disk, durably, and let go of the files; blocks. Raises OSError, StorageError."""
+        """Make everything durable and close the files; blocks. Raises OSError, StorageError."""
         job = self.prepare_close()
         if job is not None:
             job.run()
@@ -345,4 +623,4 @@ class UnifiedLog(LogAppender):
 
 
 def _ignore(_: str) -> None:
-    """An unreadable snapshot is skipped and removed; the log itself has what it said."""
+    """An unreadable snapshot is skipped and removed: the log itself has what it said."""

@@ -107,7 +107,7 @@ class Lives:
 
     def check_promotions(self, made: Broker) -> None:
         """When a copy takes its log's place, it has what that has."""
-        promote = made.logs.promote
+        promote = made.logs.futures.promote
 
         def promoting(
             log: UnifiedLog, future: UnifiedLog, source: LogDirectory, target: LogDirectory, *, now_ms: int
@@ -118,7 +118,7 @@ class Lives:
             assert _written(future) == _written(log)
             promote(log, future, source, target, now_ms=now_ms)
 
-        made.logs.promote = promoting  # type: ignore[method-assign]
+        made.logs.futures.promote = promoting  # type: ignore[method-assign]
 
     def damage(self, made: Broker) -> None:
         """The log lost its end, as by a truncation to a leader that had less."""

@@ -181,8 +181,8 @@ def test_what_a_crash_interrupts_is_finished_or_begun_again() -> None:
             copy = it.made.replicas.directories.mover.moves()[0].future.directory
             for name in ("first", "second"):  # The crash comes before the original is renamed, then after it.
                 fresh = Broker(it.made.world, it.made.server._nursery, (FIRST, SECOND))
-                fresh.logs.finish_moves(0)
-                interrupted = dict(fresh.logs.interrupted_moves)
+                fresh.logs.futures.finish_moves(0)
+                interrupted = dict(fresh.logs.futures.interrupted_moves)
                 if name == "first":
                     assert {key: (move.directory.path, move.copy) for key, move in interrupted.items()} == {
                         log.topic_partition: (SECOND, copy)

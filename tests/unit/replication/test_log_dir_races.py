@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from kraft.protocol.error_codes import ErrorCode
-from kraft.storage.log_flush import FlushJob
+from kraft.storage.flush_state import FlushJob
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from kraft.world.simulated.threads import SimulatedThreads

@@ -22,13 +22,13 @@ def test_what_was_durable_is_so_where_it_goes() -> None:
         async with mover(universe) as it:
             await it.copied(universe, b"a")
             seen: list[tuple[int, int]] = []
-            promote = it.made.logs.promote
+            promote = it.made.logs.futures.promote
 
             def promoting(log: Any, future: Any, *arguments: Any, **named: Any) -> None:
                 seen.append((log.recovery_point, future.recovery_point))
                 promote(log, future, *arguments, **named)
 
-            it.made.logs.promote = promoting  # type: ignore[method-assign]
+            it.made.logs.futures.promote = promoting  # type: ignore[method-assign]
             it.silent = False
             for _ in range(200):
                 it.write(b"b")
@@ -160,7 +160,7 @@ def test_names_that_cannot_be_taken_back_leave_the_choice_to_the_next_start() ->
                 job.run()
             assert it.made.world.files.exists(copy)
             fresh = Broker(it.made.world, it.made.server._nursery, (FIRST, SECOND))
-            fresh.logs.finish_moves(0)
+            fresh.logs.futures.finish_moves(0)
             assert it.made.world.files.exists(f"{SECOND}/t-0")
 
     simulate(play)

@@ -169,9 +169,9 @@ def test_a_copy_that_takes_the_logs_place_while_it_is_synced_is_synced_itself() 
             def move() -> None:
                 logs, log = it.made.logs, it.partition.log
                 source, target = logs.directories
-                future = logs.future_of(log, target, now_ms=0)
+                future = logs.futures.create(log, target, now_ms=0)
                 future.append_as_follower(record(0, 1), now_ms=0)
-                logs.promote(log, future, source, target, now_ms=0)
+                logs.futures.promote(log, future, source, target, now_ms=0)
                 it.partition.log = future
 
             await during_a_slow_sync(universe, it, move)

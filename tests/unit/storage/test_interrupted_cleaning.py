@@ -105,7 +105,7 @@ def test_recovery_points_are_durable_before_a_cleaning_replaces_anything_whateve
     manager.release()
     machine.power_off()
     assert read_offset_checkpoint(machine.files, f"/data/{RECOVERY_POINT_CHECKPOINT}") == {
-        T0: log.recovery_point_to_keep
+        T0: log.flush_state.recovery_point_to_keep(log.log_end_offset)
     }
 
 

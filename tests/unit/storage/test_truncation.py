@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kraft.storage.log_files import LOG_START_OFFSET_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
-from kraft.storage.truncation_checkpoints import checkpoint_before_truncation
+from kraft.storage.truncation import checkpoint_before_truncation
 from kraft.world.simulated.files import SimulatedFileSystem
 from tests.unit.storage.support import Machine
 from tests.unit.storage.test_log_manager import log_from_35_to_40, manager_on

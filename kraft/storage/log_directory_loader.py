@@ -1,4 +1,7 @@
-"""Opening what a log directory holds, when a node starts: logs, and copies of logs that grow in it."""
+"""Loads what one log directory holds when a node starts: its logs, and the copies of logs that grow in it.
+
+`log_loader` loads a single log.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ from kraft.storage.unified_log import UnifiedLog
 LEFT_OVER = re.compile(rf".+-checkpoint{re.escape(PREPARED)}(\.\d+)?")
 
 
-class LogOpener:
-    """Of one directory. `load`, once."""
+class LogDirectoryLoader:
+    """Loads one log directory, once."""
 
     def __init__(
         self,

@@ -1,0 +1,191 @@
+"""How much of a log is durable, and what a flush has to do to make the rest so.
+
+A flush takes three steps: `FlushState.prepare` lists what must become durable, `FlushJob.run` waits for the disk (in a
+thread), `FlushState.finish` moves the recovery point.
+
+A failed sync is never retried: the kernel may have dropped the dirty pages and would then report success. The log
+directory goes offline instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kraft.common.errors import StorageError
+from kraft.storage.checkpoints import replace_file
+from kraft.storage.file_cache import OpenFile
+from kraft.storage.leader_epoch_cache import LeaderEpochCache
+from kraft.storage.local_log import LocalLog
+from kraft.storage.log_config import LogConfig
+from kraft.storage.log_files import LEADER_EPOCH_CHECKPOINT
+from kraft.storage.storage_failure import upkeep_failure
+from kraft.world.ports import FileSystem
+
+EPOCHS_SUFFIX = ".flushed.tmp"
+"""Suffix of the file that a flush writes the epochs to first. A truncation uses another one, as both may be under
+way."""
+NEVER_WRITTEN = 0
+UNKNOWN_VERSION = -1
+NOT_CLOSED = -1
+
+
+class FlushJob:
+    """Syncs files, then directories, then the leader-epoch checkpoint. After it, everything below `up_to` is durable.
+
+    `generation` is the number of truncations when the job was prepared. A job from before a truncation says nothing
+    about the log after it.
+    """
+
+    __slots__ = ("directories", "epochs", "epochs_path", "epochs_version", "files", "generation", "opened", "up_to")
+
+    def __init__(
+        self,
+        files: FileSystem,
+        up_to: int,
+        opened: Sequence[OpenFile],
+        epochs_path: str,
+        epochs: bytes | None,
+        epochs_version: int,
+        directories: Sequence[str],
+        generation: int,
+    ) -> None:
+        self.files = files
+        self.up_to = up_to
+        self.opened = opened
+        self.epochs_path = epochs_path
+        self.epochs = epochs
+        self.epochs_version = epochs_version
+        self.directories = directories
+        self.generation = generation
+
+    def run(self) -> None:
+        """Blocks. Raises StorageError, upon which the caller takes the directory offline. With OutOfResources only
+        the epochs were not written, and the directory stays online."""
+        what = f"flush of {self.epochs_path.rpartition('/')[0]}"
+        try:
+            for opened in self.opened:
+                opened.file.sync()
+            for directory in self.directories:
+                self.files.sync_directory(directory)
+        except OSError as problem:
+            raise StorageError(f"{what}: {problem}") from problem
+        try:
+            if self.epochs is not None:
+                replace_file(self.files, self.epochs_path, self.epochs, suffix=EPOCHS_SUFFIX)
+        except OSError as problem:
+            raise upkeep_failure(problem, what) from problem
+
+
+class FlushState:
+    """Of one log, whose files are `local`.
+
+    `recovery_point` is an exclusive bound: everything below it is durable. Invariant: 0 <= recovery_point <= the log
+    end offset.
+    """
+
+    __slots__ = (
+        "_epochs_under_way",
+        "_epochs_written",
+        "_local",
+        "closed_at",
+        "last_flush_ms",
+        "recovery_point",
+    )
+
+    def __init__(self, local: LocalLog, now_ms: int) -> None:
+        self._local = local
+        self.recovery_point = 0
+        self.last_flush_ms = now_ms
+        self.closed_at = NOT_CLOSED
+        """The log end offset at which the log was last closed in full, indexes included; NOT_CLOSED once the log has
+        changed since."""
+        self._epochs_written = NEVER_WRITTEN
+        self._epochs_under_way = 0
+        """Flushes under way that write the epochs as they were when the flush began."""
+
+    def loaded(
+        self, recovery_point: int, log_end_offset: int, *, clean: bool, epochs_version: int, epochs_on_disk: bool
+    ) -> None:
+        """The log was loaded from its directory. After an unclean shutdown nothing is known to be durable."""
+        assert 0 <= recovery_point <= log_end_offset
+        self.recovery_point = recovery_point
+        self._epochs_written = (epochs_version if clean else UNKNOWN_VERSION) if epochs_on_disk else NEVER_WRITTEN
+        self.closed_at = log_end_offset if clean else NOT_CLOSED
+        self._local.unsynced_names = self._local.unsynced_directory = not clean
+
+    def recovery_point_to_keep(self, log_end_offset: int) -> int:
+        """The recovery point for the checkpoint file: one less while all of a growing segment is flushed, because its
+        indexes are not.
+
+        Should the segment be closed and the power fail, loading then reads it, instead of trusting an index that was
+        never made durable.
+        """
+        is_flushed_and_growing = self.recovery_point == log_end_offset and self._local.active_segment.size
+        return self.recovery_point - 1 if is_flushed_and_growing else self.recovery_point
+
+    def is_due(self, log_end_offset: int, config: LogConfig, now_ms: int) -> bool:
+        """Whether flush.messages or flush.ms demands a flush."""
+        unflushed = log_end_offset - self.recovery_point
+        return unflushed >= config.flush_messages or (unflushed > 0 and now_ms - self.last_flush_ms >= config.flush_ms)
+
+    def truncated_to(self, offset: int) -> None:
+        """The log ends at `offset` now, or is about to be truncated to it."""
+        self.recovery_point = min(self.recovery_point, offset)
+
+    @property
+    def is_small(self) -> bool:
+        """Whether the log is one segment with empty indexes. A start reads back what indexes and epochs say from a
+        handful of headers, faster than a close makes them durable."""
+        segments = self._local.segments
+        return len(segments) == 1 and segments[-1].indexes_say_nothing and self._epochs_written == NEVER_WRITTEN
+
+    def prepare(
+        self, up_to: int, epochs: LeaderEpochCache, generation: int, *, closing: bool = False
+    ) -> FlushJob | None:
+        """What makes everything below `up_to` durable; None when it is. Raises StorageError."""
+        local = self._local
+        writes_epochs = epochs.version != self._epochs_written and not (closing and self.is_small)
+        if not local.files_exist or (
+            up_to <= self.recovery_point and not (closing or local.unsynced_names or writes_epochs)
+        ):
+            return None
+        directories = [local.directory] if local.unsynced_names else []
+        if local.unsynced_directory:
+            directories.append(local.directory.rpartition("/")[0])
+        try:
+            opened = local.files_to_sync(self.recovery_point, up_to, closing=closing and not self.is_small)
+        except OSError as problem:
+            raise upkeep_failure(problem, f"flush of {local.directory}") from problem
+        local.unsynced_names = local.unsynced_directory = False
+        content = epochs.to_text().encode() if writes_epochs else None
+        self._epochs_under_way += writes_epochs
+        return FlushJob(
+            local.cache.files,
+            up_to,
+            opened,
+            local.path(LEADER_EPOCH_CHECKPOINT),
+            content,
+            epochs.version,
+            directories,
+            generation,
+        )
+
+    def finish(self, job: FlushJob, generation: int, now_ms: int | None) -> None:
+        """`job` has run. The recovery point moves, unless the log was truncated meanwhile."""
+        self._epochs_under_way -= job.epochs is not None
+        assert self._epochs_under_way >= 0
+        if job.generation != generation:
+            return
+        self.recovery_point = max(self.recovery_point, job.up_to)
+        if job.epochs is not None:
+            self._epochs_written = job.epochs_version
+        if now_ms is not None:
+            self.last_flush_ms = now_ms
+
+    def write_epochs(self, epochs: LeaderEpochCache) -> None:
+        """Replace the leader-epoch checkpoint now, durably. Raises OSError."""
+        local = self._local
+        if local.files_exist:
+            replace_file(local.cache.files, local.path(LEADER_EPOCH_CHECKPOINT), epochs.to_text().encode())
+            # A flush under way may overwrite it with older epochs.
+            self._epochs_written = UNKNOWN_VERSION if self._epochs_under_way else epochs.version

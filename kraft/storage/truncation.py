@@ -1,0 +1,50 @@
+"""Truncating a log so that no crash brings back what was truncated.
+
+Checkpoints on the disk must not claim more than the truncated log has, because loading believes them: they are
+lowered, durably, before the log is touched.
+"""
+
+from __future__ import annotations
+
+from kraft.common.errors import StorageError
+from kraft.storage.log_directory import LogDirectory
+from kraft.storage.unified_log import UnifiedLog
+
+
+def truncate_to(directory: LogDirectory, log: UnifiedLog, offset: int, *, now_ms: int) -> bool:
+    """Drop everything from `offset` on, durably; False when there is nothing there. Blocks for some syncs. Raises
+    StorageError."""
+    if offset >= log.log_end_offset:
+        return False
+    checkpoint_before_truncation(directory, log, offset)
+    try:
+        return log.truncate_to(offset, now_ms)
+    except OSError as problem:
+        raise StorageError(f"{log.directory}: {problem}") from problem
+
+
+def truncate_fully_and_start_at(directory: LogDirectory, log: UnifiedLog, offset: int, *, now_ms: int) -> None:
+    """Empty the log; it starts at `offset`. Blocks for some syncs. Raises StorageError."""
+    checkpoint_before_truncation(directory, log, min(offset, log.log_start_offset))
+    try:
+        log.truncate_fully_and_start_at(offset, now_ms)
+    except OSError as problem:
+        raise StorageError(f"{log.directory}: {problem}") from problem
+
+
+def checkpoint_before_truncation(directory: LogDirectory, log: UnifiedLog, offset: int) -> None:
+    """Lower recovery point and log start on the disk to `offset`. Blocks for some syncs where the disk may have
+    higher ones. Raises StorageError, the log as it was.
+
+    Loading trusts what lies below the recovery point, and takes what lies below the log start for deleted: with the
+    old ones it would do so for whatever is appended there after the truncation.
+    """
+    log.flush_state.truncated_to(offset)
+    start = log.log_start_offset
+    log.log_start_offset = min(start, offset)
+    try:
+        if log.local.files_exist:
+            directory.no_recovery_point_beyond(log.topic_partition, offset, start_falls=offset < start)
+    except StorageError:
+        log.log_start_offset = start
+        raise
