@@ -24,6 +24,7 @@ fi
 # What gcc is for: a library that answers for clocks and syncs inside a node.
 [ "${1:-tests}" = demo ] || [ -e /usr/include/dlfcn.h ] || missing+=(libc6-dev)
 [ ${#missing[@]} -eq 0 ] && exit 0
+mapfile -t missing < <(printf '%s\n' "${missing[@]}" | sort -u)
 
 echo "system packages missing: ${missing[*]}"
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

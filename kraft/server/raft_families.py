@@ -55,9 +55,8 @@ def register_raft(registry: MetricsRegistry, raft: RaftDriver) -> None:
         f"{PREFIX}current_state", "1 for what this node is in the quorum.", ("state",), lambda: [((metrics.state,), 1)]
     )
     for name, help_text in LATENCIES.items():
-        registry.gauges(
-            PREFIX + name,
-            help_text,
-            (),
-            lambda name=name: [((), value) for found, value in metrics.latencies().items() if found == name],
-        )  # type: ignore[misc]
+
+        def latency(name: str = name) -> list[tuple[tuple[str, ...], float]]:
+            return [((), value) for found, value in metrics.latencies().items() if found == name]
+
+        registry.gauges(PREFIX + name, help_text, (), latency)

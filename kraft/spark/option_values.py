@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kraft.common.ids import TopicPartition
 
@@ -21,11 +21,11 @@ def parse_json(text: str, example: str, convert: Callable[[object], T]) -> T:
 
 def parse_partitions(text: str) -> frozenset[TopicPartition]:
     """`{"topicA":[0,1]}`."""
-    return parse_json(
-        text,
-        '{"topicA":[0,1],"topicB":[0,1]}',
-        lambda value: frozenset(TopicPartition(t, integer(p)) for t, ps in value.items() for p in ps),
-    )  # type: ignore[attr-defined]
+
+    def of_json(value: Any) -> frozenset[TopicPartition]:
+        return frozenset(TopicPartition(topic, integer(p)) for topic, ps in value.items() for p in ps)
+
+    return parse_json(text, '{"topicA":[0,1],"topicB":[0,1]}', of_json)
 
 
 def parse_offsets(
@@ -41,13 +41,13 @@ def integer(value: object) -> int:
     return value
 
 
-def offsets_of_json(value: object) -> dict[TopicPartition, int]:
+def offsets_of_json(value: Any) -> dict[TopicPartition, int]:
     """The inverse of `offsets_to_json`. Raises TypeError, AttributeError or ValueError for another shape."""
     return {
         TopicPartition(topic, int(p)): integer(offset)
         for topic, by_partition in value.items()
         for p, offset in by_partition.items()
-    }  # type: ignore[attr-defined]
+    }
 
 
 def offsets_to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
