@@ -57,6 +57,7 @@ from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
 from kraft.world.ports import World
 
 CLEAN_INTERVAL_S = 60.0
+REFUSED_EPOCHS_INTERVAL_S = 60.0
 
 
 class RaftDriver(QuorumView, RequestEntries):
@@ -75,8 +76,13 @@ class RaftDriver(QuorumView, RequestEntries):
         self._room = Room(world, self._storage.directory, log)
         state = self._storage.recover(config.static_voters)
         self._node = RaftNode(
-            config.quorum, state, self._storage.state.load(), world.random.stream("raft"), self._now_ms()
+            config.quorum,
+            state,
+            self._storage.state.load(state.last_epoch),
+            world.random.stream("raft"),
+            self._now_ms(),
         )
+        self._refused_epochs_told, self._refused_epochs_tell_at = 0, -math.inf
         self._queued: list[Effects] = []
         self._recent: dict[int, CommittedBatch] = {}
         self._feeds: list[ListenerFeed] = []
@@ -146,6 +152,20 @@ class RaftDriver(QuorumView, RequestEntries):
 
     def _step(self, event: events.Event) -> None:
         self._queue(self._node.step(event, self._now_ms()))
+        if self._node.refused_epochs > self._refused_epochs_told:
+            self._tell_refused_epochs()
+
+    def _tell_refused_epochs(self) -> None:
+        """At most once in `REFUSED_EPOCHS_INTERVAL_S`: whoever sends them can send many."""
+        now, refused = self._world.clock.now(), self._node.refused_epochs
+        if now >= self._refused_epochs_tell_at:
+            self._logger.warning(
+                "a peer named an epoch that elections cannot have reached, and was refused",
+                epoch=self._node.epoch,
+                refused=refused - self._refused_epochs_told,
+            )
+            self._refused_epochs_told = refused
+            self._refused_epochs_tell_at = now + REFUSED_EPOCHS_INTERVAL_S
 
     def _queue(self, effects: Effects) -> None:
         if effects:

@@ -8,13 +8,15 @@ import json
 
 from kraft.common.errors import CorruptData
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
-from kraft.raft.core.election_state import ElectionState
+from kraft.raft.core.election_state import NO_LEADER, ElectionState
+from kraft.raft.core.epoch_allowance import EPOCH_MAX
 from kraft.raft.core.voter_set import ReplicaKey, VoterSet
 from kraft.storage.checkpoints import put_in_place, read_text, write_file
 from kraft.storage.storage_failure import no_descriptor_refused, passing_refused
 from kraft.world.ports import FileSystem
 
 FILE_NAME = "quorum-state"
+NODE_ID_MAX = (1 << 31) - 1
 
 
 class QuorumStateStore:
@@ -24,21 +26,35 @@ class QuorumStateStore:
         self._files = files
         self._path = f"{directory}/{FILE_NAME}"
 
-    def load(self) -> ElectionState:
-        """What was last saved; epoch 0 without vote or leader if nothing was. Raises CorruptData."""
+    def load(self, log_epoch: int = 0) -> ElectionState:
+        """What was last saved; epoch 0 without vote or leader if nothing was. `log_epoch` is that of the last record
+        in the log, for the report.
+
+        Raises CorruptData for a file that cannot be read, and for an epoch that no election can follow.
+        """
         text = read_text(self._files, self._path)
         if text is None:
             return ElectionState()
         try:
-            return decode(json.loads(text.split("\n", 1)[0]))
+            election = decode(json.loads(text.split("\n", 1)[0]))
         except (ValueError, KeyError, TypeError) as problem:
             raise CorruptData(f"{self._path} is not a quorum state: {problem}") from problem
+        if not 0 <= election.epoch < EPOCH_MAX:
+            raise CorruptData(
+                f"{self._path}: no election can follow epoch {election.epoch}, and elections alone do not lead there. "
+                f"The metadata log ends in epoch {log_epoch}. The section 'An epoch that cannot be' of "
+                "docs/operations/lost-quorum.md tells how to repair the quorum"
+            )
+        return election
 
     def save(self, election: ElectionState, voters: VoterSet, kraft_version: int) -> None:
         """Durable when it returns. `kraft_version` decides the version of the file; version 0 names the voters too.
 
         Raises OSError, and OutOfResources where there is no room: what was saved before then still stands.
         """
+        assert 0 <= election.epoch <= EPOCH_MAX, f"epoch {election.epoch} cannot be stored"
+        assert NO_LEADER <= election.leader_id <= NODE_ID_MAX, f"leader {election.leader_id} cannot be stored"
+        assert election.voted is None or 0 <= election.voted.id <= NODE_ID_MAX, f"{election.voted} cannot be stored"
         content = json.dumps(encode(election, voters, kraft_version), separators=(",", ":"))
         beside = self._path + ".tmp"
         with passing_refused(self._path):
@@ -52,12 +68,14 @@ def decode(fields: dict[str, object]) -> ElectionState:
     if version not in (0, 1):
         raise ValueError(f"data_version {version!r} is not known")
     epoch, leader_id, voted_id = (_number(fields[key]) for key in ("leaderEpoch", "leaderId", "votedId"))
+    if not (NO_LEADER <= leader_id <= NODE_ID_MAX and NO_LEADER <= voted_id <= NODE_ID_MAX):
+        raise ValueError(f"leaderId {leader_id} or votedId {voted_id} is no node id")
     directory = uuid_from_text(str(fields["votedDirectoryId"])) if version == 1 else ZERO_UUID
     return ElectionState(epoch, leader_id, ReplicaKey(voted_id, directory) if voted_id >= 0 else None)
 
 
 def _number(value: object) -> int:
-    if not isinstance(value, int):
+    if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{value!r} is not a number")
     return value
 

@@ -26,6 +26,8 @@ from kraft.raft.core.roles import Download, Follower, Resigned, Unattached
 from kraft.raft.core.voter_set import Endpoints, ReplicaKey, Voter
 from kraft.raft.core.voting import is_addressed_to_us, stand
 
+OFFSET_MAX = (1 << 63) - 2
+"""The last offset that can be followed by one past it."""
 FIRST_BOOTSTRAP_ID = -2  # Bootstrap servers are addressed as -2, -3 ...: their ids are not known.
 
 
@@ -112,7 +114,10 @@ def on_fetch_response(q: QuorumState, waiting: InFlight, response: Response) -> 
         if response.diverging is not None:
             truncate_to_common(q, response.diverging)
         elif response.snapshot is not None:
-            role.download = Download(response.snapshot)
+            if can_replace_log(q, response.snapshot):
+                role.download = Download(response.snapshot)
+            else:
+                q.back_off(waiting)
         else:
             append_fetched(q, waiting, response)
 
@@ -129,6 +134,11 @@ def truncate_to_common(q: QuorumState, diverging: OffsetAndEpoch) -> None:
     q.truncate(min(ours.offset, diverging.offset) if ours.epoch == diverging.epoch else ours.offset)
 
 
+def can_replace_log(q: QuorumState, snapshot: OffsetAndEpoch) -> bool:
+    """Whether a leader of this epoch can have told us to start from `snapshot`."""
+    return 0 <= snapshot.offset <= OFFSET_MAX and 0 <= snapshot.epoch <= q.epoch
+
+
 def append_fetched(q: QuorumState, waiting: InFlight, response: FetchResponse) -> None:
     batches = response.batches
     if batches:
@@ -143,7 +153,7 @@ def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
     """Whether a leader of this epoch can have sent `batches` to the end of our log."""
     offset, epoch = q.log.end_offset, q.log.last_epoch
     for batch in batches:
-        if batch.base_offset != offset or batch.last_offset < offset or not epoch <= batch.epoch <= q.epoch:
+        if batch.base_offset != offset or not offset <= batch.last_offset <= OFFSET_MAX or not epoch <= batch.epoch <= q.epoch:
             return False
         offset, epoch = batch.end_offset, batch.epoch
     return True
@@ -179,6 +189,8 @@ def on_begin_request(q: QuorumState, token: object, request: BeginQuorumEpochReq
     error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
     if error == ErrorCode.NONE and not is_addressed_to_us(q, request.voter_id, request.voter_directory_id):
         error = ErrorCode.INVALID_VOTER_KEY
+    if error == ErrorCode.NONE and not q.take_claimed_epoch(request.epoch):
+        error = ErrorCode.INVALID_REQUEST
     if error == ErrorCode.NONE:
         endpoints = request.endpoints or q.endpoints_of(request.leader_id)
         role = q.role
@@ -209,6 +221,8 @@ def on_end_request(q: QuorumState, token: object, request: EndQuorumEpochRequest
     """The leader goes by its own word: whoever it prefers stands at once, the others a little later, and nobody
     refuses a pre-vote for its sake."""
     error = check_leader_claim(q, request.epoch, request.leader_id, request.cluster_id)
+    if error == ErrorCode.NONE and not q.take_claimed_epoch(request.epoch):
+        error = ErrorCode.INVALID_REQUEST
     if error == ErrorCode.NONE:
         if request.epoch > q.epoch:
             q.become_unattached(request.epoch, leader_id=request.leader_id)

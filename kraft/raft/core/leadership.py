@@ -70,6 +70,8 @@ def on_fetch_request(q: QuorumState, token: object, request: FetchRequest) -> No
     offset is its acknowledgement."""
     leader = q.role
     error = check_leader_request(q, request.epoch, request.cluster_id)
+    if error == ErrorCode.NONE and (request.offset < 0 or request.last_fetched_epoch < 0):
+        error = ErrorCode.INVALID_REQUEST
     if error != ErrorCode.NONE:
         q.reply(token, FetchResponse(q.hint(), error))
         return

@@ -15,6 +15,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.raft.core.config import QuorumConfig
 from kraft.raft.core.effects import NOTHING, Append, Effects, Flush, LogOperation, Message, Reply, Send, Truncate
 from kraft.raft.core.election_state import NO_LEADER, ElectionState
+from kraft.raft.core.epoch_allowance import EPOCH_MAX, EpochAllowance
 from kraft.raft.core.log_state import Batch, LogState
 from kraft.raft.core.messages import FetchResponse, LeaderHint, Request, Response, VoterResponse
 from kraft.raft.core.roles import Candidate, Follower, Leader, Prospective, Resigned, Role, Unattached
@@ -44,6 +45,8 @@ class QuorumState:
         self.now_ms = now_ms
         self.role: Role = Unattached(NEVER_MS)
         self.shutting_down = False
+        self.refused_epochs = 0  # Epochs named by others that were beyond belief.
+        self._allowance = EpochAllowance(now_ms)
         self._rng = rng
         self._committed_told = False
         self._correlation = 0
@@ -117,6 +120,23 @@ class QuorumState:
     def random_below(self, bound: int) -> int:
         return self._rng.randrange(bound)
 
+    # What others say of the epoch
+
+    def take_claimed_epoch(self, epoch: int) -> bool:
+        """Whether to believe the epoch of a request, which is acted upon then; see `epoch_allowance`."""
+        if not self._allowance.admits_request(self.epoch, epoch, self.now_ms):
+            self.refused_epochs += 1
+            return False
+        self._allowance.spend(max(epoch - self.epoch, 0))
+        return True
+
+    def believes_answered_epoch(self, epoch: int) -> bool:
+        """Whether to believe the epoch of an answer; see `epoch_allowance`."""
+        if self._allowance.admits_answer(self.epoch, epoch, self.now_ms):
+            return True
+        self.refused_epochs += 1
+        return False
+
     # Moves between roles
 
     def become_unattached(self, epoch: int, *, leader_id: int = NO_LEADER, in_haste: bool = False) -> None:
@@ -189,6 +209,10 @@ class QuorumState:
         self._persist(self.election._replace(leader_id=leader_id))
 
     def _persist(self, election: ElectionState) -> None:
+        assert election.epoch <= EPOCH_MAX, (
+            f"epoch {election.epoch} does not exist, {EPOCH_MAX} was the last: see docs/operations/lost-quorum.md"
+        )
+        assert election.epoch >= self.epoch, f"epoch {self.epoch} would fall to {election.epoch}"
         self.election = election
         self._effects_election = election
 

@@ -97,6 +97,11 @@ class RaftNode:
         return hint._replace(leader_id=NO_LEADER, endpoints=()) if isinstance(self._q.role, Resigned) else hint
 
     @property
+    def refused_epochs(self) -> int:
+        """How many epochs that others named were beyond belief, since the start."""
+        return self._q.refused_epochs
+
+    @property
     def is_shut_down(self) -> bool:
         """Whether a requested shutdown needs this node no more."""
         role = self._q.role
@@ -176,8 +181,12 @@ def on_response(q: QuorumState, event: events.ResponseReceived) -> None:
     if waiting is None:
         return
     response = event.response
-    if not isinstance(response, messages.ProbeVersionsResponse) and voting.on_leader_hint(q, response.hint):
-        return
+    if not isinstance(response, messages.ProbeVersionsResponse):
+        if not q.believes_answered_epoch(response.hint.epoch):
+            following.on_request_failed(q, waiting, refused=False)
+            return
+        if voting.on_leader_hint(q, response.hint):
+            return
     RESPONSE_HANDLERS[type(waiting.request)](q, waiting, response)
 
 

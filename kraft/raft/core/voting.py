@@ -15,6 +15,8 @@ def on_vote_request(q: QuorumState, token: object, request: VoteRequest) -> None
     """Answer a vote or pre-vote. Also a replica that is not in our voter set is answered: its set may be newer than
     ours (KIP-853)."""
     error = check_vote_request(q, request)
+    if error == ErrorCode.NONE and not q.take_claimed_epoch(request.epoch):
+        error = ErrorCode.INVALID_REQUEST
     if error != ErrorCode.NONE:
         q.reply(token, VoteResponse(q.hint(), False, error))
         return

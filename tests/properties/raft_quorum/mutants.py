@@ -12,6 +12,7 @@ import pytest
 from kraft.raft.core import following, leadership, raft_node, reconfiguration, voting
 from kraft.raft.core.effects import Effects, Stage
 from kraft.raft.core.election_state import ElectionState
+from kraft.raft.core.epoch_allowance import EpochAllowance
 from kraft.raft.core.log_state import LogState
 from kraft.raft.core.quorum_state import QuorumState
 from kraft.raft.core.roles import Leader
@@ -187,6 +188,11 @@ def high_watermark_may_fall(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(QuorumState, "commit", commit)
     patch.setattr(leadership, "may_commit", lambda q, leader, candidate: candidate > leader.epoch_start)
+
+
+def requests_may_name_any_epoch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(EpochAllowance, "admits_request", lambda self, own_epoch, claimed_epoch, now_ms: True)
+    patch.setattr(EpochAllowance, "spend", lambda self, rise: None)
 
 
 MUTANTS: tuple[Mutant, ...] = (

@@ -27,6 +27,7 @@ from kraft.raft.core.effects import (
     Truncate,
 )
 from kraft.raft.core.election_state import ElectionState
+from kraft.raft.core.epoch_allowance import ANSWERED_EPOCH_MAX, CLAIMED_RISE_MAX, EPOCH_MAX
 from kraft.raft.core.raft_node import RaftNode
 from kraft.raft.core.voter_set import Endpoint, ReplicaKey, Voter, VoterSet
 from tests.properties.raft_quorum.disk import Disk, StoredSnapshot
@@ -36,6 +37,8 @@ EVENTS = 2_000
 """Of a run that counts."""
 READ_BATCHES = 6
 CHUNK_BYTES = 3
+STRANGER = (99, (0, 0), None)
+"""Who asked, where a request came with no token."""
 
 
 class Crash(Exception):
@@ -64,6 +67,7 @@ class Replica:
     def start(self) -> None:
         simulation = self.simulation
         self.incarnation += 1
+        simulation.incarnations += 1
         self.alive = True
         self.busy = False
         self.queue: list[Effects] = []
@@ -193,8 +197,8 @@ class Replica:
             size = 3 * CHUNK_BYTES
             response = response._replace(size=size, data=bytes(CHUNK_BYTES) if response.position < size else b"")
         elif isinstance(response, messages.VoteResponse) and response.granted:
-            requester, _, request = reply.token  # type: ignore[misc]  # The simulation's own token.
-            if not request.pre_vote:
+            requester, _, request = reply.token or STRANGER  # type: ignore[misc]  # The simulation's own token.
+            if request is not None and not request.pre_vote:
                 self.simulation.invariants.vote_is_kept(self, request.epoch, requester)
         self.simulation.transmit_response(self, reply.token, response)
 
@@ -226,8 +230,10 @@ class Replica:
 class Simulation:
     """One run. `run(count)` pops `count` events; everything is drawn from `seed`."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, strangers: bool = False) -> None:
+        """With `strangers`, requests also come from somebody who is no member."""
         self.rng = rng = random.Random(seed)
+        self.strangers = strangers
         self.seed = seed
         self.now = 0
         self.chaos = True
@@ -246,10 +252,13 @@ class Simulation:
         self.invariants = Invariants(self)
         self.replicas: dict[int, Replica] = {}
         self.appended = 0
+        self.incarnations = 0
         for node_id in range(1, count + 1):
             self.replicas[node_id] = Replica(self, node_id)
         self.schedule(30, self.client)
         self.schedule(200, self.fault)
+        if strangers:
+            self.schedule(50, self.strange_request)
 
     def schedule(self, delay: int, action: Callable[..., None], *args: Any) -> None:
         self.sequence += 1
@@ -396,10 +405,38 @@ class Simulation:
         if replica.alive:
             replica.snapshot()
 
+    def strange_request(self) -> None:
+        """What anybody who reaches the port can send: a Vote for a stranger, or a word of any other kind in an epoch
+        that no election can have reached."""
+        if self.chaos:
+            self.schedule(self.rng.randrange(20, 100), self.strange_request)
+        replica = self.rng.choice(list(self.replicas.values()))
+        if not replica.alive:
+            return
+        near = replica.node.epoch + self.rng.choice((1, 50, 4_000))
+        far = self.rng.choice((replica.node.epoch + CLAIMED_RISE_MAX + 1, ANSWERED_EPOCH_MAX, EPOCH_MAX - 1, EPOCH_MAX))
+        log = replica.node.log
+        stranger, leader_id = key_of(99), next(key for key in (1, 2) if key != replica.id)
+        vote = messages.VoteRequest(near, stranger, min(log.last_epoch, near - 1), log.end_offset)
+        request = self.rng.choice(
+            (
+                vote,
+                vote._replace(epoch=far),
+                vote._replace(epoch=far, pre_vote=True),
+                messages.BeginQuorumEpochRequest(far, leader_id),
+                messages.EndQuorumEpochRequest(far, leader_id),
+            )
+        )
+        replica.step(events.RequestReceived(None, request))
+
     # The end
 
     def settle(self, limit: int) -> None:
-        """No more faults: within `limit` events every replica applies a record appended from now on."""
+        """No more faults: within `limit` events every replica applies a record appended from now on.
+
+        Beside strangers only voters are waited for: one that a stranger has told of an epoch beyond the leader's, and
+        that the leader has no reason to address, hears of the quorum with its next elections.
+        """
         self.chaos = False
         self.cuts.clear()
         for replica in self.replicas.values():
@@ -408,7 +445,9 @@ class Simulation:
         target = len(self.invariants.committed) + 5
         for _ in range(limit // 50):
             self.run(50)
-            if all(replica.applied >= target for replica in self.replicas.values()):
+            voters = self.invariants.committed_voters.ids
+            awaited = [self.replicas[node_id] for node_id in voters] if self.strangers else self.replicas.values()
+            if all(replica.applied >= target for replica in awaited):
                 return
         state = {
             r.id: (r.node.role.name, r.node.epoch, r.node.log.end_offset, r.applied, str(r.node.voters))

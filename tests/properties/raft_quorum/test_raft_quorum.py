@@ -10,7 +10,8 @@ import os
 
 import pytest
 
-from tests.properties.raft_quorum.mutants import MUTANTS, Mutant
+from kraft.raft.core.epoch_allowance import CLAIMED_RISE_MAX, CLAIMED_RISE_PER_S
+from tests.properties.raft_quorum.mutants import MUTANTS, Mutant, requests_may_name_any_epoch
 from tests.properties.raft_quorum.simulation import EVENTS, Simulation
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
@@ -18,6 +19,7 @@ RUNS = 2_000 if SOAK else 500
 CHUNK = 100
 SETTLE_EVENTS = 3_000
 MUTANT_SEEDS = 400
+STRANGERS_RUNS = 400 if SOAK else 100
 
 
 @pytest.mark.parametrize("first", range(0, RUNS, CHUNK))
@@ -46,6 +48,28 @@ def test_a_planted_defect_is_caught(mutant: Mutant, monkeypatch: pytest.MonkeyPa
         except AssertionError:
             return
     pytest.fail(f"{mutant.__name__} survived {MUTANT_SEEDS} seeds")
+
+
+def run_beside_strangers(seed: int) -> Simulation:
+    """A run in which somebody who is no member sends requests, and the check that no epoch has run away."""
+    simulation = Simulation(seed, strangers=True)
+    simulation.run(EVENTS)
+    epoch_max = (2 * CLAIMED_RISE_MAX + CLAIMED_RISE_PER_S * simulation.now // 1000) * simulation.incarnations
+    for replica in simulation.replicas.values():
+        assert replica.node.epoch <= epoch_max, f"seed {seed}: {replica.id} is in epoch {replica.node.epoch}"
+    return simulation
+
+
+def test_strangers_cannot_end_the_quorum() -> None:
+    for seed in range(STRANGERS_RUNS):
+        run_beside_strangers(seed).settle(SETTLE_EVENTS)
+
+
+def test_without_the_allowance_strangers_end_the_quorum(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests_may_name_any_epoch(monkeypatch)
+    with pytest.raises(AssertionError):
+        for seed in range(MUTANT_SEEDS):
+            run_beside_strangers(seed)
 
 
 def test_a_seed_replays() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import trio
 
+from kraft.common.logging import Loggers, LogLine
 from kraft.protocol.messages.api_versions_request import ApiVersionsRequest
 from kraft.protocol.messages.api_versions_response import ApiVersionsResponse, SupportedFeatureKey
 from kraft.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
@@ -24,8 +25,9 @@ from kraft.raft.formatter import write_checkpoint
 from kraft.raft.ports import LeaderAndEpoch
 from kraft.raft.raft_config import RaftConfig, static_voter
 from kraft.raft.snapshot.snapshot_path import BOOTSTRAP_ID, snapshot_name
+from kraft.world.real import RealWorld
 from kraft.world.real.files import RealFileSystem
-from tests.unit.raft.builders import RecordingListener, TextSerde, key_of, quiet_world, voter_of, voters_of
+from tests.unit.raft.builders import RecordingListener, TextSerde, key_of, voter_of, voters_of
 
 ENTRY = {
     VoteRequest: "vote",
@@ -71,7 +73,9 @@ class Member:
         **options: int,
     ) -> None:
         self.id = node_id
-        world, loggers = quiet_world(node_id)
+        self.lines: list[LogLine] = []
+        world = RealWorld(seed=node_id, log_sink=self.lines.append)
+        loggers = Loggers(world.log_sink, world.clock)
         world.files = files or world.files
         quorum = QuorumConfig(
             local=key_of(node_id),

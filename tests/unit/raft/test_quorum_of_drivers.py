@@ -11,6 +11,8 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kraft.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
+from kraft.raft import wire_requests
+from kraft.raft.core import messages as core
 from kraft.raft.core.voter_set import VoterSet
 from kraft.raft.raft_config import static_voter
 from tests.unit.raft.builders import key_of, voters_of
@@ -39,6 +41,34 @@ def test_three_nodes_agree_and_survive_the_death_of_the_leader(tmp_path: Path) -
                     [1, 2, 3],
                 )
                 assert [node.listeners[0].port for node in description.nodes] == [9001, 9002, 9003]  # type: ignore[attr-defined]
+
+    run(body)
+
+
+def test_a_vote_with_the_greatest_epoch_does_not_end_the_quorum(tmp_path: Path) -> None:
+    """One such request a voter, and a thousand more: an epoch beyond it could be stored and never be sent."""
+
+    async def body() -> None:
+        members = three(tmp_path)
+        async with running(*members):
+            leader = await leader_of(members)
+            leader.driver.append(leader.driver.leader_and_epoch.epoch, ["before"])
+            await until(lambda: all(member.listener.records == ["before"] for member in members))
+            request = wire_requests.vote_to_wire(core.VoteRequest(2**31 - 1, key_of(9), 2**30, 1_000))
+            for member in members:
+                answer = await member.driver.vote(request)
+                (part,) = answer.topics[0].partitions  # type: ignore[attr-defined]
+                assert (part.error_code, part.vote_granted) == (ErrorCode.INVALID_REQUEST, False)
+                for _ in range(999):
+                    await member.driver.vote(request)
+            leader.scope.cancel()
+            rest = [member for member in members if member is not leader]
+            successor = await leader_of(rest)
+            successor.driver.append(successor.driver.leader_and_epoch.epoch, ["after"])
+            await until(lambda: all(member.listener.records == ["before", "after"] for member in rest))
+            assert successor.driver.leader_and_epoch.epoch < 100
+            (told,) = [line for line in leader.lines if "elections cannot have reached" in line["event"]]
+            assert told["refused"] == 1
 
     run(body)
 

@@ -61,9 +61,38 @@ def test_what_is_saved_is_loaded(tmp_path: Path, election: ElectionState, kraft_
         "not json",
         '{"leaderId":1,"leaderEpoch":"x","votedId":-1,"data_version":0}',
         KAFKA_V0.replace(":0}", ":9}"),
+        KAFKA_V0.replace('"leaderId":1', '"leaderId":-2'),
+        KAFKA_V0.replace('"leaderId":1', '"leaderId":2147483648'),
+        KAFKA_V1.replace('"votedId":2', '"votedId":2147483648'),
+        KAFKA_V1.replace('"leaderEpoch":4', '"leaderEpoch":true'),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "quorum-state").write_text(content)
     with pytest.raises(CorruptData, match="quorum-state"):
         store(tmp_path).load()
+
+
+@pytest.mark.parametrize("epoch", [-1, 2**31 - 1, 2**31])
+def test_an_epoch_that_no_election_can_follow_is_refused_with_the_remedy(tmp_path: Path, epoch: int) -> None:
+    (tmp_path / "quorum-state").write_text(KAFKA_V1.replace('"leaderEpoch":4', f'"leaderEpoch":{epoch}'))
+    with pytest.raises(CorruptData, match=rf"follow epoch {epoch}, .* ends in epoch 7\. .*lost-quorum\.md"):
+        store(tmp_path).load(log_epoch=7)
+
+
+@pytest.mark.parametrize(
+    "election",
+    [
+        ElectionState(-1),
+        ElectionState(2**31),
+        ElectionState(1, -2),
+        ElectionState(1, 2**31),
+        ElectionState(1, -1, ReplicaKey(-1)),
+        ElectionState(1, -1, ReplicaKey(2**31)),
+    ],
+)
+def test_what_no_message_can_carry_is_not_stored(tmp_path: Path, election: ElectionState) -> None:
+    store(tmp_path).save(ElectionState(4), voters_of(1, 2, 3), 1)
+    with pytest.raises(AssertionError, match="cannot be stored"):
+        store(tmp_path).save(election, voters_of(1, 2, 3), 1)
+    assert store(tmp_path).load() == ElectionState(4)

@@ -61,7 +61,13 @@ def test_a_follower_appends_syncs_and_then_acknowledges() -> None:
 
 @pytest.mark.parametrize(
     "batches",
-    [(Batch(1, 2, 5),), (Batch(0, 2, 6),), (Batch(0, 2, 5), Batch(4, 4, 5)), (Batch(0, 2, 5), Batch(3, 3, 4))],
+    [
+        (Batch(1, 2, 5),),
+        (Batch(0, 2, 6),),
+        (Batch(0, 2, 5), Batch(4, 4, 5)),
+        (Batch(0, 2, 5), Batch(3, 3, 4)),
+        (Batch(0, (1 << 63) - 1, 5),),
+    ],
 )
 def test_batches_that_do_not_continue_the_log_are_not_appended(batches: tuple[Batch, ...]) -> None:
     replica = node(1, THREE)
@@ -73,3 +79,15 @@ def test_batches_that_do_not_continue_the_log_are_not_appended(batches: tuple[Ba
         10,
     )
     assert replica.log.end_offset == 0
+
+
+@pytest.mark.parametrize(
+    "snapshot", [OffsetAndEpoch(-1, 4), OffsetAndEpoch((1 << 63) - 1, 4), OffsetAndEpoch(9, -1), OffsetAndEpoch(9, 6)]
+)
+def test_a_snapshot_that_no_leader_of_the_epoch_can_have_is_not_fetched(snapshot: OffsetAndEpoch) -> None:
+    replica = node(1, THREE)
+    (message,) = sends(ask(replica, m.BeginQuorumEpochRequest(5, 2, voter_of(2).endpoints)), m.FetchRequest)
+    response = m.FetchResponse(LeaderHint(2, 5), snapshot=snapshot)
+    effects = replica.step(events.ResponseReceived(message.correlation, response), 10)
+    assert not effects, "it is asked again after a while"
+    assert sends(replica.step(events.Tick(), 40), m.FetchRequest)

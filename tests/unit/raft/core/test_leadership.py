@@ -133,3 +133,11 @@ def test_only_the_leader_of_the_epoch_appends() -> None:
     with pytest.raises(NotLeader) as refused:
         follower().append(5, 1, "payload", 1)
     assert (refused.value.leader_id, refused.value.leader_epoch) == (2, 5)
+
+
+@pytest.mark.parametrize(("offset", "epoch"), [(-1, 1), (-(1 << 63), 1), (0, -1)])
+def test_a_fetch_from_before_the_beginning_is_refused(offset: int, epoch: int) -> None:
+    replica = leader()
+    (answer,) = replies(fetch(replica, 2, offset, epoch))
+    assert answer.error == ErrorCode.INVALID_REQUEST  # type: ignore[union-attr]
+    assert replica.log.high_watermark == 0
