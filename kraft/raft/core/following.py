@@ -153,7 +153,11 @@ def continues(q: QuorumState, batches: Sequence[Batch]) -> bool:
     """Whether a leader of this epoch can have sent `batches` to the end of our log."""
     offset, epoch = q.log.end_offset, q.log.last_epoch
     for batch in batches:
-        if batch.base_offset != offset or not offset <= batch.last_offset <= OFFSET_MAX or not epoch <= batch.epoch <= q.epoch:
+        if (
+            batch.base_offset != offset
+            or not offset <= batch.last_offset <= OFFSET_MAX
+            or not epoch <= batch.epoch <= q.epoch
+        ):
             return False
         offset, epoch = batch.end_offset, batch.epoch
     return True
