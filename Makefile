@@ -86,6 +86,7 @@ record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under 
 docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m kraft._tools.generate_docs
 	@$(PY) -m kraft._tools.generate_config_docs
+	@$(PY) -m kraft._tools.draw_architecture
 
 clean: ## Remove the virtual environment and caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
