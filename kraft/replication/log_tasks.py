@@ -17,7 +17,7 @@ from kraft.common.errors import OutOfResources, StorageError
 from kraft.replication.log_flusher import LogFlusher
 from kraft.replication.step_driver import run_steps, write_checkpoint
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
+from kraft.storage.log_cleaner import CleanerStats, CleaningAborted, Uncleanable
 from kraft.storage.log_directory import CheckpointJob, LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean
@@ -180,7 +180,7 @@ class LogTasks:
         start = clock.now()
         partition, directory = str(candidate.log.topic_partition), self._logs.directory_of(candidate.log)
         try:
-            await self._run_in_slices(self._cleaner.clean(candidate, clock.wall_ms()), directory)
+            stats = await self._run_in_slices(self._cleaner.clean(candidate, clock.wall_ms()), directory)
         except CleaningAborted:
             self._log.info("cleaning aborted", partition=partition)
         except Uncleanable as problem:
@@ -192,12 +192,19 @@ class LogTasks:
             return False
         else:
             self._log.info("log cleaned", partition=partition, seconds=round(clock.now() - start, 3))
+            if stats.kept:
+                self._log.warning(
+                    "records that cannot be read were not cleaned",
+                    partition=partition,
+                    count=stats.kept,
+                    notes="; ".join(stats.kept_notes),
+                )
         return True
 
     def _cleaning_failed(self, directory: LogDirectory, problem: StorageError) -> None:
         self._failed(directory, problem, "cleaning")
 
-    async def _run_in_slices(self, steps: Steps[None], directory: LogDirectory) -> None:
+    async def _run_in_slices(self, steps: Steps[CleanerStats], directory: LogDirectory) -> CleanerStats:
         clock = self._world.clock
         start = clock.now()
 
@@ -211,4 +218,4 @@ class LogTasks:
             if not directory.is_online:
                 raise CleaningAborted(f"{directory.path} is offline")
 
-        await run_steps(steps, self._world.threads, pause)
+        return await run_steps(steps, self._world.threads, pause)

@@ -117,7 +117,7 @@ def record_starts(data: Buffer, position: int, end: int, count: int) -> Ints:
             body, length = position + 2, (byte & 127 | data[position + 1] << 7) >> 1
         else:
             try:
-                length, body = read_varint(data, position)  # type: ignore[arg-type]
+                length, body = read_varint(data, position)
             except (IndexError, ValueError) as problem:
                 raise InvalidRecord(f"the length of record {index}: {problem}") from problem
         if length < 0 or body + length > end:

@@ -12,13 +12,33 @@ class CleanedTransactions:
     """Fed with every batch in the order of the log. `kept_aborts` collects the aborted transactions that the cleaned
     segment must index."""
 
-    __slots__ = ("_aborted", "_ongoing_aborted", "_ongoing_committed", "kept_aborts")
+    __slots__ = ("_aborted", "_keeps_markers", "_ongoing_aborted", "_ongoing_committed", "kept_aborts")
 
     def __init__(self) -> None:
         self._aborted: list[AbortedTransaction] = []
         self._ongoing_aborted: dict[int, tuple[AbortedTransaction, bool]] = {}
         self._ongoing_committed: dict[int, None] = {}
+        self._keeps_markers = False
         self.kept_aborts: list[AbortedTransaction] = []
+
+    def copy(self) -> CleanedTransactions:
+        """The state as it is now, for a segment that has to be read again."""
+        other = CleanedTransactions()
+        other._aborted = list(self._aborted)
+        other._ongoing_aborted = dict(self._ongoing_aborted)
+        other._ongoing_committed = dict(self._ongoing_committed)
+        other._keeps_markers = self._keeps_markers
+        other.kept_aborts = list(self.kept_aborts)
+        return other
+
+    def skip_to(self, end_offset: int) -> None:
+        """The batches up to `end_offset` cannot be read, and stay. A transaction that ended there is over, others go
+        on; and no marker goes any more, since records of its transaction may be among those that stay."""
+        known = [*self._aborted, *(transaction for transaction, _ in self._ongoing_aborted.values())]
+        self._aborted = [transaction for transaction in known if transaction.last_offset >= end_offset]
+        self._aborted.sort(key=lambda transaction: transaction.first_offset)
+        self._ongoing_aborted.clear()
+        self._keeps_markers = True
 
     def add_aborted(self, transactions: list[AbortedTransaction]) -> None:
         """Aborted transactions of the segments to come; those known already are left out."""
@@ -54,10 +74,10 @@ class CleanedTransactions:
         control_type = control_type_of(batch.records()[0].key)
         if control_type == ControlRecordType.ABORT:
             transaction, saw_data = self._ongoing_aborted.pop(batch.producer_id, (None, False))
-            if transaction is not None and saw_data:
+            if transaction is not None and (saw_data or self._keeps_markers):
                 self.kept_aborts.append(transaction)
                 return False
-            return True
+            return not self._keeps_markers
         if control_type == ControlRecordType.COMMIT:
-            return self._ongoing_committed.pop(batch.producer_id, self) is self
+            return self._ongoing_committed.pop(batch.producer_id, self) is self and not self._keeps_markers
         return False

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kraft.common.errors import StorageError
 from kraft.common.ids import TopicPartition
-from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, Cleaning, Uncleanable
+from kraft.storage.log_cleaner import DEFAULT_MAP_BYTES, CleanerStats, Cleaning, Uncleanable
 from kraft.storage.log_directory import LogDirectory
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean, log_to_clean
@@ -16,17 +16,21 @@ from kraft.storage.steps import Steps
 from kraft.storage.storage_failure import upkeep_failure
 from kraft.storage.unified_log import UnifiedLog
 
+UNCLEANABLE_RETRY_MS = 3_600_000
+"""A log that could not be cleaned is tried again after this time."""
+
 
 class LeftAlone(NamedTuple):
-    """A log that cannot be cleaned as it is: another of its name may be, and so may what a truncation leaves of it."""
+    """A log that cannot be cleaned as it is, until `until_ms`. Another log of its name may be, and so may what a
+    truncation leaves of it."""
 
     log: UnifiedLog
     truncations: int
     why: str
+    until_ms: int
 
-    @property
-    def still_holds(self) -> bool:
-        return self.log.truncations == self.truncations
+    def still_holds(self, now_ms: int) -> bool:
+        return self.log.truncations == self.truncations and now_ms < self.until_ms
 
 
 def _raise(_: LogDirectory, problem: StorageError) -> None:
@@ -35,7 +39,7 @@ def _raise(_: LogDirectory, problem: StorageError) -> None:
 
 class LogCleanerManager:
     """The caller loops: `next_log`, then `clean` to its end in slices, else wait log.cleaner.backoff.ms.
-    `uncleanable` says why a log is left alone."""
+    `uncleanable` says why a log is left alone for a while."""
 
     def __init__(self, manager: LogManager, *, map_bytes_max: int = DEFAULT_MAP_BYTES) -> None:
         self._manager = manager
@@ -50,7 +54,7 @@ class LogCleanerManager:
         self.uncleanable = {
             name: left
             for name, left in self.uncleanable.items()
-            if left.still_holds and self._manager.get(name) is left.log
+            if left.still_holds(now_ms) and self._manager.get(name) is left.log
         }
         due: list[LogToClean] = []
         for directory in self._manager.online():
@@ -70,9 +74,9 @@ class LogCleanerManager:
         ]
         return [candidate for candidate in candidates if candidate.is_due]
 
-    def clean(self, candidate: LogToClean, now_ms: int) -> Steps[None]:
+    def clean(self, candidate: LogToClean, now_ms: int) -> Steps[CleanerStats]:
         """One cleaning, in steps of some dozen records. Raises CleaningAborted, Uncleanable (the log is then left
-        alone), StorageError."""
+        alone for UNCLEANABLE_RETRY_MS), StorageError."""
         log = candidate.log
         directory = self._manager.directory_of(log)
         cleaning = Cleaning(candidate, now_ms=now_ms, map_bytes_max=self._map_bytes_max)
@@ -81,7 +85,9 @@ class LogCleanerManager:
             yield from _checkpoint(directory)
             yield from cleaning.run()
         except Uncleanable as problem:
-            self.uncleanable[log.topic_partition] = LeftAlone(log, log.truncations, str(problem))
+            self.uncleanable[log.topic_partition] = LeftAlone(
+                log, log.truncations, str(problem), now_ms + UNCLEANABLE_RETRY_MS
+            )
             raise
         except OSError as problem:
             raise upkeep_failure(problem, f"cleaning {log.directory}") from problem
@@ -91,6 +97,7 @@ class LogCleanerManager:
         yield remember.prepare
         remember.put_in_place()
         yield remember.finish
+        return cleaning.stats
 
 
 def _checkpoint(directory: LogDirectory) -> Steps[None]:

@@ -13,6 +13,10 @@ at whatever moment it stopped (`log_loader` step 1). From the first of these ren
 whatever fails then takes the log directory offline, since another cleaning would rename its copy over what this one
 left.
 
+What cannot be read stays as it is, and the cleaning goes on: a batch whose CRC is right and whose records cannot be
+decoded is copied byte for byte, and a segment with a damaged batch (its CRC is wrong, or its length leads nowhere) is
+not touched. None of their records supersede others.
+
 A cleaning is a generator that yields every few dozen records, so that the caller can pause it; it raises
 CleaningAborted when the log was truncated, deleted or retained away meanwhile.
 """
@@ -26,7 +30,8 @@ from functools import partial
 from kraft.common.errors import CorruptData, KraftError, ProtocolError, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.protocol.records.builder import build_empty_batch
-from kraft.protocol.records.record import Record
+from kraft.protocol.records.compression import CompressionError
+from kraft.protocol.records.record import InvalidRecord, Record
 from kraft.protocol.records.record_batch import RecordBatch
 from kraft.storage.batch_walk import read_checked, walk_whole
 from kraft.storage.cleaned_segment import CleanedSegmentWriter, rebuild_batch
@@ -41,6 +46,8 @@ from kraft.storage.unified_log import UnifiedLog
 
 RECORDS_PER_STEP = 32
 DEFAULT_MAP_BYTES = 128 * 1024 * 1024
+KEPT_NOTES_MAX = 10
+"""Sentences of one cleaning about what it could not read."""
 
 
 class CleaningAborted(KraftError):
@@ -48,7 +55,7 @@ class CleaningAborted(KraftError):
 
 
 class Uncleanable(KraftError):
-    """A record in the log cannot be read; cleaning it again would fail again."""
+    """An index of the log is damaged: the log cannot be cleaned before that is mended (a restart does it)."""
 
 
 @dataclass(slots=True)
@@ -62,6 +69,15 @@ class CleanerStats:
     bytes_read: int = 0
     bytes_written: int = 0
     replaced: tuple[str, ...] = ()
+    kept: int = 0
+    """Batches and segments that could not be read and stay as they are; `kept_notes` has a sentence on the first
+    ones."""
+    kept_notes: tuple[str, ...] = ()
+
+    def keep(self, what: str, problem: Exception) -> None:
+        self.kept += 1
+        if len(self.kept_notes) < KEPT_NOTES_MAX:
+            self.kept_notes += (f"{what} stays as it is: {problem}",)
 
 
 class Cleaning:
@@ -78,6 +94,7 @@ class Cleaning:
         self._sync_names = partial(self._files.sync_directory, self._directory)
         self._truncations = self._log.truncations
         self._sources: list[LogSegment] = []
+        self._damaged: list[LogSegment] = []
         self._transactions = CleanedTransactions()
         self.stats = CleanerStats(self._log.topic_partition)
 
@@ -93,7 +110,7 @@ class Cleaning:
         try:
             yield from self._build_map()
             for group in self._groups():
-                yield from self._clean_group(group)
+                yield from self._clean_or_keep(group)
         except (ProtocolError, CorruptData) as problem:
             raise Uncleanable(f"{self._log.topic_partition}: {problem}") from problem
         except FileNotFoundError:
@@ -123,8 +140,12 @@ class Cleaning:
             if end <= self._first_dirty or segment.base_offset >= self._first_uncleanable:
                 continue
             self._sources = [segment]
-            if not (yield from self._map_segment(segment, transactions)):
-                return
+            try:
+                if not (yield from self._map_segment(segment, transactions)):
+                    return
+            except (ProtocolError, CorruptData) as problem:
+                self._keep_segment(segment, problem)
+                transactions.skip_to(end)
             self._map.latest_offset = min(end, self._first_uncleanable) - 1
 
     def _map_segment(self, segment: LogSegment, transactions: CleanedTransactions) -> Generator[None, None, bool]:
@@ -137,22 +158,34 @@ class Cleaning:
                 break
             batch = read_checked(opened.file, position, header.size)
             if not transactions.discards(batch) and not batch.is_control:
-                for count, record in enumerate(batch.iterate_records()):
-                    if (
-                        record.key is not None
-                        and record.offset >= self._first_dirty
-                        and not self._map.put(record.key, record.offset)
-                    ):
+                for key, offset in (yield from self._keys_of(batch)):
+                    if offset >= self._first_dirty and not self._map.put(key, offset):
                         # Within a batch, too: one may have more keys than there is ever room for.
-                        self._map.latest_offset = record.offset - 1
+                        self._map.latest_offset = offset - 1
                         return False
-                    if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
-                        yield
-                        self._check()
             self._map.latest_offset = batch.last_offset
             yield
             self._check()
         return True
+
+    def _keys_of(self, batch: RecordBatch) -> Generator[None, None, list[tuple[bytes, int]]]:
+        """Each key with the offset of its record; none where a record cannot be decoded: nobody could read what
+        superseded the others."""
+        keys: list[tuple[bytes, int]] = []
+        try:
+            for count, record in enumerate(batch.iterate_records()):
+                if record.key is not None:
+                    keys.append((record.key, record.offset))
+                if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
+                    yield
+                    self._check()
+        except (InvalidRecord, CompressionError):
+            return []
+        return keys
+
+    def _keep_segment(self, segment: LogSegment, problem: Exception) -> None:
+        self._damaged.append(segment)
+        self.stats.keep(f"segment {segment.base_offset}", problem)
 
     # The copy
 
@@ -161,20 +194,39 @@ class Cleaning:
         config, log = self._log.config, self._log
         groups: list[list[LogSegment]] = []
         size = offsets_size = times_size = 0
+        starts_group = True
         for index, segment in enumerate(log.segments):
             if segment.base_offset > self._map.latest_offset or segment.base_offset >= self._first_uncleanable:
                 break
+            if segment in self._damaged:
+                starts_group = True
+                continue
             end = log.segments[index + 1].base_offset if index + 1 < len(log.segments) else log.log_end_offset
             size += segment.size
             offsets_size += segment.offset_index.size
             times_size += segment.time_index.size
             fits = size <= config.segment_bytes and max(offsets_size, times_size) <= config.segment_index_bytes
-            if groups and fits and end - 1 - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX:
+            if not starts_group and fits and end - 1 - groups[-1][0].base_offset <= RELATIVE_OFFSET_MAX:
                 groups[-1].append(segment)
             else:
                 groups.append([segment])
                 size, offsets_size, times_size = segment.size, segment.offset_index.size, segment.time_index.size
+                starts_group = False
         return groups
+
+    def _clean_or_keep(self, group: list[LogSegment]) -> Steps[None]:
+        """Clean a group. Where one of its segments is damaged, clean each of them by itself, but leave that one."""
+        before = self._transactions.copy()
+        try:
+            yield from self._clean_group(group)
+        except (ProtocolError, CorruptData) as problem:
+            self._transactions = before
+            if len(group) > 1:
+                for segment in group:
+                    yield from self._clean_or_keep([segment])
+            else:
+                self._keep_segment(group[0], problem)
+                self._transactions.skip_to(self._end_of(group[0]))
 
     def _clean_group(self, group: list[LogSegment]) -> Steps[None]:
         self._sources = group
@@ -248,13 +300,17 @@ class Cleaning:
             return RecordBatch(build_empty_batch(batch)) if must_stay else None
         kept: list[Record] = []
         tombstones = False
-        for count, record in enumerate(batch.iterate_records()):
-            if batch.is_control or self._keeps(record, horizon):
-                kept.append(record)
-                tombstones = tombstones or record.value is None
-            if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
-                yield
-                self._check()
+        try:
+            for count, record in enumerate(batch.iterate_records()):
+                if batch.is_control or self._keeps(record, horizon):
+                    kept.append(record)
+                    tombstones = tombstones or record.value is None
+                if count % RECORDS_PER_STEP == RECORDS_PER_STEP - 1:
+                    yield
+                    self._check()
+        except (InvalidRecord, CompressionError) as problem:
+            self.stats.keep(f"batch {batch.base_offset}..{batch.last_offset}", problem)
+            return batch
         self.stats.records_read += batch.count
         self.stats.records_kept += len(kept)
         if not kept:

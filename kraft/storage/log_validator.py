@@ -17,9 +17,17 @@ from collections.abc import Sequence
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import build_batch, with_max_timestamp
-from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, ZSTD, DecompressedTooLarge
-from kraft.protocol.records.record import Record, RecordCountMismatch
+from kraft.protocol.records.compression import CODEC_NAMES, GZIP, LZ4, NONE, SNAPPY, ZSTD, DecompressedTooLarge
+from kraft.protocol.records.record import (
+    RECORD_BYTES_MIN,
+    InvalidRecord,
+    Record,
+    RecordCountMismatch,
+    check_lengths,
+)
 from kraft.protocol.records.record_batch import (
+    CODEC_MASK,
+    CONTROL_FLAG,
     CREATE_TIME,
     HEADER_SIZE,
     LOG_APPEND_TIME,
@@ -40,8 +48,13 @@ many could come uncompressed."""
 DECODED_RECORDS_MAX = 250_000
 """Records that such a batch may hold (about a second's work), or as many as fit in max.message.bytes uncompressed if
 that is more."""
-RECORD_BYTES_MIN = 7
-"""The smallest record: seven fields of one byte, no key, no value, no headers."""
+CHECKED_RECORDS = 16
+"""Of an uncompressed batch as many records are checked by their lengths; all of them where there are no more, or
+where they have CHECKED_WHOLLY_RECORD_BYTES on average."""
+CHECKED_WHOLLY_RECORD_BYTES = 1024
+EXPANSION_MAX = {GZIP: 1032, SNAPPY: 22, LZ4: 255, ZSTD: 1 << 15}
+"""Bytes that one compressed byte can become at most, by the format of each codec. Zstandard's shortest block has four
+bytes and becomes 128 KiB."""
 
 
 class AppendOrigin:
@@ -100,9 +113,11 @@ def validate_for_leader(batch: RecordBatch, config: LogConfig, origin: int, now_
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(problem)) from problem
     if origin != AppendOrigin.CLIENT:
         return _with_log_append_time(batch, config, now_ms)
-    _check_client_header(batch)
-    codec = target_codec(config, batch.codec)
-    if config.validate_records or config.compact or codec != batch.codec or _header_is_suspect(batch, config, now_ms):
+    source = batch.attributes & CODEC_MASK
+    _check_client_header(batch, source)
+    _check_records_fit(batch, source, config)
+    codec = source if config.compression_type == "producer" else target_codec(config, source)
+    if config.validate_records or config.compact or codec != source or _header_is_suspect(batch, config, now_ms):
         return _validate_records(batch, config, codec, now_ms)
     return _with_log_append_time(batch, config, now_ms)
 
@@ -115,24 +130,43 @@ def target_codec(config: LogConfig, source: int) -> int:
     return 0 if wanted == "uncompressed" else CODEC_NAMES.index(wanted)
 
 
-def _check_client_header(batch: RecordBatch) -> None:
+def _check_client_header(batch: RecordBatch, codec: int) -> None:
     if batch.base_offset != 0:
         raise ApiError(
             ErrorCode.INVALID_RECORD, f"the base offset of a produced batch must be 0, it is {batch.base_offset}"
         )
-    if batch.codec >= len(CODEC_NAMES):
-        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {batch.codec}")
+    if codec >= len(CODEC_NAMES):
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown compression codec {codec}")
     if batch.last_offset_delta < 0 or batch.count <= 0 or batch.count != batch.last_offset_delta + 1:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
             f"{batch.count} records do not fit a last offset delta of {batch.last_offset_delta}",
         )
-    if batch.is_control:
+    if batch.attributes & CONTROL_FLAG:
         raise ApiError(ErrorCode.INVALID_RECORD, "clients may not write control records")
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         raise ApiError(
             ErrorCode.INVALID_RECORD, f"the sequence {batch.base_sequence} is invalid for producer {batch.producer_id}"
         )
+
+
+def _check_records_fit(batch: RecordBatch, codec: int, config: LogConfig) -> None:
+    """Refuse a batch that cannot hold `count` records: readers would hang at it, or find offsets that repeat.
+
+    Of a compressed batch only the count is bounded.
+    """
+    count, size = batch.count, batch.length + (LOG_OVERHEAD - HEADER_SIZE)
+    try:
+        if codec == NONE:
+            start = batch.position + HEADER_SIZE
+            checked_max = count if size >= count * CHECKED_WHOLLY_RECORD_BYTES else CHECKED_RECORDS
+            check_lengths(batch.buffer, start, start + size, count, checked_max)
+        elif count * RECORD_BYTES_MIN > min(
+            size * EXPANSION_MAX[codec], max(DECODED_BYTES_MAX, config.max_message_bytes)
+        ):
+            raise RecordCountMismatch(f"{size} bytes in {CODEC_NAMES[codec]} cannot hold {count} records")
+    except InvalidRecord as problem:
+        raise ApiError(ErrorCode.INVALID_RECORD, f"a batch of {batch.size} bytes: {problem}") from problem
 
 
 def _header_is_suspect(batch: RecordBatch, config: LogConfig, now_ms: int) -> bool:
@@ -208,7 +242,7 @@ def _decode(batch: RecordBatch, config: LogConfig) -> list[Record]:
         raise ApiError(
             ErrorCode.MESSAGE_TOO_LARGE, f"a batch that must be decoded: {problem}; send smaller ones"
         ) from problem
-    except RecordCountMismatch as problem:
+    except InvalidRecord as problem:
         raise ApiError(ErrorCode.INVALID_RECORD, str(problem)) from problem
     except ProtocolError as problem:
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(problem)) from problem

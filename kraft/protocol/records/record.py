@@ -13,6 +13,11 @@ HEADER_KEY_ERRORS = "surrogateescape"
 """How header keys are decoded and encoded where they are not UTF-8."""
 
 
+RECORD_BODY_MIN = 6
+"""Bytes of the smallest record behind its length: six fields of one byte, with no key, no value and no headers."""
+RECORD_BYTES_MIN = 7
+
+
 class CorruptBatch(ProtocolError):
     """The bytes are not a batch: too short, a wrong magic, a length that cannot be, a CRC that differs."""
 
@@ -95,6 +100,34 @@ def iterate_records(
         raise RecordCountMismatch(
             f"{end - position} bytes are left after the {count} records that the batch header says"
         )
+
+
+def check_lengths(data: bytes | bytearray | memoryview, position: int, end: int, count: int, checked_max: int) -> None:
+    """Check that `count` records can lie in [position, end) of `data`, by the lengths of the first `checked_max`.
+
+    Where all of them are checked, their lengths add up to `end`. Otherwise the rest has room for as many of the
+    smallest records. Nothing else in the records is looked at. Raises InvalidRecord, RecordCountMismatch.
+    """
+    unchecked = count - checked_max if count > checked_max else 0
+    room = end - unchecked * RECORD_BYTES_MIN
+    try:
+        for _ in range(count - unchecked):
+            length = data[position]  # Zig-zag: twice the length, odd where it is negative.
+            if length < 0x80:
+                position += 1 + (length >> 1)
+            elif (high := data[position + 1]) < 0x80:
+                length = length & 0x7F | high << 7
+                position += 2 + (length >> 1)
+            else:
+                length, position = read_varint(data, position)
+                position += length
+                length <<= 1
+            if length < RECORD_BODY_MIN << 1 or length & 1 or position > room:
+                raise InvalidRecord(f"a record of {length >> 1} bytes ends {end - position} bytes before the batch")
+    except (IndexError, ValueError) as problem:
+        raise InvalidRecord(f"the length of a record cannot be read: {problem}") from problem
+    if not unchecked and position != end:
+        raise RecordCountMismatch(f"{end - position} bytes are left after the {count} records of the batch header")
 
 
 def _decode_record(

@@ -12,7 +12,7 @@ def append_varint(out: bytearray, value: int) -> None:
     out.append(encoded)
 
 
-def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+def read_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
     """The value at `position` and the position after it. Raises IndexError at the end of the buffer, ValueError when
     it takes more than ten bytes."""
     byte = buffer[position]

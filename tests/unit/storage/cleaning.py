@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft.storage.cleaner_manager import LogCleanerManager
-from kraft.storage.log_cleaner import Cleaning
+from kraft.storage.log_cleaner import CleanerStats, Cleaning
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_manager import LogManager
 from kraft.storage.log_to_clean import LogToClean, log_to_clean
@@ -52,20 +52,20 @@ def dirty_manager(machine: Machine) -> tuple[LogManager, UnifiedLog]:
     return manager, log
 
 
-def cleaning_of(cleaner: LogCleanerManager) -> tuple[LogToClean, Steps[None]]:
+def cleaning_of(cleaner: LogCleanerManager) -> tuple[LogToClean, Steps[CleanerStats]]:
     """What it would clean next, and that."""
     candidate = cleaner.next_log(NOW_MS)
     assert candidate is not None
     return candidate, cleaner.clean(candidate, NOW_MS)
 
 
-def about_to_clean(machine: Machine) -> tuple[LogManager, UnifiedLog, Steps[None]]:
+def about_to_clean(machine: Machine) -> tuple[LogManager, UnifiedLog, Steps[CleanerStats]]:
     """`dirty_manager`, and a cleaning that has not begun."""
     manager, log = dirty_manager(machine)
     return manager, log, cleaning_of(LogCleanerManager(manager))[1]
 
 
-def run_some(steps: Steps[None], count: int) -> bool:
+def run_some(steps: Steps[CleanerStats], count: int) -> bool:
     """Whether there were so many."""
     for _ in range(count):
         job = next(steps, END)

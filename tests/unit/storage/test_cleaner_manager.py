@@ -12,7 +12,7 @@ from kraft.common.ids import Uuid
 from kraft.storage.checkpoints import read_offset_checkpoint, write_file
 from kraft.storage.cleaner_manager import LogCleanerManager
 from kraft.storage.log_cleaner import CleaningAborted, Uncleanable
-from kraft.storage.log_files import CLEANER_CHECKPOINT, LOG_SUFFIX
+from kraft.storage.log_files import CLEANER_CHECKPOINT, OFFSET_INDEX_SUFFIX
 from kraft.storage.log_manager import LogManager
 from kraft.storage.offset_map import ENTRY_BYTES
 from kraft.storage.steps import run_here
@@ -161,7 +161,9 @@ def test_a_log_that_cannot_be_cleaned_is_left_alone_until_it_is_another(machine:
     manager, log = dirty_manager(machine)
     cleaner = LogCleanerManager(manager)
     _, steps = cleaning_of(cleaner)
-    machine.files.open(log.segments[0].path(LOG_SUFFIX)).pwrite(b"\x00", 16)
+    log.close()
+    machine.files.open(log.segments[0].path(OFFSET_INDEX_SUFFIX)).append((b"?",))
+    log.segments[0]._offset_index = None
     with pytest.raises(Uncleanable):
         run_here(steps)
     assert cleaner.next_log(NOW_MS) is None

@@ -3,6 +3,7 @@ that holds."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -10,9 +11,9 @@ import pytest
 from kraft.common.errors import CorruptData
 from kraft.protocol.records.record_batch import RecordBatch, batches
 from kraft.storage.batch_walk import find_batch
-from kraft.storage.cleaner_manager import LogCleanerManager
+from kraft.storage.cleaner_manager import UNCLEANABLE_RETRY_MS, LogCleanerManager
 from kraft.storage.log_cleaner import Uncleanable
-from kraft.storage.log_files import LOG_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
+from kraft.storage.log_files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, PRODUCER_SNAPSHOT_SUFFIX, offset_file_name
 from kraft.storage.log_segment import LogSegment
 from kraft.storage.steps import run_here
 from kraft.storage.unified_log import UnifiedLog
@@ -128,10 +129,34 @@ def test_a_damaged_batch_is_neither_sealed_anew_nor_is_what_it_hides_cleaned_awa
     machine: Machine, byte: int, bit: int
 ) -> None:
     manager, log = dirty_manager(machine)
-    turn_over(machine, log.segments[1], byte, bit)
-    before = [segment.open_log().file.pread(segment.size, 0) for segment in log.segments]
+    damaged = log.segments[1]
+    turn_over(machine, damaged, byte, bit)
+    before = damaged.open_log().file.pread(damaged.size, 0)
     cleaner = LogCleanerManager(manager)
-    with pytest.raises(Uncleanable, match=r"no whole batch|CRC"):
-        run_here(cleaning_of(cleaner)[1])
-    assert [segment.open_log().file.pread(segment.size, 0) for segment in log.segments] == before
+    stats = run_here(cleaning_of(cleaner)[1])
+    assert stats.kept >= 1
+    assert all(re.search(r"no whole batch|CRC", note) for note in stats.kept_notes)
+    assert damaged in log.segments
+    assert damaged.open_log().file.pread(damaged.size, 0) == before
+    # The rest is cleaned, and nothing is left to do.
+    assert stats.records_kept < stats.records_read
+    last = {key: value for _, key, value in content(log, damaged_end(log, damaged))}
+    assert last == {b"k%d" % (index % 3): b"%d" % index for index in range(37, 40)}
     assert cleaner.next_log(NOW_MS) is None
+
+
+def damaged_end(log: UnifiedLog, damaged: LogSegment) -> int:
+    return log.segments[log.segments.index(damaged) + 1].base_offset
+
+
+def test_a_damaged_index_puts_a_cleaning_off_and_not_for_good(machine: Machine) -> None:
+    manager, log = dirty_manager(machine)
+    log.close()
+    path = log.segments[1].path(OFFSET_INDEX_SUFFIX)
+    machine.files.open(path).append((b"?",))
+    log.segments[1]._offset_index = None
+    cleaner = LogCleanerManager(manager)
+    with pytest.raises(Uncleanable):
+        run_here(cleaning_of(cleaner)[1])
+    assert cleaner.next_log(NOW_MS + UNCLEANABLE_RETRY_MS - 1) is None
+    assert cleaner.next_log(NOW_MS + UNCLEANABLE_RETRY_MS) is not None

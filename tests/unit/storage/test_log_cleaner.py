@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from crc32c import crc32c
 
+from kraft.protocol.records.compression import GZIP, NONE, ZSTD
 from kraft.protocol.records.control_record import ControlRecordType, TransactionMarker, build_marker_batch
+from kraft.protocol.records.record_batch import CRC_START, HEADER_SIZE, LOG_OVERHEAD, with_offset_and_epoch
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_to_clean import log_to_clean
 from kraft.storage.log_validator import AppendOrigin
@@ -173,3 +176,38 @@ def test_aborted_records_go_at_once_and_markers_after_their_horizon(machine: Mac
     # the commit's data is still there
     assert [batch.base_offset for batch in batches_in(log) if batch.is_control] == [4]
     assert not log.aborted_transactions(0, 6)
+
+
+def poisoned(payload: bytes, count: int, codec: int = NONE) -> bytearray:
+    """A batch with a right CRC whose records cannot be decoded, as header-only validation used to store it."""
+    data = bytearray(batch_of(b"")[:HEADER_SIZE]) + payload
+    data[8:12] = (len(data) - LOG_OVERHEAD).to_bytes(4, "big")
+    data[21:23] = codec.to_bytes(2, "big")
+    data[23:27], data[57:61] = (count - 1).to_bytes(4, "big"), count.to_bytes(4, "big")
+    data[17:21] = crc32c(bytes(data[CRC_START:])).to_bytes(4, "big")
+    return data
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])
+@pytest.mark.parametrize("first_good", [0, 1])
+def test_a_batch_that_cannot_be_decoded_stays_and_the_rest_is_cleaned(
+    machine: Machine, codec: int, first_good: int
+) -> None:
+    """A record in front of the garbage, in the same batch, supersedes nothing: nobody could read it."""
+    log = machine.log(CONFIG)
+    put(log, b"a", b"old")
+    put(log, b"b", b"old")
+    good = batch_of(b"unreadable", keys=(b"a",))[HEADER_SIZE:] * first_good
+    poison = poisoned(good + b"\xee" * 50, 5, codec)
+    at = log.log_end_offset
+    log.append_as_follower(with_offset_and_epoch(poison, at, 0) + poison[HEADER_SIZE:], now_ms=NOW_MS)
+    for index in range(12):
+        put(log, b"b", b"%d" % index)
+    end = clean(log)
+    assert end == log.active_segment.base_offset
+    assert [batch.base_offset for batch in batches_in(log)][:2] == [0, at]
+    kept = next(batch for batch in batches_in(log) if batch.base_offset == at)
+    kept.verify_crc()
+    assert bytes(kept.view[HEADER_SIZE:]) == bytes(poison[HEADER_SIZE:])
+    assert content(log, 0, at) == [(0, b"a", b"old")]
+    assert content(log, at + 5)[-1] == (log.log_end_offset - 1, b"b", b"11")

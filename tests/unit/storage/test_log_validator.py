@@ -9,9 +9,10 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.records.builder import build_batch, with_max_timestamp
 from kraft.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from kraft.protocol.records.record import Record
-from kraft.protocol.records.record_batch import CRC_START, LOG_APPEND_TIME, RecordBatch
+from kraft.protocol.records.record_batch import CRC_START, HEADER_SIZE, LOG_APPEND_TIME, LOG_OVERHEAD, RecordBatch
 from kraft.storage.log_config import LogConfig
 from kraft.storage.log_validator import (
+    CHECKED_WHOLLY_RECORD_BYTES,
     DECODED_BYTES_MAX,
     DECODED_RECORDS_MAX,
     AppendOrigin,
@@ -67,7 +68,7 @@ def test_an_ordinary_batch_passes_untouched(config: LogConfig) -> None:
         (batch_of(b"a", producer_id=5, producer_epoch=0), ErrorCode.INVALID_RECORD),
         (batch_of(b"a" * 2_000_000), ErrorCode.MESSAGE_TOO_LARGE),
         (batch_of(b"a", timestamp=NOW_MS + 3_600_001), ErrorCode.INVALID_TIMESTAMP),
-        (patched(61, b"\xff" * 5), ErrorCode.UNKNOWN_SERVER_ERROR),
+        (patched(61, b"\xff" * 5), ErrorCode.INVALID_RECORD),
         (patched(22, bytes([GZIP])), ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
@@ -75,10 +76,65 @@ def test_bad_batches_get_kafkas_codes(data: bytes | None, code: int) -> None:
     assert code_of(data) == code
 
 
-def test_fewer_records_than_the_header_says() -> None:
-    grown = patched(57, (3).to_bytes(4, "big"), bytes(patched(23, (2).to_bytes(4, "big"))))
-    assert code_of(grown) == ErrorCode.INVALID_RECORD
-    assert code_of(grown, LogConfig()) == ErrorCode.NONE  # what header-only validation lets through
+def counted(count: int, data: bytes) -> bytearray:
+    """`data` with a header that says `count` records."""
+    return patched(57, count.to_bytes(4, "big"), bytes(patched(23, (count - 1).to_bytes(4, "big"), data)))
+
+
+def with_payload(payload: bytes, count: int) -> bytearray:
+    """A batch whose records are `payload`."""
+    data = bytearray(batch_of(b"")[:HEADER_SIZE]) + payload
+    data[8:12] = (len(data) - LOG_OVERHEAD).to_bytes(4, "big")
+    return counted(count, bytes(data))
+
+
+def forty(value: bytes = b"v") -> bytes:
+    return batch_of(*[value] * 40)
+
+
+@pytest.mark.parametrize("config", [LogConfig(), FULL])
+@pytest.mark.parametrize(
+    "poison",
+    [
+        with_payload(b"\xee" * 50, 5),
+        with_payload(b"\x00" * 50, 5),
+        with_payload(b"", 1),
+        counted(2**31 - 1, batch_of(b"a")),
+        counted(2, batch_of(*[b"a"] * 5)),
+        counted(3, batch_of(b"a", b"b")),
+        counted(16, forty()),
+        patched(61, b"\x7f", batch_of(b"a")),
+        patched(61, b"\x01", batch_of(b"a")),
+        patched(61 + 15 * 8, b"\x7f", forty()),
+        counted(3_000_000, forty(b"v" * 1000)),
+    ],
+    ids=range(11),
+)
+def test_records_that_do_not_fill_their_batch_are_refused(poison: bytearray, config: LogConfig) -> None:
+    """A reader would hang at such a batch, or find offsets that repeat."""
+    assert code_of(poison, config) == ErrorCode.INVALID_RECORD
+
+
+def test_a_wrong_count_that_the_first_records_hide_is_found_by_full_validation() -> None:
+    assert code_of(counted(41, forty()), LogConfig()) == ErrorCode.NONE
+    assert code_of(counted(41, forty())) == ErrorCode.INVALID_RECORD
+
+
+def test_what_lies_behind_the_first_records_is_checked_where_records_are_large() -> None:
+    """Checking every length costs little when there are few of them."""
+    small, large = forty(b"v"), forty(b"v" * CHECKED_WHOLLY_RECORD_BYTES)
+    record = (len(large) - HEADER_SIZE) // 40
+    assert code_of(patched(61 + 30 * 8, b"\x7f", small), LogConfig()) == ErrorCode.NONE
+    assert code_of(patched(61 + 30 * 8, b"\x7f", small), FULL) == ErrorCode.INVALID_RECORD
+    assert code_of(patched(61 + 30 * record, b"\x7f", large), LogConfig()) == ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, SNAPPY, ZSTD])
+def test_a_compressed_batch_may_not_claim_more_records_than_its_bytes_can_become(codec: int) -> None:
+    full = batch_of(*[b""] * 10_000, codec=codec)
+    assert code_of(full, LogConfig()) == ErrorCode.NONE
+    assert code_of(counted(2**31 - 1, full), LogConfig()) == ErrorCode.INVALID_RECORD
+    assert code_of(counted(2**31 - 1, batch_of(b"a", codec=codec)), LogConfig()) == ErrorCode.INVALID_RECORD
 
 
 def test_old_timestamps_are_refused_when_a_bound_is_set() -> None:
@@ -110,7 +166,7 @@ def test_compression_type_decides_the_codec(name: str, codec: int) -> None:
 
 def crowded(count: int, codec: int = ZSTD) -> bytearray:
     """A batch of one real record whose header says `count`."""
-    counted = patched(57, count.to_bytes(4, "big"), batch_of(b"a", codec=codec))
+    counted = patched(57, count.to_bytes(4, "big"), batch_of(bytes(range(100)), codec=codec))
     return patched(23, (count - 1).to_bytes(4, "big"), bytes(counted))
 
 

@@ -114,7 +114,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ANYTHING,
         (
             "Decodes and checks every record of a produced batch, as Kafka does, instead of the batch's header, "
-            "sizes and checksum. It costs throughput."
+            "checksum, sizes and the lengths of its first 16 records. It costs throughput."
         ),
     ),
     key(
