@@ -21,12 +21,12 @@ from kraft.controller.controller_term import ControllerTerm
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.controller_writes import ControllerWrites
 from kraft.controller.feature_control import Quorum
-from kraft.controller.open_times import OpenTimes
 from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.periodic_work import PeriodicWork
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
-from kraft.controller.unclean_recovery import Recovered, fields_of
-from kraft.controller.unclean_reports import RecoveryListener
+from kraft.controller.unclean.open_times import OpenTimes
+from kraft.controller.unclean.recovery import Recovered, fields_of
+from kraft.controller.unclean.reports import RecoveryListener
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader

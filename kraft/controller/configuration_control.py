@@ -19,10 +19,10 @@ from kraft.common.loss_reports import is_report_key
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.topic_names import reason_invalid
 from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.records.clear_elr_record import ClearElrRecord
 from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_configs_response, incremental_alter_configs_response
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest

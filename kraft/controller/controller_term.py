@@ -15,10 +15,10 @@ import trio
 from kraft.controller.broker_watch import BrokerWatch, Probe, Write
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
-from kraft.controller.leaderless_watch import LeaderlessWatch, Tell
-from kraft.controller.open_times import OpenTimes
-from kraft.controller.replica_questions import ReplicaQuestions
-from kraft.controller.unclean_recovery import UncleanRecoveries
+from kraft.controller.unclean.leaderless_watch import LeaderlessWatch, Tell
+from kraft.controller.unclean.open_times import OpenTimes
+from kraft.controller.unclean.recovery import UncleanRecoveries
+from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.world.ports import World
 

@@ -17,10 +17,10 @@ from kraft.controller.config_schema import ConfigSchema
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_term import ControllerTerm
 from kraft.controller.controller_view import ControllerSettings, ControllerView
-from kraft.controller.loss_records import with_reports
 from kraft.controller.pending_log import PendingLog
 from kraft.controller.registration_offsets import RegistrationOffsets
-from kraft.controller.unclean_reports import log_unclean_elections
+from kraft.controller.unclean.loss_records import with_reports
+from kraft.controller.unclean.reports import log_unclean_elections
 from kraft.metadata.records.no_op_record import NoOpRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock

@@ -4,7 +4,7 @@ Brokers that are out of duty (maintenance, decommissioning) lead only what nobod
 a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may
 lead and is in the ISR, or in the ELR when the ISR is to be empty; the last known leader (KIP-966: ELR on, ISR and
 ELR empty; the first in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
-nobody. Under a recovery strategy (`kraft.controller.unclean_recovery`) the replica that it found takes the place of
+nobody. Under a recovery strategy (`kraft.controller.unclean.recovery`) the replica that it found takes the place of
 these two. They lose records that were acknowledged if the old replicas had more: the ISR becomes the new leader
 alone, and the partition is marked RECOVERING.
 

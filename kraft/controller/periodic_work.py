@@ -15,8 +15,8 @@ from kraft.common.errors import ApiError
 from kraft.controller.controller_term import ControllerTerm
 from kraft.controller.controller_view import ControllerSettings
 from kraft.controller.controller_writes import ControllerWrites, Operation
-from kraft.controller.leaderless_watch import LOOK_SECONDS
 from kraft.controller.replication_control import broker_duties, elect_leaders
+from kraft.controller.unclean.leaderless_watch import LOOK_SECONDS
 from kraft.protocol.error_codes import ErrorCode
 from kraft.world.ports import Clock
 

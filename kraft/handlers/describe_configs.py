@@ -19,9 +19,9 @@ from kraft.common.config.describe import (
 )
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
-from kraft.controller.topic_names import reason_invalid
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
+from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.controller.topic_names import reason_invalid
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_producers_request import DescribeProducersRequest

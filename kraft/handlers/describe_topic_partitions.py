@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
-from kraft.controller.topic_names import reason_invalid
 from kraft.handlers.authorized_operations import TOPIC_OPERATIONS
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
+from kraft.metadata.topic_names import reason_invalid
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_topic_partitions_request import DescribeTopicPartitionsRequest

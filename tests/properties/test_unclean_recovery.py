@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from kraft.controller.replication_control.alter_partition import alter_partition
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.unclean_recovery import LogEnd, Recovered, UncleanRecoveries, last_known
+from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries, last_known
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tests.unit.controller.pure_cluster import PureCluster

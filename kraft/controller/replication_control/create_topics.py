@@ -20,10 +20,10 @@ from kraft.controller.controller_view import ControllerView
 from kraft.controller.replica_placer import ReplicaPlacer
 from kraft.controller.replication_control.assignments import check_manual_assignment, new_partition, usable_brokers
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.topic_names import collision, reason_invalid
 from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.records.topic_record import TopicRecord
+from kraft.metadata.topic_names import collision, reason_invalid
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kraft.protocol.messages.create_topics_response import (

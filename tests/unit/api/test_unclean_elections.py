@@ -7,7 +7,7 @@ from typing import Any
 from api.ports import UncleanElectionFacts
 from api.routers.elections import shown
 from kraft.common.loss_reports import Loss, Report
-from kraft.controller.unclean_recovery import LogEnd, Recovered, fields_of
+from kraft.controller.unclean.recovery import LogEnd, Recovered, fields_of
 
 FACTS = {
     "leader": 2,

@@ -1,4 +1,4 @@
-"""kraft/controller/loss_records.py: what the metadata log keeps of unclean elections."""
+"""kraft/controller/unclean/loss_records.py: what the metadata log keeps of unclean elections."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kraft.common.loss_reports import (
 )
 from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
-from kraft.controller.loss_records import with_reports
 from kraft.controller.replication_control import leader_and_isr
-from kraft.controller.unclean_recovery import LogEnd, UncleanRecoveries
+from kraft.controller.unclean.loss_records import with_reports
+from kraft.controller.unclean.recovery import LogEnd, UncleanRecoveries
 from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import RECOVERING, is_unclean_election
 from kraft.metadata.records.no_op_record import NoOpRecord

@@ -15,9 +15,9 @@ import trio
 from kraft.controller.broker_watch import BrokerWatch, Write
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
-from kraft.controller.unclean_recovery import Questions, Recovered, UncleanRecoveries
+from kraft.controller.unclean.recovery import Questions, Recovered, UncleanRecoveries
+from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.world.ports import Clock
 

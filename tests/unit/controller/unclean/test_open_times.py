@@ -1,4 +1,4 @@
-"""kraft/controller/open_times.py: the wait of *balanced* goes on through fail-overs of the controller."""
+"""kraft/controller/unclean/open_times.py: the wait of *balanced* goes on through fail-overs of the controller."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from kraft.controller.replica_questions import ReplicaQuestions
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.unclean_recovery import LogEnd, Question
+from kraft.controller.unclean.recovery import LogEnd, Question
+from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,

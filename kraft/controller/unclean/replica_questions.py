@@ -1,5 +1,5 @@
 """Asking brokers how long their replicas are, over Kafka's protocol: the deeds of
-`kraft.controller.unclean_recovery`.
+`kraft.controller.unclean.recovery`.
 
 Where a log ends is asked as a debugging tool asks it, of a replica whether it leads or not (ListOffsets of the
 latest offset with replica id -2); the last leader epoch in it by OffsetForLeaderEpoch of the partition's own, with
@@ -16,7 +16,7 @@ import trio
 from kraft.client.connection import ClientConnection, connect
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA
-from kraft.controller.unclean_recovery import LogEnd, Question
+from kraft.controller.unclean.recovery import LogEnd, Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.offset_for_leader_epoch_request import (

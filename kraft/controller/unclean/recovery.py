@@ -26,8 +26,8 @@ from typing import Any, Final, NamedTuple
 from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
-from kraft.controller.loss_records import election_records
 from kraft.controller.partition_change_builder import change_of, is_held
+from kraft.controller.unclean.loss_records import election_records
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
 

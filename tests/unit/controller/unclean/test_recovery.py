@@ -1,11 +1,11 @@
-"""kraft/controller/unclean_recovery.py: who leads when nobody who may is left, by strategy."""
+"""kraft/controller/unclean/recovery.py: who leads when nobody who may is left, by strategy."""
 
 from __future__ import annotations
 
 import pytest
 
 from kraft.controller.replication_control import leader_and_isr
-from kraft.controller.unclean_recovery import LogEnd, Recovered, UncleanRecoveries, fields_of
+from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries, fields_of
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
 from tests.unit.controller.pure_cluster import PureCluster
 
