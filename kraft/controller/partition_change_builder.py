@@ -2,17 +2,19 @@
 
 Brokers that are out of duty (maintenance, decommissioning) lead only what nobody else in sync can; among the others
 a leader is chosen in this order: the current one while it may lead; the first replica in assignment order that may
-lead and is in the ISR, or in the ELR when the ISR is to be empty; the last known leader (KIP-966: ELR on, ISR and
-ELR empty; the first in lastKnownElr); if an unclean election is allowed, the first replica that is alive; else
-nobody. Under a recovery strategy (`kraft.controller.unclean.recovery`) the replica that it found takes the place of
-these two. They lose records that were acknowledged if the old replicas had more: the ISR becomes the new leader
-alone, and the partition is marked RECOVERING.
+lead and is in the ISR, or in the ELR when the ISR is to be empty; the replica that a recovery found
+(`kraft.controller.unclean.recovery`); the last known leader (KIP-966: ELR on, ISR and ELR empty, the first in
+lastKnownElr that may lead), if an unclean election is allowed or every other replica is unregistered; if an unclean
+election is allowed, the first replica that is alive; else nobody. The last three may lose records that were
+acknowledged: the ISR becomes the new leader alone, and the partition is marked RECOVERING. It is not where the new
+leader is the only assigned replica, or the recovery found that its log contains those of all assigned replicas.
 
 With ELR off the ISR never becomes empty: its last member stays, leaderless, and is the only one that may lead again,
 unless it has lost its records. With ELR on, replicas that leave an ISR below min.insync.replicas become eligible.
-lastKnownElr begins with the last leader; who is eligible no longer while nobody leads, because it ended uncleanly,
-comes after it: it may well have everything, and leads if the disks of those before it prove to be lost. (Apache
-Kafka knows the last leader alone, and elects it on an empty disk.)
+A replica that loses this standing, because it restarted uncleanly, goes to lastKnownElr: it may still have
+everything. It stays there until it is back in ISR or ELR, or the ISR has min.insync.replicas members again. When a
+partition loses its leader, that comes first in lastKnownElr. (Apache Kafka records the last leader alone, and elects
+it on an empty disk.)
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ class PartitionChangeBuilder:
         "keeps_lost_members",
         "lost_replica",
         "recovered_leader",
+        "recovered_leader_has_all",
         "target_adding",
         "target_elr",
         "target_isr",
@@ -101,6 +104,7 @@ class PartitionChangeBuilder:
         self.allow_last_known_leader = True
         self.avoided: frozenset[int] = frozenset()
         self.recovered_leader = NO_LEADER
+        self.recovered_leader_has_all = False
         self.keeps_lost_members = False
 
     def set_directory(self, broker_id: int, directory: bytes) -> None:
@@ -116,7 +120,7 @@ class PartitionChangeBuilder:
         self._record_elr(record)
         if record.isr is None and (self.target_isr or self._may_be_empty) and self.target_isr != self._partition.isr:
             record.isr = list(self.target_isr)
-        self._record_last_known_leader(record)
+        self._record_last_known_elr(record)
         self._record_assignment(record)
         if self.target_recovery_state != self._partition.leader_recovery_state:
             record.leader_recovery_state = self.target_recovery_state
@@ -155,7 +159,7 @@ class PartitionChangeBuilder:
         leader, unclean = self._choose()
         if leader == self._partition.leader:
             return
-        if leader in self.target_elr:
+        if leader != NO_LEADER and leader not in self.target_isr:
             self.target_isr = (leader,)
             self.target_elr = tuple(replica for replica in self.target_elr if replica != leader)
         record.leader = leader
@@ -170,9 +174,10 @@ class PartitionChangeBuilder:
             if self._may_lead(replica):
                 return replica, False
         if self.recovered_leader != NO_LEADER and self._acceptable(self.recovered_leader):
-            return self.recovered_leader, True
-        if self._last_known_leader_may_lead():
-            return self._known_still()[0], True
+            return self.recovered_leader, not self.recovered_leader_has_all
+        known = self._last_known_leader()
+        if known != NO_LEADER:
+            return known, len(self.target_replicas) > 1
         if self.election == Election.UNCLEAN:
             for replica in self.target_replicas:
                 if self._acceptable(replica):
@@ -189,14 +194,12 @@ class PartitionChangeBuilder:
         in_sync = replica in self.target_isr or (not self.target_isr and replica in self.target_elr)
         return in_sync and self._acceptable(replica)
 
-    def _last_known_leader_may_lead(self) -> bool:
+    def _last_known_leader(self) -> int:
         if not self._elr_enabled or not self.allow_last_known_leader or self.target_elr or self.target_isr:
-            return False
-        known = self._known_still()
-        return bool(known) and self._acceptable(known[0])
-
-    def _known_still(self) -> tuple[int, ...]:
-        return self._with_disks(self._partition.last_known_elr)
+            return NO_LEADER
+        known = self._with_disks(self._partition.last_known_elr)
+        able = known[:1] if self.election == Election.UNCLEAN else known
+        return next((replica for replica in able if self._acceptable(replica)), NO_LEADER)
 
     def _with_disks(self, replicas: Sequence[int]) -> tuple[int, ...]:
         return tuple(replica for replica in replicas if replica != self.lost_replica)
@@ -215,29 +218,27 @@ class PartitionChangeBuilder:
         if self.target_elr != self._partition.elr:
             record.eligible_leader_replicas = list(self.target_elr)
 
-    def _record_last_known_leader(self, record: PartitionChangeRecord) -> None:
+    def _record_last_known_elr(self, record: PartitionChangeRecord) -> None:
         if not self._elr_enabled:
             return
-        known = self._partition.last_known_elr
-        if record.leader >= 0:
-            if known:
-                record.last_known_elr = []
-            return
-        after = known
-        if record.leader == NO_LEADER and not known:
-            after = (self._partition.leader,)
-        if record.leader == NO_LEADER or not self._partition.has_leader:
-            after += self._former_members(after)
-        if not self.keeps_lost_members:  # A recovery strategy asks it all the same, and hears that it has nothing.
-            after = self._with_disks(after)
-        if after != known:
+        after = self._last_known_elr(record)
+        if after != self._partition.last_known_elr:
             record.last_known_elr = list(after)
 
-    def _former_members(self, known: Sequence[int]) -> tuple[int, ...]:
-        """Who is eligible no longer while nobody leads: they may have more than those who run."""
-        members = (*self._partition.isr, *self._partition.elr)
-        gone = (replica for replica in self._partition.replicas if replica in members and replica not in known)
-        return tuple(replica for replica in gone if replica not in self.target_isr and replica not in self.target_elr)
+    def _last_known_elr(self, record: PartitionChangeRecord) -> tuple[int, ...]:
+        """While somebody leads: who lost its standing since the ISR had min.insync.replicas members. While nobody
+        leads: the last leader first, whatever its standing, then these."""
+        partition, known = self._partition, self._partition.last_known_elr
+        loses_leader = record.leader == NO_LEADER and partition.has_leader
+        is_led = record.leader >= 0 or (record.leader == NO_LEADER_CHANGE and partition.has_leader)
+        if is_led and len(self.target_isr) >= self._min_isr:
+            return ()
+        kept = (partition.leader,) if loses_leader else () if is_led else known
+        former = (*known, *(replica for replica in partition.replicas if replica in (*partition.isr, *partition.elr)))
+        lost = (replica for replica in former if replica not in (*self.target_isr, *self.target_elr))
+        after = tuple(replica for replica in dict.fromkeys((*kept, *lost)) if replica in self.target_replicas)
+        # A recovery strategy asks a replica whose disk was lost all the same, and hears that it has nothing.
+        return after if self.keeps_lost_members else self._with_disks(after)
 
     def _record_assignment(self, record: PartitionChangeRecord) -> None:
         if self.target_replicas:
@@ -293,9 +294,17 @@ def change_of(
     if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
         builder.allow_last_known_leader = False
         builder.keeps_lost_members = True
+    elif partition.last_known_elr and not view.unclean_election_enabled(topic_id):
+        # Its log has to be compared with the others first (`kraft.controller.unclean.recovery`), if there are any.
+        builder.allow_last_known_leader = _is_sole(view, partition)
     if view.held_brokers and is_held(partition, view.held_brokers):
         builder.allow_last_known_leader = False
     return builder
+
+
+def _is_sole(view: ControllerView, partition: PartitionRegistration) -> bool:
+    """Whether no more than one of the assigned replicas has a registered broker."""
+    return sum(view.broker(replica) is not None for replica in partition.replicas) <= 1
 
 
 def allow_unclean_by_policy(

@@ -61,6 +61,10 @@ def _end_of(topic: str, wanted: OffsetForLeaderPartition, replica_id: int, broke
             # So the controller learns how much each replica has. Kafka's followers refuse.
             if replica_id != DEBUGGING_REPLICA:
                 raise
+            log = partition.log
+            if 0 <= log.latest_epoch < wanted.leader_epoch:  # It names the epoch in which nobody leads.
+                answer.end_offset, answer.leader_epoch = log.log_end_offset, log.latest_epoch
+                return answer
         answer.end_offset, answer.leader_epoch = partition.log.end_offset_for_epoch(wanted.leader_epoch)
     except EXPECTED as problem:
         answer.error_code = code_of(problem)

@@ -154,9 +154,11 @@ class History:
             self.check_choice(before, after)
 
     def check_choice(self, before: PartitionRegistration, after: PartitionRegistration) -> None:
-        """A new leader has every acknowledged record - it was in sync, or the leader has just said so - or the
-        partition says that it may not."""
+        """A new leader has every acknowledged record - it was in sync, or the leader has just said so - or all that is
+        left, as a sole replica that was the last to have them, or the partition says that it may not."""
         if after.leader == -1 or after.leader_recovery_state == RECOVERING:
+            return
+        if after.replicas == (after.leader,) and after.leader in before.last_known_elr:
             return
         assert after.leader in (*before.isr, *before.elr, *self.vouched)
 

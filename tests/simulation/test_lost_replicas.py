@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import pytest
 import trio
 
 from kraft.client.connection import connect
@@ -163,7 +164,10 @@ async def _the_longest_log_leads(cluster: Cluster, strategy: str) -> None:
         report["former_epoch"],
         report["end_offset"],
     ) == (strategy, 3, epoch + 1, epoch, 15)
-    assert {end["replica"]: end["end_offset"] for end in report["ends"]} == {3: 15, 4: 10}
+    assert {end["replica"]: (end["last_epoch"], end["end_offset"]) for end in report["ends"]} == {
+        3: (0, 15),
+        4: (0, 10),
+    }
     assert (report["silent"], report["last_known"]) == ([2], [2])
     for name in (CONTROLLER, "3", "4"):
         (election,) = cluster.told(name, "election.unclean")
@@ -187,6 +191,35 @@ def test_balanced_recovery_chooses_the_longest_log_and_tells_what_is_lost() -> N
 
 def test_aggressive_recovery_as_well() -> None:
     simulate(partial(_the_longest_log_leads, strategy="aggressive"), seed=8)
+
+
+async def _the_leader_lost_its_log(cluster: Cluster, min_isr: str, order: str) -> None:
+    """All brokers die, and the leader's power fails: nothing of its log was written back. It returns in between."""
+    await cluster.create(min_insync_replicas=min_isr)
+    await cluster.produce(1_000)
+    cluster.universe.power_off("2")
+    for name in ("3", "4"):
+        cluster.universe.kill(name)
+    for name in order:
+        await cluster.universe.sleep(0.5)
+        await cluster.start(name)
+    returned = cluster.universe.time.now
+    await cluster.until(lambda now: now.leader >= 0 and len(now.isr) == 3, seconds=10.0)
+    assert cluster.partition.leader != 2
+    elected = cluster.universe.time.now - returned
+    assert elected < 10.0, elected
+    for name in BROKERS:
+        broker = cluster.nodes[name].broker
+        assert broker is not None
+        assert broker.replicas.partition(TOPIC, 0).log.log_end_offset == 1_000, name
+    assert not cluster.told("3", "replica.truncated")
+    assert not cluster.told("3", "election.unclean"), "nothing was lost"
+
+
+@pytest.mark.parametrize("order", ["324", "423", "234", "342"])
+@pytest.mark.parametrize("min_isr", ["1", "2"])
+def test_followers_that_kept_their_logs_lead_when_the_leader_lost_its_own(min_isr: str, order: str) -> None:
+    simulate(partial(_the_leader_lost_its_log, min_isr=min_isr, order=order))
 
 
 async def _dies_untold(cluster: Cluster) -> None:

@@ -168,8 +168,17 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
     Documented(
         "followers tell where epochs end",
         (
-            "OffsetForLeaderEpoch with replica id -2 is answered by any replica, as ListOffsets is. Kafka's "
-            "followers answer NOT_LEADER_OR_FOLLOWER."
+            "OffsetForLeaderEpoch with replica id -2 is answered by any replica, as ListOffsets is. A replica that "
+            "does not lead answers for an epoch beyond its log with its last epoch and its log end. Kafka's followers "
+            "answer NOT_LEADER_OR_FOLLOWER."
+        ),
+    ),
+    Documented(
+        "having led last is no claim to lead",
+        (
+            "When every member of ISR and ELR has restarted uncleanly, the controller compares the logs of all "
+            "replicas before one leads, and lastKnownElr may name several. Kafka elects the last known leader "
+            "unasked, and its followers cut their logs to its."
         ),
     ),
     Documented(

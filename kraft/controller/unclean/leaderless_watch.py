@@ -7,7 +7,7 @@ changed, or a recovery is under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -16,9 +16,10 @@ from kraft.controller.broker_watch import BrokerWatch, Write
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
-from kraft.controller.unclean.recovery import Questions, Recovered, UncleanRecoveries
+from kraft.controller.unclean.recovery import Question, Questions, Recovered, UncleanRecoveries, Waiting
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
+from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.world.ports import Clock
 
 LOOK_SECONDS: Final = 0.25
@@ -71,13 +72,16 @@ class LeaderlessWatch:
 
         await self._write(elect)
 
+    def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
+        """See `UncleanRecoveries.candidate`."""
+        return self._recoveries.candidate(view, key)
+
+    def waiting(self) -> tuple[Waiting, ...]:
+        """The partitions that wait for an election, as of now."""
+        return tuple(self._recoveries.waiting(self._view(), self._clock.now()))
+
     async def _recover(self, questions: Questions) -> None:
         brokers = self._view().image.cluster.brokers
-        asked = [
-            broker
-            for broker_id in sorted({ask.broker_id for ask in questions.asks})
-            if (broker := brokers.get(broker_id)) is not None
-        ]
         suspects = [
             broker
             for broker_id, epoch in questions.deaths
@@ -87,12 +91,28 @@ class LeaderlessWatch:
         async with trio.open_nursery() as round_nursery:
             for broker in suspects:
                 round_nursery.start_soon(self._look_for, broker, dead)
-            for question, end in await self._questions.ask(asked, questions.asks):
-                self._recoveries.answered(question, end)
+            await self._ask(questions.asks)
         self._recoveries.found_dead(sorted(dead))
+        comparisons = self._recoveries.questions(self._view(), self._clock.now()).asks
+        await self._ask([ask for ask in comparisons if ask.epochs])
         chosen = await self._write(lambda view: self._recoveries.decide(view, self._clock.now(), self._clock.wall_ms()))
         for recovered in chosen:
             self._tell(recovered)
+
+    async def _ask(self, asks: Sequence[Question]) -> None:
+        brokers = self._view().image.cluster.brokers
+        asked = [
+            broker
+            for broker_id in sorted({ask.broker_id for ask in asks})
+            if (broker := brokers.get(broker_id)) is not None
+        ]
+        answers = dict(await self._questions.ask(asked, asks))
+        for ask in asks:
+            answer = answers.get(ask)
+            if answer is None:
+                self._recoveries.unanswered(ask)
+            else:
+                self._recoveries.answered(ask, answer.end, answer.epoch_ends)
 
     async def _look_for(self, broker: BrokerRegistration, dead: list[tuple[int, int]]) -> None:
         if await self._watch.is_proven_dead(broker):

@@ -1,18 +1,17 @@
-"""Since when partitions wait for a recovery, as every controller sees it by its own clock, active or not.
+"""Since when partitions wait for a recovery. Every controller notes it by its own clock, active or not.
 
-*balanced* waits for a limited time for replicas that may have more. Were it counted from when a node became the
-active controller, each fail-over would begin it anew, and controllers that change every few minutes would never end
-it. So each controller notes when a partition is first without a leader, under a strategy, in the metadata that it
-follows; whoever becomes active goes on from what it noted itself. Only a controller that started meanwhile begins
-the wait anew.
+A recovery waits for a limited time for replicas that may have more. Counted from when a node became the active
+controller, each fail-over would begin it anew, and controllers that change every few minutes would never end it. So
+each controller notes when a partition is first open for a recovery in the metadata that it follows. The next active
+controller goes on from what it noted itself. Only a controller that started meanwhile begins the wait anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from kraft.common.recovery_strategy import RecoveryStrategy
 from kraft.controller.controller_view import ControllerView
+from kraft.controller.unclean.recovery import is_open
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.image.topics_image import TopicIdPartition
 from kraft.metadata.publisher import MetadataUpdate
@@ -37,9 +36,10 @@ class OpenTimes:
         known, self._since = self._since, {}
         now, view = self._clock.now(), self._view(image)
         for key in image.topics.leaderless:
-            if view.recovery_strategy(key[0]) == RecoveryStrategy.NONE:
+            partition = image.topics.by_id[key[0]].partitions[key[1]]
+            if not is_open(view, key[0], partition):
                 continue
-            epoch = image.topics.by_id[key[0]].partitions[key[1]].leader_epoch
+            epoch = partition.leader_epoch
             before = known.get(key)
             self._since[key] = before if before is not None and before[0] == epoch else (epoch, now)
 

@@ -1,26 +1,38 @@
-"""Which replica leads when nobody who may lead is left: the policy of `kraft.unclean.recovery.strategy`, after
-KIP-966. Pure.
+"""Which replica leads when nobody who may lead is left. Pure.
 
-A partition is open for recovery while it has no leader, its topic has a strategy other than none, and nobody of whom
-its records may be had is held (a broker whose death was proven before its session ended may be back within it).
-Whoever was in ISR, ELR or lastKnownElr is a last known replica. Then, in rounds:
+A partition is *open* when it has no leader and one of these holds:
 
-1. `questions`: every live replica is asked how long its log is and in which leader epoch it ends, unless it has told
-   and nothing has changed since; and of every last known replica whose broker is fenced it has to be found out
-   whether its process is there at all.
-2. `decide`: answers count if the broker still is the incarnation that was asked, and the partition has not changed.
-   Of the live replicas that answered, the one with the greatest (last epoch, log end) leads; among equals the first
-   in the assignment. But another replica leads before the last known ones only if it ends in the epoch of the best
-   of them (`best_of`). *aggressive* takes the best of those there are. *balanced* takes it once each last known
-   replica has answered, is dead or is unregistered, or once the partition has been open for the time allowed.
+- Default policy (`kraft.unclean.recovery.strategy=none`, `unclean.leader.election.enable=false`, ELR on): ISR and ELR
+  are empty, because every member restarted uncleanly, and lastKnownElr names who they were. Being the last leader
+  proves nothing then: its disk may have lost what other replicas still have.
+- The strategy is balanced or aggressive (after KIP-966), and no member is held: a broker whose death was proven before
+  its session ended has until then to return.
 
-The new leader is alone in the ISR, and the partition RECOVERING. What other replicas have beyond its end is lost,
-and the report tells their ends.
+The *members* of a partition are the replicas in ISR, ELR and lastKnownElr. Before any loss, each of them had every
+acknowledged record. A recovery goes in rounds:
+
+1. `questions`: each live replica is asked where its log ends and in which leader epoch. Then each is asked where the
+   last epochs of the other logs end in its own log, which tells whether it contains them.
+2. `decide`: an answer counts while its broker is the incarnation that was asked and the partition is unchanged.
+   The best member is the one with the greatest (last epoch, log end). Another replica leads instead if its log
+   contains that member's log; of several, the one with the greatest (last epoch, log end), and among equals the first
+   of the assignment. See `choose`.
+
+When a recovery decides:
+
+- Default policy: once every registered member has answered, or `kraft.unclean.recovery.timeout.ms` after the
+  partition opened if at least one member has answered. Replicas that are no members get `OTHERS_SECONDS` more, or
+  what is left of their sessions.
+- balanced: once every member has answered, is dead or is unregistered, or after the same timeout.
+- aggressive: with the answers of one round.
+
+The new leader is alone in the ISR. The partition is RECOVERING and the election is reported, unless every assigned
+replica has answered and the new leader's log contains all the others: then nothing is lost.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kraft.common.recovery_strategy import RecoveryStrategy
@@ -33,18 +45,20 @@ from kraft.metadata.image.topics_image import TopicIdPartition
 
 DECISIONS_MAX: Final = 1_000
 """Partitions decided in one write."""
+OTHERS_SECONDS: Final = 2.0
+"""How long the default policy waits for replicas that are no members, once it waits for no member any more."""
 
 
 class LogEnd(NamedTuple):
-    """How much of a partition a replica has. Their order is the order of preference."""
+    """Where a log ends, or where one leader epoch ends in it. Their order is the order of preference."""
 
     last_epoch: int
     end_offset: int
 
 
 class Question(NamedTuple):
-    """Ask `broker_id`, in its incarnation `broker_epoch`, for its end of a partition that is as `partition_epoch`
-    says."""
+    """Ask `broker_id`, in its incarnation `broker_epoch`, where its log ends, and where `epochs` end in it. The
+    partition is as `partition_epoch` says."""
 
     key: TopicIdPartition
     topic: str
@@ -52,6 +66,23 @@ class Question(NamedTuple):
     broker_epoch: int
     leader_epoch: int
     partition_epoch: int
+    epochs: tuple[int, ...] = ()
+
+
+class Answer(NamedTuple):
+    """`epoch_ends` has, for each epoch asked, the greatest epoch of the log that is not beyond it, and its end
+    (OffsetForLeaderEpoch)."""
+
+    end: LogEnd
+    epoch_ends: Mapping[int, LogEnd]
+
+    def contains(self, end: LogEnd) -> bool:
+        """Whether this log begins with the whole log that ends at `end`. One leader writes an epoch, so two logs that
+        both have records of an epoch agree up to where the shorter one ends in it."""
+        if end.last_epoch in (-1, self.end.last_epoch):
+            return self.end.end_offset >= end.end_offset
+        own = self.epoch_ends.get(end.last_epoch)
+        return own is not None and own.last_epoch == end.last_epoch and own.end_offset >= end.end_offset
 
 
 class Questions(NamedTuple):
@@ -63,8 +94,8 @@ class Questions(NamedTuple):
 
 
 class Recovered(NamedTuple):
-    """A leader that was chosen, for the report: `ends` is what each replica told, `silent` are the replicas that
-    told nothing."""
+    """A leader that was chosen, for the report. `ends` is what each replica told, `silent` are the replicas that told
+    nothing. `is_clean`: every assigned replica answered, and the leader's log contains all the others."""
 
     topic: str
     partition: int
@@ -76,23 +107,41 @@ class Recovered(NamedTuple):
     end: LogEnd
     ends: tuple[tuple[int, LogEnd], ...]
     silent: tuple[int, ...]
+    is_clean: bool = False
 
 
-class _Answer(NamedTuple):
+class Waiting(NamedTuple):
+    """A partition that has no leader: what it waits for, and what is known. Times are seconds of the controller's
+    clock. `until` is None where the wait has no bound. `candidate` would lead if an operator ended the wait now; -1
+    if nobody is known to have a log."""
+
+    topic: str
+    partition: int
+    strategy: str
+    since: float
+    until: float | None
+    members: tuple[int, ...]
+    awaited: tuple[int, ...]
+    ends: tuple[tuple[int, LogEnd], ...]
+    candidate: int
+
+
+class _Told(NamedTuple):
     broker_epoch: int
     partition_epoch: int
-    end: LogEnd
+    answer: Answer
 
 
 class _Open:
-    """One partition that is open: since when, and what was told."""
+    """One partition that is open: since when, since when no member is waited for, and what was told."""
 
-    __slots__ = ("answers", "leader_epoch", "since")
+    __slots__ = ("leader_epoch", "members_done", "since", "told")
 
     def __init__(self, leader_epoch: int, since: float) -> None:
         self.leader_epoch = leader_epoch
         self.since = since
-        self.answers: dict[int, _Answer] = {}
+        self.members_done: float | None = None
+        self.told: dict[int, _Told] = {}
 
 
 class UncleanRecoveries:
@@ -104,8 +153,8 @@ class UncleanRecoveries:
         wait_seconds: float,
         since: Callable[[TopicIdPartition, int], float | None] = lambda key, leader_epoch: None,
     ) -> None:
-        """`since` tells when a partition began to wait in a leader epoch, if it was before this controller became
-        active."""
+        """`wait_seconds` is `kraft.unclean.recovery.timeout.ms`. `since` tells when a partition opened in a leader
+        epoch, if it was before this controller became active."""
         self._wait_seconds = wait_seconds
         self._since = since
         self._open: dict[TopicIdPartition, _Open] = {}
@@ -125,26 +174,49 @@ class UncleanRecoveries:
                 noted = self._since(key, partition.leader_epoch)
                 recovery = _Open(partition.leader_epoch, now if noted is None else min(noted, now))
             self._open[key] = recovery
+            answers = _answers(view, partition, recovery)
             for replica in partition.replicas:
                 broker = view.broker(replica)
                 if broker is None:
                     continue
                 if _is_live(view, partition, replica):
-                    if _valid(recovery.answers.get(replica), broker.epoch, partition) is None:
+                    epochs = _epochs_to_compare(replica, answers)
+                    if replica not in answers or epochs:
                         asks.append(
                             Question(
-                                key, topic, replica, broker.epoch, partition.leader_epoch, partition.partition_epoch
+                                key,
+                                topic,
+                                replica,
+                                broker.epoch,
+                                partition.leader_epoch,
+                                partition.partition_epoch,
+                                epochs,
                             )
                         )
-                elif broker.fenced and replica in last_known(partition):
+                elif (
+                    broker.fenced
+                    and replica in last_known(partition)
+                    and view.recovery_strategy(key[0]) == RecoveryStrategy.BALANCED
+                ):
                     deaths[replica] = broker.epoch
         return Questions(tuple(asks), tuple(sorted(deaths.items())))
 
-    def answered(self, question: Question, end: LogEnd) -> None:
-        """A replica told its end."""
+    def answered(self, question: Question, end: LogEnd, epoch_ends: Mapping[int, LogEnd] | None = None) -> None:
+        """A replica told its end, and where the epochs that it was asked for end."""
         recovery = self._open.get(question.key)
         if recovery is not None:
-            recovery.answers[question.broker_id] = _Answer(question.broker_epoch, question.partition_epoch, end)
+            told = recovery.told.get(question.broker_id)
+            is_same = told is not None and told.answer.end == end and told.broker_epoch == question.broker_epoch
+            known = told.answer.epoch_ends if told is not None and is_same else {}
+            recovery.told[question.broker_id] = _Told(
+                question.broker_epoch, question.partition_epoch, Answer(end, {**known, **(epoch_ends or {})})
+            )
+
+    def unanswered(self, question: Question) -> None:
+        """A replica told nothing. One that cannot be compared counts as silent: what it told before is dropped."""
+        recovery = self._open.get(question.key)
+        if recovery is not None:
+            recovery.told.pop(question.broker_id, None)
 
     def found_dead(self, brokers: Sequence[tuple[int, int]]) -> None:
         """These brokers, each in the incarnation of its epoch, are dead; of no other is that known any more."""
@@ -159,106 +231,191 @@ class UncleanRecoveries:
             recovery = self._open.get(key)
             if recovery is None or len(reports) >= DECISIONS_MAX:
                 continue
-            strategy = view.recovery_strategy(key[0])
-            ends = self._ends(view, partition, recovery)
-            if not ends or (
-                strategy == RecoveryStrategy.BALANCED
-                and not self._may_stop_waiting(view, partition, recovery, ends, now)
-            ):
+            answers = _answers(view, partition, recovery)
+            if not answers or any(_epochs_to_compare(replica, answers) for replica in answers):
                 continue
-            leader = best_of(partition, ends)
+            if self._awaited(view, key, partition, recovery, answers, now):
+                continue
+            leader = choose(partition, answers)
             builder = change_of(view, key[0], key[1], partition)
             builder.recovered_leader = leader
+            builder.recovered_leader_has_all = has_all(partition, answers, leader)
             record = builder.build()
             if record is not None and record.leader == leader:
-                report = _report(topic, key[1], strategy, partition, leader, ends)
+                report = _report(topic, key[1], view.recovery_strategy(key[0]), partition, leader, answers)
                 reports.append(report)
-                records += [
-                    record,
-                    *election_records(
+                records.append(record)
+                if not report.is_clean:
+                    records += election_records(
                         view,
                         topic,
                         key[1],
                         partition,
                         partition.merge(record),
                         {"time_ms": wall_ms, **fields_of(report)},
-                    ),
-                ]
+                    )
         return ControllerResult(records, tuple(reports))
 
-    def _ends(self, view: ControllerView, partition: PartitionRegistration, recovery: _Open) -> dict[int, LogEnd]:
-        """What live replicas told, as far as it still counts, in order of the assignment."""
-        ends: dict[int, LogEnd] = {}
-        for replica in partition.replicas:
-            broker = view.broker(replica)
-            if broker is not None and _is_live(view, partition, replica):
-                answer = _valid(recovery.answers.get(replica), broker.epoch, partition)
-                if answer is not None:
-                    ends[replica] = answer.end
-        return ends
+    def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
+        """Who would lead if the wait for others ended now; None if nothing is known."""
+        recovery = self._open.get(key)
+        topic = view.image.topics.by_id.get(key[0])
+        partition = None if topic is None else topic.partitions.get(key[1])
+        if recovery is None or partition is None or partition.has_leader:
+            return None
+        answers = _answers(view, partition, recovery)
+        return choose(partition, answers) if answers else None
 
-    def _may_stop_waiting(
+    def waiting(self, view: ControllerView, now: float) -> Iterator[Waiting]:
+        """The open partitions, for whoever asks what the cluster waits for."""
+        for key, topic, partition in open_partitions(view):
+            recovery = self._open.get(key)
+            if recovery is None:
+                continue
+            answers = _answers(view, partition, recovery)
+            strategy = view.recovery_strategy(key[0])
+            members = last_known(partition)
+            is_bounded = strategy != RecoveryStrategy.NONE or any(replica in answers for replica in members)
+            yield Waiting(
+                topic=topic,
+                partition=key[1],
+                strategy=strategy,
+                since=recovery.since,
+                until=recovery.since + self._wait_seconds if is_bounded else None,
+                members=members,
+                awaited=self._awaited(view, key, partition, recovery, answers, now),
+                ends=tuple((replica, answer.end) for replica, answer in answers.items()),
+                candidate=choose(partition, answers) if answers else -1,
+            )
+
+    def _awaited(
         self,
         view: ControllerView,
+        key: TopicIdPartition,
         partition: PartitionRegistration,
         recovery: _Open,
-        ends: dict[int, LogEnd],
+        answers: Mapping[int, Answer],
         now: float,
-    ) -> bool:
-        if now - recovery.since >= self._wait_seconds:
-            return True
-        for replica in last_known(partition):
-            broker = view.broker(replica)
-            is_dead = broker is None or (broker.fenced and self._dead.get(replica) == broker.epoch)
-            if replica not in ends and not is_dead:
-                return False
+    ) -> tuple[int, ...]:
+        """The replicas whose answers the decision waits for."""
+        strategy = view.recovery_strategy(key[0])
+        if strategy == RecoveryStrategy.AGGRESSIVE:
+            return ()
+        members = last_known(partition)
+        missing = tuple(replica for replica in members if replica not in answers and view.broker(replica) is not None)
+        is_over = now - recovery.since >= self._wait_seconds
+        if strategy == RecoveryStrategy.BALANCED:
+            return () if is_over else tuple(replica for replica in missing if not self._is_dead(view, replica))
+        if missing and not (is_over and any(replica in answers for replica in members)):
+            recovery.members_done = None
+            return missing
+        if not any(replica in answers for replica in members):
+            return members  # None of them is registered: only an operator can decide that their logs are gone.
+        if recovery.members_done is None:
+            recovery.members_done = now
+        others = (replica for replica in partition.replicas if replica not in answers and replica not in members)
+        is_round_over = now - recovery.members_done >= OTHERS_SECONDS
+        return tuple(
+            replica
+            for replica in others
+            if view.broker(replica) is not None and (not is_round_over or replica in view.held_brokers)
+        )
+
+    def _is_dead(self, view: ControllerView, replica: int) -> bool:
+        broker = view.broker(replica)
+        return broker is None or (broker.fenced and self._dead.get(replica) == broker.epoch)
+
+
+def is_open(view: ControllerView, topic_id: bytes, partition: PartitionRegistration) -> bool:
+    """Whether a recovery has to find a leader for a partition that has none; see the module."""
+    if view.recovery_strategy(topic_id) != RecoveryStrategy.NONE:
         return True
+    if partition.isr or partition.elr or not partition.last_known_elr:
+        return False  # A member of ISR or ELR is waited for without bound, as in Apache Kafka.
+    return view.elr_enabled and not view.unclean_election_enabled(topic_id)
 
 
 def open_partitions(view: ControllerView) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration]]:
-    """The partitions that are open for recovery, with their topics' names, in order of topic id and index."""
+    """The partitions that are open, with their topics' names, in order of topic id and index."""
     topics = view.image.topics
     for key in topics.leaderless:
-        if view.recovery_strategy(key[0]) == RecoveryStrategy.NONE:
-            continue
         topic = topics.by_id[key[0]]
         partition = topic.partitions[key[1]]
-        if not is_held(partition, view.held_brokers):
+        if is_open(view, key[0], partition) and (
+            view.recovery_strategy(key[0]) == RecoveryStrategy.NONE or not is_held(partition, view.held_brokers)
+        ):
             yield key, topic.name, partition
 
 
 def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
-    """Replicas that may have what was acknowledged: whoever is in ISR or ELR, or was when the last of them went."""
+    """The members: whoever is in ISR, ELR or lastKnownElr, in order of the assignment."""
     members = (*partition.isr, *partition.elr, *partition.last_known_elr)
     return tuple(replica for replica in partition.replicas if replica in members)
 
 
-def best_of(partition: PartitionRegistration, ends: dict[int, LogEnd]) -> int:
-    """The replica to lead, of those that told their ends.
+def choose(partition: PartitionRegistration, answers: Mapping[int, Answer]) -> int:
+    """The replica to lead, of those that answered; `answers` must not be empty.
 
-    A last known replica has everything that was acknowledged. A later epoch at the end of another does not prove
-    that it has more: it may have led alone, acknowledged nothing, and missed what a later leader acknowledged of
-    earlier epochs (the Raft paper's figure 8). In the same epoch the longer log has all of the shorter one.
+    Of the members, the greatest (last epoch, log end) has every acknowledged record that any of them still has: a
+    member that lost the end of its log ends in no later epoch than one that did not. A replica that is no member may
+    end in a later epoch and lack acknowledged records: it may have led alone and have acknowledged nothing (figure 8
+    of the Raft paper). So it leads only if it contains that member's log.
     """
-    known = [ends[replica] for replica in last_known(partition) if replica in ends]
-    epochs = {max(known).last_epoch} if known else {end.last_epoch for end in ends.values()}
-    able = [replica for replica, end in ends.items() if replica in last_known(partition) or end.last_epoch in epochs]
-    return max(able, key=lambda replica: (ends[replica], -partition.replicas.index(replica)))
+
+    members = [replica for replica in last_known(partition) if replica in answers]
+
+    def preference(replica: int) -> tuple[LogEnd, bool, int]:
+        return answers[replica].end, replica in members, -partition.replicas.index(replica)
+
+    best = max(members or answers, key=preference)
+    able = [replica for replica, answer in answers.items() if replica == best or answer.contains(answers[best].end)]
+    return max(able, key=preference)
+
+
+def has_all(partition: PartitionRegistration, answers: Mapping[int, Answer], leader: int) -> bool:
+    """Whether every assigned replica has answered, and the log of `leader` contains all the others: then its election
+    loses nothing that is left."""
+    return all(replica in answers and answers[leader].contains(answers[replica].end) for replica in partition.replicas)
 
 
 def _is_live(view: ControllerView, partition: PartitionRegistration, replica: int) -> bool:
     return view.is_active(replica) and view.replica_is_usable(partition, replica)
 
 
-def _valid(answer: _Answer | None, broker_epoch: int, partition: PartitionRegistration) -> _Answer | None:
-    """The answer if neither the broker nor the partition has changed since it was asked for."""
-    if answer is None or (answer.broker_epoch, answer.partition_epoch) != (broker_epoch, partition.partition_epoch):
-        return None
-    return answer
+def _answers(view: ControllerView, partition: PartitionRegistration, recovery: _Open) -> dict[int, Answer]:
+    """What live replicas told, as far as neither their brokers nor the partition changed since, in order of the
+    assignment."""
+    answers: dict[int, Answer] = {}
+    for replica in partition.replicas:
+        told = recovery.told.get(replica)
+        broker = view.broker(replica)
+        if (
+            told is not None
+            and broker is not None
+            and (told.broker_epoch, told.partition_epoch) == (broker.epoch, partition.partition_epoch)
+            and _is_live(view, partition, replica)
+        ):
+            answers[replica] = told.answer
+    return answers
+
+
+def _epochs_to_compare(replica: int, answers: Mapping[int, Answer]) -> tuple[int, ...]:
+    """The last epochs of the other logs whose ends in this one are not known yet. It has none that is beyond its
+    own."""
+    own = answers.get(replica)
+    if own is None:
+        return ()
+    last = {answer.end.last_epoch for other, answer in answers.items() if other != replica}
+    return tuple(sorted(epoch for epoch in last if 0 <= epoch < own.end.last_epoch and epoch not in own.epoch_ends))
 
 
 def _report(
-    topic: str, index: int, strategy: str, partition: PartitionRegistration, leader: int, ends: dict[int, LogEnd]
+    topic: str,
+    index: int,
+    strategy: str,
+    partition: PartitionRegistration,
+    leader: int,
+    answers: Mapping[int, Answer],
 ) -> Recovered:
     return Recovered(
         topic=topic,
@@ -268,9 +425,10 @@ def _report(
         leader_epoch=partition.leader_epoch + 1,
         former_epoch=partition.leader_epoch,
         former_leaders=last_known(partition),
-        end=ends[leader],
-        ends=tuple(ends.items()),
-        silent=tuple(replica for replica in partition.replicas if replica not in ends),
+        end=answers[leader].end,
+        ends=tuple((replica, answer.end) for replica, answer in answers.items()),
+        silent=tuple(replica for replica in partition.replicas if replica not in answers),
+        is_clean=has_all(partition, answers, leader),
     )
 
 

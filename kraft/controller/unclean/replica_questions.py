@@ -1,9 +1,13 @@
-"""Asking brokers how long their replicas are, over Kafka's protocol: the deeds of
-`kraft.controller.unclean.recovery`.
+"""Asks brokers where the logs of their replicas end, over Kafka's protocol, for `kraft.controller.unclean.recovery`.
 
-Where a log ends is asked as a debugging tool asks it, of a replica whether it leads or not (ListOffsets of the
-latest offset with replica id -2); the last leader epoch in it by OffsetForLeaderEpoch of the partition's own, with
-the same replica id. Both have to agree, or the log moved meanwhile and the answer does not count.
+All requests have replica id -2 (debugging consumer), which a replica answers whether it leads or not:
+
+- ListOffsets of the latest offset tells where the log ends.
+- OffsetForLeaderEpoch of the partition's own epoch tells the last leader epoch in the log, and where that ends. Both
+  offsets have to agree, or the log moved meanwhile and the answer does not count.
+- OffsetForLeaderEpoch of an earlier epoch tells where that epoch ends in the log.
+
+Followers of Apache Kafka refuse the second request. Such a replica cannot be compared, so it counts as silent.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ import trio
 from kraft.client.connection import ClientConnection, connect
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA
-from kraft.controller.unclean.recovery import LogEnd, Question
+from kraft.controller.unclean.recovery import Answer, LogEnd, Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.offset_for_leader_epoch_request import (
@@ -33,9 +37,11 @@ ASK_SECONDS_MAX: Final = 2.0
 """For a broker to answer one request. It is asked again in the next round."""
 PARTITIONS_PER_REQUEST: Final = 1_000
 LATEST: Final = -1
+EARLIEST: Final = -2
+NO_EPOCH: Final = -1
 CLIENT_ID: Final = "unclean-recovery"
 
-Answers = list[tuple[Question, LogEnd]]
+Answers = list[tuple[Question, Answer]]
 
 
 class ReplicaQuestions:
@@ -72,22 +78,60 @@ class ReplicaQuestions:
 
 async def _ask_some(connection: ClientConnection, questions: Sequence[Question]) -> Answers:
     """Raises KraftError, TimeoutError."""
-    ends = _by_partition(await connection.call(_end_request(questions), timeout=ASK_SECONDS_MAX))
-    epochs = _by_partition(await connection.call(_epoch_request(questions), timeout=ASK_SECONDS_MAX))
-    answers: Answers = []
+    ends = _by_partition(await connection.call(_offset_request(questions, LATEST), timeout=ASK_SECONDS_MAX))
+    last = _by_partition(
+        await connection.call(_epoch_request([(ask, ask.leader_epoch) for ask in questions]), timeout=ASK_SECONDS_MAX)
+    )
+    found: dict[Question, LogEnd] = {}
+    without_epoch: list[Question] = []
     for question in questions:
-        place = (question.topic, question.key[1])
-        end, epoch = ends.get(place), epochs.get(place)
-        if end is not None and epoch is not None and (epoch.leader_epoch < 0 or epoch.end_offset == end.offset):
-            answers.append((question, LogEnd(epoch.leader_epoch, end.offset)))
-    return answers
+        end, epoch = ends.get(_place(question)), last.get(_place(question))
+        if end is None or epoch is None:
+            continue
+        if epoch.leader_epoch >= 0 and epoch.end_offset == end.offset:
+            found[question] = LogEnd(epoch.leader_epoch, end.offset)
+        elif epoch.leader_epoch < 0:
+            without_epoch.append(question)
+    if without_epoch:  # Right for an empty log only.
+        starts = _by_partition(await connection.call(_offset_request(without_epoch, EARLIEST), timeout=ASK_SECONDS_MAX))
+        for question in without_epoch:
+            start, end = starts.get(_place(question)), ends[_place(question)]
+            if start is not None and start.offset == end.offset:
+                found[question] = LogEnd(NO_EPOCH, end.offset)
+    return await _compare(connection, found)
 
 
-def _end_request(questions: Sequence[Question]) -> ListOffsetsRequest:
+async def _compare(connection: ClientConnection, found: dict[Question, LogEnd]) -> Answers:
+    """The answers, with the ends of the epochs that were asked for. Raises KraftError, TimeoutError."""
+    epoch_ends: dict[Question, dict[int, LogEnd]] = {question: {} for question in found}
+    # A request names a partition once, so each further epoch of it needs another request.
+    for turn in range(max((len(question.epochs) for question in found), default=0)):
+        asked = [question for question in found if len(question.epochs) > turn]
+        told = _by_partition(
+            await connection.call(
+                _epoch_request([(question, question.epochs[turn]) for question in asked]), timeout=ASK_SECONDS_MAX
+            )
+        )
+        for question in asked:
+            answer = told.get(_place(question))
+            if answer is not None:
+                epoch_ends[question][question.epochs[turn]] = LogEnd(answer.leader_epoch, answer.end_offset)
+    return [
+        (question, Answer(end, epoch_ends[question]))
+        for question, end in found.items()
+        if len(epoch_ends[question]) == len(question.epochs)
+    ]
+
+
+def _place(question: Question) -> tuple[str, int]:
+    return question.topic, question.key[1]
+
+
+def _offset_request(questions: Sequence[Question], timestamp: int) -> ListOffsetsRequest:
     topics: dict[str, list[ListOffsetsPartition]] = {}
     for question in questions:
         wanted = ListOffsetsPartition(
-            partition_index=question.key[1], current_leader_epoch=question.leader_epoch, timestamp=LATEST
+            partition_index=question.key[1], current_leader_epoch=question.leader_epoch, timestamp=timestamp
         )
         topics.setdefault(question.topic, []).append(wanted)
     return ListOffsetsRequest(
@@ -96,14 +140,15 @@ def _end_request(questions: Sequence[Question]) -> ListOffsetsRequest:
     )
 
 
-def _epoch_request(questions: Sequence[Question]) -> OffsetForLeaderEpochRequest:
+def _epoch_request(wanted: Sequence[tuple[Question, int]]) -> OffsetForLeaderEpochRequest:
     topics: dict[str, list[OffsetForLeaderPartition]] = {}
-    for question in questions:
-        epoch = question.leader_epoch
+    for question, epoch in wanted:
         topics.setdefault(question.topic, []).append(
-            OffsetForLeaderPartition(partition=question.key[1], current_leader_epoch=epoch, leader_epoch=epoch)
+            OffsetForLeaderPartition(
+                partition=question.key[1], current_leader_epoch=question.leader_epoch, leader_epoch=epoch
+            )
         )
-    listed = [OffsetForLeaderTopic(topic=name, partitions=wanted) for name, wanted in topics.items()]
+    listed = [OffsetForLeaderTopic(topic=name, partitions=asked) for name, asked in topics.items()]
     return OffsetForLeaderEpochRequest(replica_id=DEBUGGING_REPLICA, topics=listed)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kraft.protocol.error_codes import ErrorCode
 from tests.unit.controller.partition_requests import move, propose, put_replica
 from tests.unit.controller.pure_cluster import PureCluster
+from tests.unit.controller.unclean.replies import recover
 
 FORMER, OTHER = bytes([7]) * 16, bytes([8]) * 16
 
@@ -82,6 +83,7 @@ def test_who_was_eligible_leads_when_the_last_leader_has_lost_its_disk() -> None
         (),
     )
     crash(cluster, 2)
+    recover(cluster)
     assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").last_known_elr) == (
         2,
         (2,),
@@ -95,6 +97,7 @@ def test_who_was_eligible_leads_once_the_last_leader_proves_to_have_lost_its_dis
     waiting = cluster.partition("t")
     assert (waiting.leader, waiting.elr, waiting.last_known_elr) == (-1, (1,), (1, 2))
     return_on_an_empty_disk(cluster)
+    recover(cluster)
     assert (cluster.partition("t").leader, cluster.partition("t").isr, cluster.partition("t").last_known_elr) == (
         2,
         (2,),
@@ -102,7 +105,7 @@ def test_who_was_eligible_leads_once_the_last_leader_proves_to_have_lost_its_dis
     )
 
 
-def test_the_last_leader_that_crashed_leads_before_others_that_did() -> None:
+def test_the_last_leader_that_crashed_leads_before_others_that_have_no_more() -> None:
     cluster = last_in_sync()
     crash(cluster, 2)
     cluster.register(1, incarnation=3, log_dirs=[FORMER])
@@ -112,4 +115,5 @@ def test_the_last_leader_that_crashed_leads_before_others_that_did() -> None:
         (1, 2),
     )
     cluster.unfence(1)
+    recover(cluster)
     assert cluster.partition("t").leader == 1

@@ -9,6 +9,7 @@ from kraft.controller.broker_heartbeat import note_heartbeat, process_heartbeat
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
 from kraft.controller.replication_control import leader_and_isr
 from kraft.controller.replication_control.elect_leaders import elect_unclean_leaders
+from kraft.metadata.image.partition_registration import RECOVERED
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
@@ -105,9 +106,9 @@ def test_with_elr_an_unclean_restart_leaves_only_the_last_known_leader() -> None
     assert (after.leader, after.isr, after.elr, after.last_known_elr) == (-1, (), (), (1,))
     cluster.unfence(1)
     led = cluster.partition("t")
-    assert (led.leader, led.isr, led.last_known_elr, led.leader_recovery_state) == (1, (1,), (), RECOVERING)
-    code, answer = propose(cluster, "t", [1], leader_recovery_state=0)
-    assert (code, answer.leader_recovery_state) == (ErrorCode.NONE, 0)
+    assert (led.leader, led.isr, led.last_known_elr, led.leader_recovery_state) == (1, (1,), (), RECOVERED), (
+        "a sole replica has all that is left"
+    )
 
 
 def test_with_elr_a_clean_restart_keeps_what_a_broker_was() -> None:
@@ -121,10 +122,28 @@ def test_with_elr_a_clean_restart_keeps_what_a_broker_was() -> None:
     assert cluster.partition("t").elr == ()
 
 
+def unregister(cluster: PureCluster, broker_id: int) -> None:
+    cluster.replay(*leader_and_isr.broker_unregistered(cluster.view, broker_id, cluster.epoch(broker_id)))
+
+
+def test_a_sole_member_is_elected_in_the_write_that_unfences_it_when_every_other_replica_is_unregistered() -> None:
+    cluster = PureCluster(1, 2, elr=True)
+    cluster.topic("t", [1, 2])
+    cluster.fence(2)
+    cluster.register(1, incarnation=2)
+    cluster.unfence(1)
+    assert cluster.partition("t").leader == -1, "2 may return with what 1 has lost"
+    cluster.fence(1)
+    unregister(cluster, 2)
+    cluster.unfence(1)
+    assert (cluster.partition("t").leader, cluster.partition("t").leader_recovery_state) == (1, RECOVERING)
+
+
 def test_the_last_known_leader_is_not_elected_while_its_predecessor_is_held() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
+    unregister(cluster, 2)
     cluster.register(1, incarnation=2)
     assert cluster.partition("t").last_known_elr == (1,)
     cluster.held = frozenset({1})
@@ -139,6 +158,7 @@ def test_a_held_last_known_leader_may_lead_when_it_returns_itself() -> None:
     cluster = PureCluster(1, 2, elr=True)
     cluster.topic("t", [1, 2])
     cluster.fence(2)
+    unregister(cluster, 2)
     cluster.register(1, incarnation=2)
     assert (cluster.partition("t").leader, cluster.partition("t").last_known_elr) == (-1, (1,))
     heartbeats = BrokerHeartbeatManager(lambda: 100.0, 9_000)

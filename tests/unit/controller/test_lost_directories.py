@@ -15,6 +15,7 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.broker_heartbeat_request import BrokerHeartbeatRequest
 from tests.unit.controller.partition_requests import RECOVERING, elect, propose, put_replica
 from tests.unit.controller.pure_cluster import PureCluster
+from tests.unit.controller.unclean.replies import recover
 
 LOST, KEPT, NEW = b"l" * 16, b"k" * 16, b"n" * 16
 
@@ -131,6 +132,7 @@ def test_a_replica_that_is_told_to_be_lost_keeps_its_claim_for_when_its_disk_is_
     come_back(cluster, 1, clean=True, log_dirs=[KEPT, mended])
     put_replica(cluster, 1, mended)
     cluster.unfence(1)
+    recover(cluster)
     assert cluster.partition("t").leader == leader
 
 
@@ -200,6 +202,7 @@ def test_a_last_known_leader_that_is_moved_keeps_its_claim() -> None:
         cluster.register(broker_id, incarnation=2, log_dirs=[bytes([broker_id]) * 16, bytes([broker_id + 10]) * 16])
     put_replica(cluster, 1, b"\x0b" * 16)
     cluster.unfence(1)
+    recover(cluster)
     assert cluster.partition("t").leader == 1
 
 

@@ -96,11 +96,11 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         CLUSTER_WIDE,
         ENFORCED,
         one_of(*RECOVERY_STRATEGIES),
-        "Who leads when nobody who may is left. balanced: of the replicas that still run the one with the "
-        "longest log, once each of the last known ones has "
-        "answered, is dead, or has been waited for; aggressive: the same without waiting. Both replace "
-        "unclean.leader.election.enable; none leaves it "
-        "to that key. Acknowledged records may be lost.",
+        "Who leads when nobody who may is left. none: unclean.leader.election.enable decides, and where it is false, "
+        "the replica whose log contains those of all members that are left, once each member has answered or has been "
+        "waited for. balanced: the same, but a member whose process is dead is not waited for. aggressive: the best of "
+        "those that answer at once. balanced and aggressive replace unclean.leader.election.enable. Acknowledged "
+        "records may be lost.",
     ),
     key(
         "kraft.unclean.recovery.timeout.ms",
@@ -110,7 +110,7 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         READ_ONLY,
         ENFORCED,
         at_least(0),
-        "How long balanced unclean recovery waits for a last known replica that neither answers nor is dead.",
+        "How long a recovery (kraft.unclean.recovery.strategy none or balanced) waits for members that do not answer.",
     ),
     key(
         "auto.leader.rebalance.enable",

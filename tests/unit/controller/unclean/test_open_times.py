@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.unclean.recovery import LogEnd, Question
+from kraft.controller.unclean.recovery import Answer, LogEnd, Question
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.incremental_alter_configs_request import (
@@ -24,8 +24,8 @@ SESSION = 9
 
 async def answer(
     self: ReplicaQuestions, brokers: Sequence[BrokerRegistration], questions: Sequence[Question]
-) -> list[tuple[Question, LogEnd]]:
-    return [(question, LogEnd(0, 5)) for question in questions]
+) -> list[tuple[Question, Answer]]:
+    return [(question, Answer(LogEnd(0, 5), {})) for question in questions]
 
 
 async def beats(rig: Rig, universe: Universe, broker_id: int, seconds: int) -> None:

@@ -35,10 +35,12 @@ class Recovering:
 
     def round(self) -> tuple[Recovered, ...]:
         """Ask whoever is to be asked; those in `ends` answer, those in `dead` prove to be dead."""
-        questions = self.recoveries.questions(self.cluster.view, self.now)
-        for ask in questions.asks:
-            if ask.broker_id in self.ends:
-                self.recoveries.answered(ask, self.ends[ask.broker_id])
+        for _ in range(2):
+            questions = self.recoveries.questions(self.cluster.view, self.now)
+            for ask in questions.asks:
+                if ask.broker_id in self.ends:
+                    ends = {epoch: LogEnd(epoch, 0) for epoch in ask.epochs}
+                    self.recoveries.answered(ask, self.ends[ask.broker_id], ends)
         self.recoveries.found_dead(
             [(broker_id, epoch) for broker_id, epoch in questions.deaths if broker_id in self.dead]
         )
