@@ -18,7 +18,7 @@ from typing import Any
 import trio
 
 from kraft.common.errors import CorruptData, OutOfResources
-from kraft.common.ids import OffsetAndEpoch
+from kraft.common.ids import OffsetAndEpoch, uuid_to_text
 from kraft.common.logging import Logger
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.schema import Message
@@ -54,17 +54,19 @@ from kraft.raft.room import Room
 from kraft.raft.snapshot.snapshot_answer import with_bytes, with_records
 from kraft.raft.snapshot.snapshot_reader import SnapshotReader
 from kraft.raft.snapshot.snapshot_writer import SnapshotWriter
+from kraft.raft.start_checks import refuse_impossible_election, replaced_voter
 from kraft.world.ports import World
 
 CLEAN_INTERVAL_S = 60.0
 REFUSED_EPOCHS_INTERVAL_S = 60.0
+LEADER_MISSING_INTERVAL_S = 10.0
 
 
 class RaftDriver(QuorumView, RequestEntries):
     """See the module. Opened by the constructor (blocking: reads the whole log); alive inside `run`."""
 
     def __init__(self, config: RaftConfig, world: World, channel: RaftChannel, serde: RecordSerde, log: Logger) -> None:
-        """Raises CorruptData, OSError."""
+        """Raises CorruptData, OSError, and ConfigurationError where no leader can ever be elected."""
         super().__init__()
         self.config = config
         self._world = world
@@ -74,7 +76,9 @@ class RaftDriver(QuorumView, RequestEntries):
             world.files, config.metadata_log_directory, serde, segment_bytes=config.segment_bytes
         )
         self._room = Room(world, self._storage.directory, log)
-        state = self._storage.recover(config.static_voters)
+        state = self._storage.recover(config.static_voters, is_controller=config.quorum.can_be_voter)
+        self._synced_end = state.end_offset
+        refuse_impossible_election(config.quorum, state.voters, self._storage.directory)
         self._node = RaftNode(
             config.quorum,
             state,
@@ -96,6 +100,13 @@ class RaftDriver(QuorumView, RequestEntries):
         self.metrics = RaftMetrics(world.clock)
         if self._storage.log.cut_bytes:
             log.warning("metadata log had a torn tail", bytes=self._storage.log.cut_bytes, end_offset=state.end_offset)
+        replaced = replaced_voter(config.quorum, state.voters)
+        if replaced is not None and config.quorum.can_be_voter:
+            log.warning(
+                "this node does not vote: the voter of its id has another disk",
+                voter_directory_id=uuid_to_text(replaced.directory_id),
+                remedy=f"kraft quorum remove-voter {replaced.id}, then kraft quorum add-voter {replaced.id}",
+            )
 
     # Life
 
@@ -108,6 +119,7 @@ class RaftDriver(QuorumView, RequestEntries):
                 for feed in self._feeds:
                     raft_nursery.start_soon(feed.run, self._forget_delivered)
                 raft_nursery.start_soon(self._clean_periodically)
+                raft_nursery.start_soon(self._tell_of_missing_leader)
                 self._step(events.Tick())
                 task_status.started()
                 await self._carry_out()
@@ -173,6 +185,26 @@ class RaftDriver(QuorumView, RequestEntries):
         self._work.set()
         for feed in self._feeds:
             feed.wake()
+
+    async def _tell_of_missing_leader(self) -> None:
+        """One line every `LEADER_MISSING_INTERVAL_S` in which there is none: who waits for it knows no reason."""
+        missing_since: float | None = None
+        while True:
+            await self._world.clock.sleep(LEADER_MISSING_INTERVAL_S)
+            if self._node.leader.leader_id >= 0 or self._room.is_missing:  # That is told by `Room`.
+                missing_since = None
+                continue
+            now = self._world.clock.now()
+            if missing_since is not None:
+                self._logger.warning(
+                    "the quorum has no leader that this node can reach",
+                    seconds=int(now - missing_since),
+                    voters=",".join(f"{node}@{host}:{port}" for node, host, port in self.voter_endpoints())
+                    or "unknown",
+                    remedy="docs/operations/lost-quorum.md",
+                )
+            else:
+                missing_since = now
 
     # For the state machine
 
@@ -282,9 +314,11 @@ class RaftDriver(QuorumView, RequestEntries):
             self.metrics.wrote(stage.batches, self._node.is_leader)
         elif isinstance(stage, Flush):
             await run(storage.log.sync)
+            self._synced_end = stage.end_offset
             done.append(events.LogFlushed(stage.end_offset, stage.generation))
         elif isinstance(stage, Truncate):
             storage.log.truncate_to(stage.end_offset)
+            self._synced_end = min(self._synced_end, stage.end_offset)
             for base in [base for base in self._recent if base >= stage.end_offset]:
                 del self._recent[base]
             self._logger.warning("metadata log truncated", end_offset=stage.end_offset)
@@ -298,6 +332,8 @@ class RaftDriver(QuorumView, RequestEntries):
             self._recent.clear()
         elif isinstance(stage, Apply):
             self._applied = max(self._applied, stage.high_watermark)
+            if self.config.quorum.can_be_voter:
+                storage.committed_end.advance(min(self._applied, self._synced_end))
             self.metrics.committed(stage.high_watermark)
             self._high_watermark_known = True
             for feed in self._feeds:

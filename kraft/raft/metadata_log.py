@@ -109,25 +109,28 @@ class MetadataLog:
         """Bytes in all segments."""
         return sum(segment.size for segment in self._segments)
 
-    def recover(self) -> Iterator[RecordBatch]:
+    def recover(self, committed_end: int = 0) -> Iterator[RecordBatch]:
         """Every batch in order, checked; cuts a torn tail off and syncs, so that what is yielded is durable once the
-        iterator ends."""
+        iterator ends. What is before `committed_end` was synced: there is no torn tail in it.
+
+        Raises CorruptData and OSError.
+        """
         last = self._segments[-1]
         for segment in self._segments:
             if segment.base_offset != self.end_offset:
                 raise CorruptData(
                     f"{segment.file.path} does not continue the log, which ends at offset {self.end_offset}"
                 )
-            yield from self._recover_segment(segment, is_last=segment is last)
+            yield from self._recover_segment(segment, committed_end, is_last=segment is last)
         last.file.sync()
         self._files.sync_directory(self.directory)
 
-    def _recover_segment(self, segment: Segment, *, is_last: bool) -> Iterator[RecordBatch]:
+    def _recover_segment(self, segment: Segment, committed_end: int, *, is_last: bool) -> Iterator[RecordBatch]:
         length = segment.file.size()
         while segment.size < length:
             batch = read_batch(segment.file, segment.size, length)
             if batch is None or batch.base_offset != self.end_offset:
-                self._refuse_damage(segment, length, is_last=is_last)
+                self._refuse_damage(segment, length, committed_end, is_last=is_last)
                 self.cut_bytes = length - segment.size
                 segment.cut(segment.size)
                 return
@@ -135,10 +138,12 @@ class MetadataLog:
             self.end_offset = batch.next_offset
             yield batch
 
-    def _refuse_damage(self, segment: Segment, length: int, *, is_last: bool) -> None:
+    def _refuse_damage(self, segment: Segment, length: int, committed_end: int, *, is_last: bool) -> None:
         """Raises CorruptData unless what is at the end of what was read may have been left there by a crash."""
         what = "a later segment follows"
-        if is_last:
+        if is_last and self.end_offset < committed_end:
+            what = f"this node has synced the log up to offset {committed_end}"
+        elif is_last:
             found = damage_before(segment.file, segment.size, length, self.end_offset)
             if found is None:
                 return

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from kraft.common.errors import CorruptData, OutOfResources
 from kraft.common.ids import METADATA_TOPIC, OffsetAndEpoch
 from kraft.protocol.records.record_batch import RecordBatch
+from kraft.raft.committed_end import CommittedEnd
 from kraft.raft.control_batches import decode_control
 from kraft.raft.core.effects import SnapshotChunk
 from kraft.raft.core.log_state import Batch, LogState
@@ -41,21 +42,26 @@ class QuorumStorage:
         self.directory = f"{metadata_log_directory}/{METADATA_DIRECTORY}"
         self.log = MetadataLog.open(files, self.directory, segment_bytes=segment_bytes)
         self.state = QuorumStateStore(files, self.directory)
+        self.committed_end = CommittedEnd(files, metadata_log_directory)
         self._serde = serde
         self._download: File | None = None
 
     # Opening
 
-    def recover(self, static_voters: VoterSet) -> LogState:
-        """The log as the core shall know it. `static_voters` count where no voters were formatted or logged. Raises
-        CorruptData, OSError."""
+    def recover(self, static_voters: VoterSet, *, is_controller: bool = True) -> LogState:
+        """The log as the core shall know it. `static_voters` count where no voters were formatted or logged.
+
+        A controller refuses a log that ends before what it has known to be committed; a broker fetches it again.
+        Raises CorruptData, OSError.
+        """
+        committed_end = self.committed_end.read() if is_controller else 0
         snapshots = self._sweep()
         history = self._bootstrap_history(static_voters)
         start = self._start_of_log(snapshots)
         latest = snapshots[-1] if snapshots else None
         if start is not None:
             self._begin_at(history, start)
-        state = self._replay(history, snapshots, start.offset if start is not None else 0)
+        state = self._replay(history, snapshots, start.offset if start is not None else 0, committed_end)
         if latest is not None and state is None:
             self.log.start_at(latest.offset)
             self.log.sync()
@@ -63,7 +69,18 @@ class QuorumStorage:
             self.remove_snapshots_before(latest, snapshots)
             state = LogState.recover(history, latest.offset, [latest], ())
         assert state is not None
+        self._refuse_shortened_log(committed_end)
         return state
+
+    def _refuse_shortened_log(self, committed_end: int) -> None:
+        if self.log.end_offset < committed_end:
+            raise CorruptData(
+                f"{self.directory}: the metadata log ends at offset {self.log.end_offset}, and was committed and on "
+                f"this disk up to {committed_end}, as {self.committed_end.path} tells: topics and settings are "
+                "missing. Bring the files back "
+                "from a copy of this disk, or replace the controller as one whose disk is lost "
+                "(docs/operations/replace-a-node.md)"
+            )
 
     def _sweep(self) -> list[OffsetAndEpoch]:
         """The finished snapshots, oldest first; leftovers of others are removed."""
@@ -109,9 +126,11 @@ class QuorumStorage:
             snapshot.offset, voters if voters is not None else history.latest, reader.kraft_version
         )
 
-    def _replay(self, history: VoterSetHistory, snapshots: list[OffsetAndEpoch], start_offset: int) -> LogState | None:
+    def _replay(
+        self, history: VoterSetHistory, snapshots: list[OffsetAndEpoch], start_offset: int, committed_end: int
+    ) -> LogState | None:
         """Read the log; None if the latest snapshot must replace it."""
-        batches = [batch_of_own(view) for view in self.log.recover()]
+        batches = [batch_of_own(view) for view in self.log.recover(committed_end)]
         latest = snapshots[-1] if snapshots else None
         if latest is not None and not holds(batches, latest, start_offset, self.log.end_offset):
             return None
@@ -222,6 +241,7 @@ class QuorumStorage:
 
     def close(self) -> None:
         self.drop_download()
+        self.committed_end.close()
         self.log.close()
 
 

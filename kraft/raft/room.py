@@ -9,6 +9,7 @@ again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from kraft.world.ports import World
 
 RESERVE_BYTES = 1 << 20
 RETRY_SECONDS = 0.2
+TELL_SECONDS = 30.0
 
 
 class Room:
@@ -40,13 +42,20 @@ class Room:
 
     async def until_written(self, write: Callable[..., Awaitable[None]], *arguments: Any) -> None:
         """`await write(*arguments)`, again and again while it raises OutOfResources."""
+        tell_at = -math.inf
         while True:
             try:
                 await write(*arguments)
                 break
             except OutOfResources as problem:
-                if not self.is_missing:
-                    self._log.error("metadata disk is full: waiting for room", reason=str(problem))
+                now = self._world.clock.now()
+                if now >= tell_at:
+                    self._log.error(
+                        "metadata disk is full: the node waits for room and then goes on by itself",
+                        reason=str(problem),
+                        remedy=f"make room on the disk of {self._directory} (docs/operations/full-disk.md)",
+                    )
+                    tell_at = now + TELL_SECONDS
                 self.is_missing = True
             await self._world.clock.sleep(RETRY_SECONDS)
         if self.is_missing:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from kraft.server.admin_service import AdminService
 
 CLUSTER_ID_RETRY_SECONDS = 0.2
+UNREACHED_TELL_SECONDS = 10.0
 CONTROLLER_ENDPOINTS = 2
 
 
@@ -188,7 +189,15 @@ async def _learn_cluster_id(world: World, config: NodeConfig, loggers: Loggers) 
     addresses = [(voter.host, voter.port) for voter in config.voters] + [
         (address.host, address.port) for address in config.bootstrap_controllers
     ]
+    tell_at = world.clock.now() + UNREACHED_TELL_SECONDS
     while True:
+        if world.clock.now() >= tell_at:
+            tell_at += UNREACHED_TELL_SECONDS
+            loggers.get("node").warning(
+                "no controller answers: the node waits for the cluster id",
+                controllers=",".join(f"{host}:{port}" for host, port in addresses),
+                remedy="start a controller, or correct --voters or --bootstrap-controllers",
+            )
         for host, port in addresses:
             try:
                 async with connect(world, host, port, timeout=2.0) as connection:
