@@ -45,14 +45,29 @@ def await_ready(nodes: list[subprocess.Popen[str]]) -> list[str]:
     return [lines[index] for index in range(len(nodes))]
 
 
+def format_quorum(controllers: list[str]) -> None:
+    """As the comments in the samples say. Brokers learn the cluster's id from the quorum."""
+    cluster_id = random_uuid()
+    voters = []
+    for sample in controllers:
+        with open(sample, encoding="utf-8") as lines:
+            keys = dict(line.strip().partition("=")[::2] for line in lines if "=" in line and not line.startswith("#"))
+        address = keys["listeners"].rpartition("CONTROLLER://")[2]
+        voters.append(f"{keys['node.id']}@{address}:{random_uuid()}")
+    format_ = ("kraft.cli.admin.app", "storage", "format", "--cluster-id", cluster_id)
+    for sample in controllers:
+        run(*format_, "--initial-controllers", ",".join(voters), "--config", sample)
+
+
+def random_uuid() -> str:
+    return run("kraft.cli.admin.app", "storage", "random-uuid").strip()
+
+
 def main() -> None:
     directory, *samples = sys.argv[1:]
     os.chdir(directory)
     if len(samples) > 1:
-        cluster_id = run("kraft.cli.admin.app", "storage", "random-uuid").strip()
-        for sample in samples:
-            if not os.path.basename(sample).startswith("broker-"):  # Those learn the cluster's id from the quorum.
-                run("kraft.cli.admin.app", "storage", "format", "--cluster-id", cluster_id, "--config", sample)
+        format_quorum([sample for sample in samples if not os.path.basename(sample).startswith("broker-")])
     nodes = [started(sample) for sample in samples]
     try:
         lines = await_ready(nodes)

@@ -17,12 +17,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from kraft.common.errors import ConfigurationError
 from kraft.common.ids import uuid_to_text
+from kraft.metadata.record_serde import MetadataRecordSerde
+from kraft.metadata.records.feature_level_record import FeatureLevelRecord
+from kraft.raft.formatter import (
+    FormatRequest,
+    carry_out,
+    find_formatted,
+    parse_initial_controllers,
+    plan_format,
+    random_uuid,
+)
 from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
 
@@ -45,6 +55,8 @@ class NodePorts:
     kafka: int
     controller: int
     admin: int
+    directory_id: str = ""
+    """Of its metadata, as the first voters of the cluster name it; "" in clusters with static voters."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,16 @@ class Layout:
 
     cluster_id: str
     nodes: tuple[NodePorts, ...]
+
+    @property
+    def has_dynamic_voters(self) -> bool:
+        """Whether voters can be added and removed (KIP-853). Clusters made by the first releases have static ones."""
+        return all(node.directory_id for node in self.nodes)
+
+    @property
+    def initial_controllers(self) -> str:
+        """The first voters, as `kraft storage format --initial-controllers` takes them."""
+        return ",".join(f"{node.node_id}@127.0.0.1:{node.controller}:{node.directory_id}" for node in self.nodes)
 
     @property
     def bootstrap(self) -> str:
@@ -80,7 +102,9 @@ def load_layout(directory: Path, count: int | None, first_port: int | None) -> t
             )
         return layout, False
     nodes = plan_ports(count or 3, first_port)
-    layout = Layout(uuid_to_text(RealWorld().random.uuid("cluster")), nodes)
+    random = RealWorld().random
+    voters = tuple(replace(node, directory_id=random_uuid(random)) for node in nodes)
+    layout = Layout(uuid_to_text(random.uuid("cluster")), voters)
     directory.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(asdict(layout), indent=2) + "\n", encoding="utf-8")
     return layout, True
@@ -91,7 +115,9 @@ def plan_ports(count: int, first_port: int | None) -> tuple[NodePorts, ...]:
     ConfigurationError when one is taken."""
     if first_port == 0:
         free = free_ports(3 * count)
-        return tuple(NodePorts(index + 1, *free[3 * index : 3 * index + 3]) for index in range(count))
+        return tuple(
+            NodePorts(index + 1, free[3 * index], free[3 * index + 1], free[3 * index + 2]) for index in range(count)
+        )
     first = 9092 if first_port is None else first_port
     nodes = tuple(
         NodePorts(
@@ -118,6 +144,29 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def format_node(layout: Layout, node: NodePorts, directory: str) -> None:
+    """Make the node a voter of the new cluster, unless it is formatted already. Raises ConfigurationError,
+    CorruptData, OSError."""
+    world = RealWorld()
+    request = FormatRequest(
+        cluster_id=layout.cluster_id,
+        node_id=node.node_id,
+        directories=(directory,),
+        metadata_directory=directory,
+        is_controller=True,
+        initial_controllers=parse_initial_controllers(layout.initial_controllers),
+        ignore_formatted=True,
+    )
+    plan = plan_format(request, find_formatted(world.files, request.directories), world.random)
+    carry_out(
+        world.files,
+        plan,
+        MetadataRecordSerde(),
+        lambda name, level: FeatureLevelRecord(name=name, feature_level=level),
+        world.clock.wall_ms(),
+    )
 
 
 class LocalNodes:
@@ -149,7 +198,9 @@ class LocalNodes:
     def _spawn(self, node: NodePorts) -> subprocess.Popen[str]:
         home = self._directory / f"node-{node.node_id}"
         home.mkdir(exist_ok=True)
-        voters = ",".join(f"{each.node_id}@127.0.0.1:{each.controller}" for each in self._layout.nodes)
+        data, quorum = home / "data", self._quorum_options(home)
+        if self._layout.has_dynamic_voters and not (home / SERVED).exists():
+            format_node(self._layout, node, str(data))
         command = [
             sys.executable,
             "-m",
@@ -157,9 +208,8 @@ class LocalNodes:
             "--node-id",
             str(node.node_id),
             "--data-dir",
-            str(home / "data"),
-            "--voters",
-            voters,
+            str(data),
+            *quorum,
         ]
         command += [
             "--listen",
@@ -169,7 +219,7 @@ class LocalNodes:
             "--admin",
             f"127.0.0.1:{node.admin}",
         ]
-        command += ["--cluster-id", self._layout.cluster_id, *([] if (home / SERVED).exists() else ["--format"])]
+        command += ["--cluster-id", self._layout.cluster_id]
         replicas = min(3, len(self._layout.nodes))
         given = [text.partition("=")[0].strip() for text in self._sets]
         defaults = {
@@ -181,6 +231,13 @@ class LocalNodes:
             command += ["--set", text]
         with (home / "kraft-node.log").open("a", encoding="utf-8") as log:
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, process_group=0)
+
+    def _quorum_options(self, home: Path) -> list[str]:
+        nodes = self._layout.nodes
+        if self._layout.has_dynamic_voters:
+            return ["--bootstrap-controllers", ",".join(f"127.0.0.1:{node.controller}" for node in nodes)]
+        voters = ",".join(f"{node.node_id}@127.0.0.1:{node.controller}" for node in nodes)
+        return ["--voters", voters, *([] if (home / SERVED).exists() else ["--format"])]
 
     def await_ready(self) -> bool:
         """Until every node serves. False when one ended instead, or it took too long: that has been said then."""

@@ -15,6 +15,9 @@ from kraft.client.admin.cluster import Quorum, QuorumReplica
 from kraft.client.cluster import Cluster
 from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
 
+FETCHES_STILL_MS = 2_000
+"""A replica that is alive fetches twice a second."""
+
 app = typer.Typer(
     help="The quorum of controllers: describe it, add and remove voters.", no_args_is_help=True, add_completion=False
 )
@@ -154,9 +157,10 @@ def _parse_directory(text: str | None) -> bytes | None:
 
 
 def _only_directory(replicas: tuple[QuorumReplica, ...], node_id: int, role: str) -> bytes:
-    """Raises NotFound."""
-    found = [replica.directory_id for replica in replicas if replica.node_id == node_id]
-    if len(found) == 1:
-        return found[0]
+    """The directory id of that node. A disk that was replaced is remembered for a while: of several, the one that has
+    fetched last, by `FETCHES_STILL_MS` at least. Raises NotFound."""
+    found = sorted((replica for replica in replicas if replica.node_id == node_id), key=lambda each: each.last_fetch_ms)
+    if found and (len(found) == 1 or found[-1].last_fetch_ms - found[-2].last_fetch_ms >= FETCHES_STILL_MS):
+        return found[-1].directory_id
     reason = f"there is no {role} {node_id}" if not found else f"node {node_id} is {role} with {len(found)} directories"
     raise NotFound(reason, "`kraft quorum describe` shows them; --directory-id names one")

@@ -1,0 +1,53 @@
+"""The voters of three nodes that README.md starts are replaced, removed and added by the commands of docs/operations,
+as they stand there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.capabilities import require_capability
+
+ROOT = Path(__file__).parents[2]
+
+
+def block(document: str, first: str) -> list[str]:
+    """The lines of the indented block of `document` that begins with `first`."""
+    lines = (ROOT / document).read_text(encoding="utf-8").splitlines()
+    begin = next(index for index, line in enumerate(lines) if line.startswith(f"    {first}"))
+    end = next(index for index in range(begin, len(lines)) if not lines[index].startswith("    "))
+    return [line.strip() for line in lines[begin:end]]
+
+
+def test_voters_are_replaced_removed_and_added_as_the_documents_say(tmp_path: Path) -> None:
+    require_capability("netns")
+    replace = [
+        re.sub(r"\bHOST:9093\b", "127.0.0.1:19093", line)
+        .replace("node-2.properties", "config/three-nodes-2.properties")
+        .replace("--cluster-id ID", '--cluster-id "$ID"')
+        for line in block("docs/operations/replace-a-node.md", "kraft quorum describe ")
+    ]
+    assert "add-voter" in replace[-1]
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "ROOT": str(ROOT),
+        "START": "\n".join(block("README.md", "ID=$(kraft storage random-uuid)")),
+        "REPLACE_BEFORE": "\n".join(replace[:-1]),
+        "REPLACE_ADD": replace[-1],
+        "LEAVE": "\n".join(block("docs/operations/decommission.md", "kraft quorum remove-voter 3")),
+    }
+    script = Path(__file__).with_name("voters_by_the_book.sh")
+    with (tmp_path / "output").open("wb") as output:
+        done = subprocess.run(
+            ["unshare", "--net", "--pid", "--fork", "--kill-child", "bash", script],
+            cwd=tmp_path,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            timeout=180,
+        )
+    assert done.returncode == 0, (tmp_path / "output").read_text(errors="replace")[-4000:]
