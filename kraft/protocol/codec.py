@@ -11,7 +11,7 @@ bytes that are left before anything is made, and in a request all elements toget
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from kraft.common.errors import ProtocolError
@@ -54,6 +54,22 @@ def compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearra
     _check_version(cls, version)
     source = EncoderSource(cls, version)
     return _compiled(source.text(), source.names, f"<encoder of {cls.__name__} v{version}>", "encode")
+
+
+def compile_turn_decoder(
+    cls: type[Message], version: int
+) -> Callable[[Any, int], Generator[None, None, tuple[Any, int]]]:
+    """As `compile_decoder`; a generator that pauses after every TURN_ELEMENTS elements."""
+    _check_version(cls, version)
+    source = DecoderSource(cls, version, in_turns=True)
+    return _compiled(source.text(), source.names, f"<decoder in turns of {cls.__name__} v{version}>", "decode")
+
+
+def compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Generator[None, None, None]]:
+    """As `compile_encoder`; a generator that pauses after every TURN_ELEMENTS elements."""
+    _check_version(cls, version)
+    source = EncoderSource(cls, version, in_turns=True)
+    return _compiled(source.text(), source.names, f"<encoder in turns of {cls.__name__} v{version}>", "encode")
 
 
 def _check_version(cls: type[Message], version: int) -> None:

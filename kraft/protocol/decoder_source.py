@@ -26,11 +26,12 @@ def has_bound(cls: type[Message]) -> bool:
 
 class DecoderSource(Source):
     """`decode(buffer, position) -> (message, end)` as text; with `counting` the one for large buffers, which else
-    goes by `decode_counting`."""
+    goes by `decode_counting`. With `in_turns` it counts too, and is a generator that yields after every TURN_ELEMENTS
+    elements."""
 
-    def __init__(self, cls: type[Message], version: int, *, counting: bool = False) -> None:
-        super().__init__(cls, version)
-        self._counting = counting
+    def __init__(self, cls: type[Message], version: int, *, counting: bool = False, in_turns: bool = False) -> None:
+        super().__init__(cls, version, in_turns=in_turns)
+        self._counting = counting or (in_turns and has_bound(cls))
 
     def write(self) -> None:
         self.names |= {
@@ -43,6 +44,7 @@ class DecoderSource(Source):
         self.indent += 1
         self.line("p = position")
         self.line("limit = len(buffer)")
+        self.begin_turn()
         if self._counting:
             self.line(f"left = {ELEMENTS_MAX}")
         elif has_bound(self.cls):
@@ -211,15 +213,19 @@ class DecoderSource(Source):
         )
         with self.block(f"if {count}{f' * {least}' if least > 1 else ''} > limit - p:"):
             self.line(f'raise bad({field.name!r}, "more elements than the message can hold")')
-        if kind == "uuid":
+        if kind == "uuid" and not self.in_turns:
             self.line(f"{target} = [bytes(buffer[q : q + 16]) for q in range(p, p + {count} * 16, 16)]")
             self.line(f"p += {count} * 16")
             return
         made, element = self.variable("a"), self.variable("o")
         self.line(f"{made} = []")
         with self.block(f"for _ in range({count}):"):
+            self.end_turn()
             if field.is_struct:
                 self.struct(self.struct_of(owner, field), element)
+            elif kind == "uuid":
+                self.line(f"{element} = bytes(buffer[p : p + 16])")
+                self.line("p += 16")
             else:
                 self.text_or_bytes(field, kind, element, nullable=False)
             self.line(f"{made}.append({element})")
@@ -240,6 +246,7 @@ class DecoderSource(Source):
         with self.block(f"if {count}:"):
             self.tag_count(count)
             with self.block(f"for _ in range({count}):"):
+                self.end_turn()
                 self.one_tag(owner, target, tagged)
 
     def tag_count(self, count: str) -> None:

@@ -16,8 +16,8 @@ from kraft.protocol.source import SMALL_ARRAY, Source, fixed_format, packer, sma
 class EncoderSource(Source):
     """`encode(message, out)` as text."""
 
-    def __init__(self, cls: type[Message], version: int) -> None:
-        super().__init__(cls, version)
+    def __init__(self, cls: type[Message], version: int, *, in_turns: bool = False) -> None:
+        super().__init__(cls, version, in_turns=in_turns)
         self.out = "out"
 
     def write(self) -> None:
@@ -25,6 +25,7 @@ class EncoderSource(Source):
         self.line("def encode(m, out):")
         self.indent += 1
         self.line("start = len(out)")
+        self.begin_turn()
         with self.block("try:"):
             self.struct(self.cls, "m")
             self.flush()
@@ -205,6 +206,7 @@ class EncoderSource(Source):
     def elements(self, owner: type[Struct], field: Field, items: str) -> None:
         element = self.variable("o")
         with self.block(f"for {element} in {items}:"):
+            self.end_turn()
             if field.is_struct:
                 self.struct(self.struct_of(owner, field), element)
             elif field.element_type == "uuid":

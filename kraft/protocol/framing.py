@@ -13,7 +13,7 @@ import struct
 from kraft.common.errors import ProtocolError
 from kraft.protocol import api_keys
 from kraft.protocol.primitives import skip_tagged_fields
-from kraft.protocol.schema import Bytes, Message
+from kraft.protocol.schema import Bytes, Message, Turns
 
 SIZE_BYTES = 4
 _REQUEST_START = struct.Struct(">hhi")
@@ -95,6 +95,14 @@ def encode_response(api_key: int, api_version: int, correlation_id: int, message
     """
     out = bytearray(9 if api_keys.response_header_version(api_key, api_version) else 8)
     message.encode_into(out, api_version)
+    _RESPONSE_HEAD.pack_into(out, 0, len(out) - SIZE_BYTES, correlation_id)
+    return out
+
+
+def encode_response_in_turns(api_key: int, api_version: int, correlation_id: int, message: Message) -> Turns[bytearray]:
+    """As `encode_response`; pauses after every TURN_ELEMENTS elements."""
+    out = bytearray(9 if api_keys.response_header_version(api_key, api_version) else 8)
+    yield from message.encode_in_turns(out, api_version)
     _RESPONSE_HEAD.pack_into(out, 0, len(out) - SIZE_BYTES, correlation_id)
     return out
 

@@ -11,9 +11,15 @@ from kraft.protocol.schema import Bytes, UnknownTags
 
 UVARINT_MAX = 0x7FFFFFFF
 STRING_BYTES_MAX = 0x7FFF
-ELEMENTS_MAX = 1 << 18
+ELEMENTS_MAX = 1 << 16
 """Of all arrays and tag sections of one request together. Kafka has no such bound; here an element of one byte costs
-the loop of its node a microsecond or more until it is answered, and a frame may be of a hundred million bytes."""
+the loop of its node a microsecond or more until it is answered, and a frame may be of a hundred million bytes. So many
+objects, and those of the answer, are also freed, and looked through by the garbage collector, in a few milliseconds."""
+
+TAGS_MAX = 4096
+"""Fields of one tag section that this release does not know. Kafka has no such bound; its clients send none."""
+TURN_ELEMENTS = 2000
+"""Elements that a codec reads or writes between two pauses: about five milliseconds of the largest ones."""
 
 
 def read_uvarint(buffer: Bytes, position: int) -> tuple[int, int]:
@@ -54,7 +60,8 @@ def write_uvarint(out: bytearray, value: int) -> None:
 
 
 def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[UnknownTags, int]:
-    """The `count` tags of a struct that knows none. Raises ProtocolError."""
+    """The `count` tags of a struct that knows none. Raises ProtocolError, also for more than TAGS_MAX."""
+    _check_tags(count)
     tags: UnknownTags = {}
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -69,12 +76,11 @@ def read_unknown_tags(buffer: Bytes, position: int, count: int) -> tuple[Unknown
 
 def skip_tagged_fields(buffer: Bytes, position: int) -> int:
     """The position after the tag section at `position`, whose content is dropped. Raises ProtocolError, also for
-    more than ELEMENTS_MAX tags."""
+    more than TAGS_MAX tags."""
     if position < len(buffer) and not buffer[position]:
         return position + 1
     count, position = read_uvarint(buffer, position)
-    if count > ELEMENTS_MAX:
-        raise ProtocolError(f"a tag section of {count} fields, of which there may be {ELEMENTS_MAX}")
+    _check_tags(count)
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)
@@ -82,6 +88,11 @@ def skip_tagged_fields(buffer: Bytes, position: int) -> int:
         if position > len(buffer):
             raise ProtocolError(f"tagged field {tag} is cut off by the end of the message")
     return position
+
+
+def _check_tags(count: int) -> None:
+    if count > TAGS_MAX:
+        raise ProtocolError(f"a tag section of {count} fields, of which there may be {TAGS_MAX}")
 
 
 def write_tags(out: bytearray, known: dict[int, bytearray], unknown: UnknownTags | None) -> None:

@@ -26,12 +26,15 @@ importing a message module costs no more than a few plain classes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, Self
+from collections.abc import Callable, Generator
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 from kraft.common.errors import ProtocolError
 
 Bytes = bytes | bytearray | memoryview
+T = TypeVar("T")
+Turns: TypeAlias = Generator[None, None, T]
+"""Work that yields where it may pause (`kraft.world.turns.in_turns` drives it) and returns its result."""
 UnknownTags = dict[int, bytes]
 VersionRange = tuple[int, int]
 
@@ -113,10 +116,14 @@ class Message(Struct):
     FLEXIBLE_VERSIONS: ClassVar[VersionRange | None] = None
     _decoders: ClassVar[dict[int, Callable[[Any, int], tuple[Any, int]]]]
     _encoders: ClassVar[dict[int, Callable[[Any, bytearray], None]]]
+    _turn_decoders: ClassVar[dict[int, Callable[[Any, int], Turns[tuple[Any, int]]]]]
+    _turn_encoders: ClassVar[dict[int, Callable[[Any, bytearray], Turns[None]]]]
 
     def __init_subclass__(cls) -> None:
         cls._decoders = {}
         cls._encoders = {}
+        cls._turn_decoders = {}
+        cls._turn_encoders = {}
 
     @classmethod
     def decode(cls, buffer: Bytes, version: int) -> Self:
@@ -131,6 +138,15 @@ class Message(Struct):
     def decode_from(cls, buffer: Bytes, position: int, version: int) -> tuple[Self, int]:
         """The message that starts at `position`, and the position after it. Raises ProtocolError."""
         return (cls._decoders.get(version) or _compile_decoder(cls, version))(buffer, position)
+
+    @classmethod
+    def decode_in_turns(cls, buffer: Bytes, position: int, version: int) -> Turns[tuple[Self, int]]:
+        """As `decode_from`, for a large message: a generator that pauses, so that others can be served."""
+        return (cls._turn_decoders.get(version) or _compile_turn_decoder(cls, version))(buffer, position)
+
+    def encode_in_turns(self, out: bytearray, version: int) -> Turns[None]:
+        """As `encode_into`, for what may be large: a generator that pauses. `self` stays as it is until its end."""
+        return (self._turn_encoders.get(version) or _compile_turn_encoder(self.__class__, version))(self, out)
 
     def encode(self, version: int) -> bytes:
         """The message's bytes in `version`. Raises ProtocolError when this version cannot carry a field's value."""
@@ -223,6 +239,20 @@ def _compile_decoder(cls: type[Message], version: int) -> Callable[[Any, int], t
 
     cls._decoders[version] = compile_decoder(cls, version)
     return cls._decoders[version]
+
+
+def _compile_turn_decoder(cls: type[Message], version: int) -> Callable[[Any, int], Turns[tuple[Any, int]]]:
+    from kraft.protocol.codec import compile_turn_decoder
+
+    cls._turn_decoders[version] = compile_turn_decoder(cls, version)
+    return cls._turn_decoders[version]
+
+
+def _compile_turn_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], Turns[None]]:
+    from kraft.protocol.codec import compile_turn_encoder
+
+    cls._turn_encoders[version] = compile_turn_encoder(cls, version)
+    return cls._turn_encoders[version]
 
 
 def _compile_encoder(cls: type[Message], version: int) -> Callable[[Any, bytearray], None]:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from kraft.common.errors import ProtocolError
+from kraft.protocol.primitives import TURN_ELEMENTS
 from kraft.protocol.schema import Field, Message, Struct, fields_of, flexible_in, struct_class
 
 FORMATS = {
@@ -50,11 +51,13 @@ def fixed_format(kind: str) -> str | None:
 
 
 class Source:
-    """Python text in the making, for one message in one version."""
+    """Python text in the making, for one message in one version. With `in_turns` the function is a generator that
+    yields after every TURN_ELEMENTS elements, so that its caller can serve others."""
 
-    def __init__(self, cls: type[Message], version: int) -> None:
+    def __init__(self, cls: type[Message], version: int, *, in_turns: bool = False) -> None:
         self.cls = cls
         self.version = version
+        self.in_turns = in_turns
         self.label = f"{cls.__name__} v{version}"
         self.names: dict[str, Any] = {"ProtocolError": ProtocolError, "bad": self.bad, "struct_error": struct.error}
         self.lines: list[str] = []
@@ -70,6 +73,21 @@ class Source:
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.indent + text)
+
+    def begin_turn(self) -> None:
+        """`turn` is how many elements are left until the next pause."""
+        if self.in_turns:
+            self.line(f"turn = {TURN_ELEMENTS}")
+            with self.block("if not turn:"):
+                self.line("yield")  # A message without arrays is a generator too.
+
+    def end_turn(self) -> None:
+        """One element more: pause if the turn is over."""
+        if self.in_turns:
+            self.line("turn -= 1")
+            with self.block("if not turn:"):
+                self.line(f"turn = {TURN_ELEMENTS}")
+                self.line("yield")
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
