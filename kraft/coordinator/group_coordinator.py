@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 
 import trio
 
@@ -19,7 +20,7 @@ from kraft.coordinator.coordinator_log import CoordinatorLog
 from kraft.coordinator.group.caller import Caller
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.coordinator.group.deletion import delete_groups, delete_offsets, expiring, forgetting
-from kraft.coordinator.group.describe import describe_group, list_groups
+from kraft.coordinator.group.describe import describe_group, group_filter, list_groups
 from kraft.coordinator.group.draft import GroupDraft
 from kraft.coordinator.group.group_shard import GroupShard
 from kraft.coordinator.group.heartbeat import heartbeat
@@ -56,10 +57,20 @@ from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse, O
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest
 from kraft.protocol.messages.sync_group_response import SyncGroupResponse
 from kraft.world.ports import World
+from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 OFFSETS_TOPIC = "__consumer_offsets"
 NULLABLE_PROTOCOL_VERSION = 7
 MANDATORY_PROTOCOL_VERSION = 5
+
+PARTITIONS_A_WRITE = 1000
+"""Partitions of one OffsetCommit or OffsetDelete that are decided in one go; more are written in portions."""
+MEMBERS_A_WRITE = 500
+GROUPS_A_WRITE = 100
+GROUPS_A_TURN = 500
+"""Groups that are looked up by id, each in its shard."""
+MEMBERS_A_GROUP = 10
+"""So many members of a group that is described count as one more group."""
 
 
 class GroupCoordinator:
@@ -171,10 +182,16 @@ class GroupCoordinator:
         if not request.group_id:
             return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
         leaving = leaving_members(request, caller.api_version)
+        response = LeaveGroupResponse()
         try:
-            response: LeaveGroupResponse = await self._write(
-                request.group_id, lambda draft: leave(draft, request.group_id, leaving)
-            )
+            for start in range(0, len(leaving) or 1, MEMBERS_A_WRITE):
+                if start:
+                    await trio.lowlevel.checkpoint()
+                portion = leaving[start : start + MEMBERS_A_WRITE]
+                left: LeaveGroupResponse = await self._write(
+                    request.group_id, partial(leave, group_id=request.group_id, leaving=portion)
+                )
+                response.members += left.members
         except ApiError as refused:
             return LeaveGroupResponse(error_code=refused.code)
         if caller.api_version < LEAVE_BATCH_VERSION:
@@ -184,6 +201,16 @@ class GroupCoordinator:
     # Offsets.
 
     async def offset_commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
+        """At most PARTITIONS_A_WRITE partitions are written at once, and each portion is refused or taken whole."""
+        whole = OffsetCommitResponse()
+        merging = offset_requests.Merging(whole.topics)
+        for number, portion in enumerate(offset_requests.commit_portions(request, PARTITIONS_A_WRITE)):
+            if number:
+                await trio.lowlevel.checkpoint()
+            merging.add((await self._commit(portion, caller)).topics)
+        return whole
+
+    async def _commit(self, request: OffsetCommitRequest, caller: Caller) -> OffsetCommitResponse:
         valid, response = offset_requests.split_commit(request, self._topics, caller.api_version)
         if valid.topics:
             try:
@@ -196,25 +223,26 @@ class GroupCoordinator:
         return response
 
     async def offset_fetch(self, request: OffsetFetchRequest, caller: Caller) -> OffsetFetchResponse:
-        groups = [
-            await self._fetch_group(group, request.require_stable, caller)
-            for group in requested_groups(request, caller.api_version)
-        ]
-        return response_of(groups, caller.api_version)
+        groups = []
+        turn = Turn(GROUPS_A_TURN)
+        for group in await in_turns(requested_groups(request, caller.api_version), TURN_ITEMS):
+            if turn.is_over():
+                await turn.next()
+            groups.append(await self._fetch_group(group, request.require_stable, caller))
+        return await in_turns(response_of(groups, caller.api_version), TURN_ITEMS)
 
     async def _fetch_group(
         self, group: OffsetFetchRequestGroup, require_stable: bool, caller: Caller
     ) -> OffsetFetchResponseGroup:
-        known, errors = offset_requests.resolve_fetch(group, self._topics, caller.api_version)
+        resolving = offset_requests.resolve_fetch(group, self._topics, caller.api_version)
+        known, errors = await in_turns(resolving, TURN_ITEMS)
         partition = self.partition_for(group.group_id)
         try:
             if require_stable:
                 # Not only what is committed: what is on its way counts, and the answer waits until it has arrived.
-                answer: OffsetFetchResponseGroup = await self.runtime.write(
-                    partition, lambda draft: fetch_offsets(_view(draft), known, self._topics.topic_id)
-                )
+                state: GroupShardState = await self.runtime.write(partition, _view)
             else:
-                answer = self.runtime.read(partition, lambda state: fetch_offsets(state, known, self._topics.topic_id))
+                state = self.runtime.read(partition, _whole_state)
         except ApiError as refused:
             # Consumers older than 3.9 do not try again on COORDINATOR_NOT_AVAILABLE here, but all look for the
             # coordinator anew on NOT_COORDINATOR.
@@ -223,29 +251,43 @@ class GroupCoordinator:
                 if refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE and require_stable
                 else refused.code
             )
-            return group_error(group, code, caller.api_version)
-        offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
+            return await in_turns(group_error(group, code, caller.api_version), TURN_ITEMS)
+        answer = await in_turns(fetch_offsets(state, known, self._topics.topic_id), TURN_ITEMS)
+        completing = offset_requests.complete_fetch(answer, errors, self._topics, caller.api_version)
+        await in_turns(completing, TURN_ITEMS)
         return answer
 
     async def offset_delete(self, request: OffsetDeleteRequest, caller: Caller) -> OffsetDeleteResponse:
         if not request.group_id:
             return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-        valid, response = offset_requests.split_delete(request, self._topics)
-        try:
-            answer: OffsetDeleteResponse = await self._write(
-                request.group_id, lambda draft: delete_offsets(draft, valid)
-            )
-        except ApiError as refused:
-            return OffsetDeleteResponse(error_code=refused.code)
-        offset_requests.merge_delete(response, answer)
-        return response
+        whole = OffsetDeleteResponse()
+        merging = offset_requests.Merging(whole.topics)
+        for number, portion in enumerate(offset_requests.delete_portions(request, PARTITIONS_A_WRITE)):
+            if number:
+                await trio.lowlevel.checkpoint()
+            valid, response = offset_requests.split_delete(portion, self._topics)
+            try:
+                answer: OffsetDeleteResponse = await self._write(
+                    request.group_id, partial(delete_offsets, request=valid)
+                )
+            except ApiError as refused:
+                return OffsetDeleteResponse(error_code=refused.code)
+            offset_requests.merge_delete(response, answer)
+            merging.add(response.topics)
+        return whole
 
     # Administration.
 
     async def describe_groups(self, request: DescribeGroupsRequest, caller: Caller) -> DescribeGroupsResponse:
-        return DescribeGroupsResponse(
-            groups=[self._describe(group_id, caller.api_version) for group_id in request.groups]
-        )
+        """A group that is named twice is described once."""
+        response = DescribeGroupsResponse()
+        turn = Turn(GROUPS_A_TURN)
+        for group_id in dict.fromkeys(request.groups):
+            described = self._describe(group_id, caller.api_version)
+            response.groups.append(described)
+            if turn.is_over(1 + len(described.members) // MEMBERS_A_GROUP):
+                await turn.next()
+        return response
 
     def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
         try:
@@ -257,20 +299,28 @@ class GroupCoordinator:
 
     async def list_groups(self, request: ListGroupsRequest, caller: Caller) -> ListGroupsResponse:
         try:
-            shards = self.runtime.read_all(
-                lambda state: list_groups(state, request.states_filter, request.types_filter)
-            )
+            shards = self.runtime.read_all(_whole_state)
         except ApiError as refused:
             return ListGroupsResponse(error_code=refused.code)
-        return ListGroupsResponse(groups=[group for shard in shards for group in shard])
+        wanted = await in_turns(group_filter(request.states_filter, request.types_filter), TURN_ITEMS)
+        response = ListGroupsResponse()
+        for state in shards:
+            response.groups += await in_turns(list_groups(state, wanted), TURN_ITEMS)
+        return response
 
     async def delete_groups(self, request: DeleteGroupsRequest, caller: Caller) -> DeleteGroupsResponse:
         by_partition: dict[int, list[str]] = {}
+        turn = Turn(GROUPS_A_TURN)
         for group_id in dict.fromkeys(request.groups_names):
+            if turn.is_over():
+                await turn.next()
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
         results: list[DeletableGroupResult] = []
         for partition, group_ids in by_partition.items():
-            results += await self._delete_groups(partition, group_ids)
+            for start in range(0, len(group_ids), GROUPS_A_WRITE):
+                if turn.is_over(GROUPS_A_WRITE if start else 1):
+                    await turn.next()
+                results += await self._delete_groups(partition, group_ids[start : start + GROUPS_A_WRITE])
         return DeleteGroupsResponse(results=results)
 
     async def _delete_groups(self, partition: int, group_ids: list[str]) -> list[DeletableGroupResult]:
@@ -304,7 +354,7 @@ class GroupCoordinator:
     def snapshots(self) -> list[GroupShardState]:
         """The committed state of every shard loaded here, as values: cheap to take, and to walk at leisure beside
         changes."""
-        return self.runtime.read_loaded(lambda state: state)
+        return self.runtime.read_loaded(_whole_state)
 
     def group_states(self) -> dict[str, str]:
         """State name of every group coordinated and loaded here, by group id, in order."""
@@ -319,6 +369,11 @@ class GroupCoordinator:
 
 def _view(draft: GroupDraft) -> GroupShardState:
     return draft.finish()
+
+
+def _whole_state(state: GroupShardState) -> GroupShardState:
+    """The state as it is: a value, to be looked through at leisure beside changes."""
+    return state
 
 
 def _all_offsets(state: GroupShardState) -> dict[str, dict[TopicPartition, OffsetAndMetadata]]:

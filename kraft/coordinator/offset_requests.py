@@ -7,7 +7,8 @@ which a fetch by name compares as well.
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from kraft.common.ids import ZERO_UUID
 from kraft.coordinator.group.offset_fetch import TOPIC_ID_VERSION as FETCH_TOPIC_ID_VERSION
@@ -32,10 +33,88 @@ from kraft.protocol.messages.offset_delete_response import (
 )
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponseGroup, OffsetFetchResponseTopics
+from kraft.protocol.schema import Turns
 
 COMMIT_TOPIC_ID_VERSION = 10
 
 ResponseTopic = TypeVar("ResponseTopic", OffsetCommitResponseTopic, OffsetDeleteResponseTopic)
+
+
+class Merging:
+    """Gathers the answers to the portions of one request in `topics`: a topic that a portion ended within goes on in
+    the answer to the next."""
+
+    def __init__(self, topics: list[Any]) -> None:
+        self._topics = topics
+        self._by_key: dict[tuple[str, bytes], Any] = {}
+
+    def add(self, topics: list[Any]) -> None:
+        earlier = [self._by_key.get(_topic_key(topic)) for topic in topics]
+        for topic, present in zip(topics, earlier, strict=True):
+            if present is None:
+                self._by_key[_topic_key(topic)] = topic
+                self._topics.append(topic)
+            else:
+                present.partitions += topic.partitions
+
+
+def _topic_key(topic: Any) -> tuple[str, bytes]:
+    return topic.name, getattr(topic, "topic_id", ZERO_UUID)
+
+
+def commit_portions(request: OffsetCommitRequest, partitions_max: int) -> Iterator[OffsetCommitRequest]:
+    """The request in portions of at most so many partitions; as it is, if it has no more."""
+    portions = _portions(request.topics, partitions_max)
+    if portions is None:
+        yield request
+        return
+    for portion in portions:
+        yield OffsetCommitRequest(
+            group_id=request.group_id,
+            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
+            member_id=request.member_id,
+            group_instance_id=request.group_instance_id,
+            retention_time_ms=request.retention_time_ms,
+            topics=[
+                OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+                for topic, partitions in portion
+            ],
+        )
+
+
+def delete_portions(request: OffsetDeleteRequest, partitions_max: int) -> Iterator[OffsetDeleteRequest]:
+    """As `commit_portions`."""
+    portions = _portions(request.topics, partitions_max)
+    if portions is None:
+        yield request
+        return
+    for portion in portions:
+        topics = [OffsetDeleteRequestTopic(name=topic.name, partitions=partitions) for topic, partitions in portion]
+        yield OffsetDeleteRequest(group_id=request.group_id, topics=topics)
+
+
+def _portions(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, list[Any]]]] | None:
+    """None where one portion has room for all. A topic counts as a partition, too."""
+    if len(topics) + sum(len(topic.partitions) for topic in topics) <= partitions_max:
+        return None
+    return _cut(topics, partitions_max)
+
+
+def _cut(topics: list[Any], partitions_max: int) -> Iterator[list[tuple[Any, list[Any]]]]:
+    portion: list[tuple[Any, list[Any]]] = []
+    room = partitions_max
+    for topic in topics:
+        position = 0
+        while position < len(topic.partitions) or not position:
+            part = topic.partitions[position : position + room - 1]
+            portion.append((topic, part))
+            position += len(part) or 1
+            room -= 1 + len(part)
+            if room <= 1:
+                yield portion
+                portion, room = [], partitions_max
+    if portion:
+        yield portion
 
 
 def split_commit(
@@ -97,16 +176,17 @@ def merge_commit(response: OffsetCommitResponse, answer: OffsetCommitResponse) -
 
 def resolve_fetch(
     group: OffsetFetchRequestGroup, topics: TopicDirectory, api_version: int
-) -> tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]:
+) -> Turns[tuple[OffsetFetchRequestGroup, list[OffsetFetchResponseTopics]]]:
     """The group's request by name, and answers for ids that no topic has."""
     if api_version < FETCH_TOPIC_ID_VERSION or group.topics is None:
         return group, []
     known: list[OffsetFetchRequestTopics] = []
     errors: list[OffsetFetchResponseTopics] = []
     for topic in group.topics:
+        yield
         name = topics.topic_name(topic.topic_id)
         if name is None:
-            errors.append(topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            errors.append((yield from topic_error(topic, ErrorCode.UNKNOWN_TOPIC_ID)))
         else:
             known.append(
                 OffsetFetchRequestTopics(name=name, topic_id=topic.topic_id, partition_indexes=topic.partition_indexes)
@@ -119,10 +199,11 @@ def resolve_fetch(
 
 def complete_fetch(
     answer: OffsetFetchResponseGroup, errors: list[OffsetFetchResponseTopics], topics: TopicDirectory, api_version: int
-) -> None:
+) -> Turns[None]:
     """Add the refusals, and ids where the version wants them; a topic without one cannot be told."""
     if api_version >= FETCH_TOPIC_ID_VERSION:
         for topic in answer.topics:
+            yield
             if topic.topic_id == ZERO_UUID:
                 topic.topic_id = topics.topic_id(topic.name) or ZERO_UUID
         answer.topics = [topic for topic in answer.topics if topic.topic_id != ZERO_UUID]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from kraft.common.config.alterations import Alteration, Operation, check_logger_alterations, check_request
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError
+from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -19,8 +20,13 @@ from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages import alter_configs_response, incremental_alter_configs_response
 from kraft.protocol.messages.alter_configs_request import AlterConfigsRequest
 from kraft.protocol.messages.alter_configs_response import AlterConfigsResponse
+from kraft.protocol.messages.incremental_alter_configs_request import (
+    AlterConfigsResource as IncrementalResource,
+)
 from kraft.protocol.messages.incremental_alter_configs_request import IncrementalAlterConfigsRequest
 from kraft.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from kraft.protocol.schema import Turns
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -28,24 +34,26 @@ if TYPE_CHECKING:
 ALTER = Handler(ApiKey.ALTER_CONFIGS, between(0, 2))
 INCREMENTAL = Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, between(0, 1))
 
+RESOURCES_A_TURN = 200
+CONFIGS_A_RESOURCE = 5
+"""So many keys to be checked count as one more resource."""
+
 
 @ALTER.serve
 async def alter_configs(
     request: AlterConfigsRequest, context: RequestContext, broker: BrokerServices
 ) -> AlterConfigsResponse:
     """Full replacement of a resource's dynamic configs."""
-    answered: dict[tuple[int, str], ApiError | None] = {}
-    for resource in request.resources:
-        alterations = [Alteration(config.name, Operation.SET, config.value) for config in resource.configs]
-        _gate(resource.resource_type, resource.resource_name, alterations, answered, request, broker)
-    results = await _decide(request, answered, context, broker)
+    response = AlterConfigsResponse()
     respond = alter_configs_response.AlterConfigsResourceResponse
-    return AlterConfigsResponse(
-        responses=[
+    turn = Turn()
+    for (kind, name), (code, message) in (await _decide(request, context, broker)).items():
+        if turn.is_over():
+            await turn.next()
+        response.responses.append(
             respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
-            for (kind, name), (code, message) in results.items()
-        ]
-    )
+        )
+    return response
 
 
 @INCREMENTAL.serve
@@ -53,18 +61,22 @@ async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, context: RequestContext, broker: BrokerServices
 ) -> IncrementalAlterConfigsResponse:
     """Set, delete, append and subtract single keys."""
-    answered: dict[tuple[int, str], ApiError | None] = {}
-    for resource in request.resources:
-        alterations = [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]
-        _gate(resource.resource_type, resource.resource_name, alterations, answered, request, broker)
-    results = await _decide(request, answered, context, broker)
+    response = IncrementalAlterConfigsResponse()
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
-    return IncrementalAlterConfigsResponse(
-        responses=[
+    turn = Turn()
+    for (kind, name), (code, message) in (await _decide(request, context, broker)).items():
+        if turn.is_over():
+            await turn.next()
+        response.responses.append(
             respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
-            for (kind, name), (code, message) in results.items()
-        ]
-    )
+        )
+    return response
+
+
+def _alterations(resource: Any) -> list[Alteration]:
+    if isinstance(resource, IncrementalResource):
+        return [Alteration(config.name, config.config_operation, config.value) for config in resource.configs]
+    return [Alteration(config.name, Operation.SET, config.value) for config in resource.configs]
 
 
 def _gate(
@@ -103,17 +115,27 @@ def _alter_loggers(name: str, alterations: list[Alteration], request: Any, broke
 
 
 async def _decide(
-    request: Any, answered: dict[tuple[int, str], ApiError | None], context: RequestContext, broker: BrokerServices
+    request: Any, context: RequestContext, broker: BrokerServices
 ) -> dict[tuple[int, str], tuple[int, str | None]]:
     """Outcome of every resource, those answered here first, as Kafka does."""
+    answered: dict[tuple[int, str], ApiError | None] = {}
+    turn = Turn(RESOURCES_A_TURN)
+    for resource in request.resources:
+        if turn.is_over(1 + len(resource.configs) // CONFIGS_A_RESOURCE):
+            await turn.next()
+        _gate(resource.resource_type, resource.resource_name, _alterations(resource), answered, request, broker)
     results: dict[tuple[int, str], tuple[int, str | None]] = {
         key: (0, None) if problem is None else (problem.code, problem.message) for key, problem in answered.items()
     }
-    rest = [
-        resource for resource in request.resources if (resource.resource_type, resource.resource_name) not in answered
-    ]
+    rest = []
+    for resource in request.resources:
+        if turn.is_over():
+            await turn.next()
+        if (resource.resource_type, resource.resource_name) not in answered:
+            rest.append(resource)
     if rest:
         onward = type(request)(resources=rest, validate_only=request.validate_only)
+        check_item_count(len(rest) + sum(len(resource.configs) for resource in rest))
         response = await broker.controller.forward(onward, context)
         for result in response.responses:
             results[result.resource_type, result.resource_name] = (result.error_code, result.error_message)
@@ -121,26 +143,36 @@ async def _decide(
 
 
 @ALTER.error
-def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> AlterConfigsResponse:
+def _alter_failed(request: AlterConfigsRequest, code: int, message: str | None) -> Turns[AlterConfigsResponse]:
+    response = AlterConfigsResponse()
     respond = alter_configs_response.AlterConfigsResourceResponse
-    failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    return AlterConfigsResponse(
-        responses=[
-            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
-            for kind, name in failed
-        ]
-    )
+    for resource in request.resources:
+        response.responses.append(
+            respond(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=code,
+                error_message=message,
+            )
+        )
+        yield
+    return response
 
 
 @INCREMENTAL.error
 def _incremental_failed(
     request: IncrementalAlterConfigsRequest, code: int, message: str | None
-) -> IncrementalAlterConfigsResponse:
+) -> Turns[IncrementalAlterConfigsResponse]:
+    response = IncrementalAlterConfigsResponse()
     respond = incremental_alter_configs_response.AlterConfigsResourceResponse
-    failed = [(resource.resource_type, resource.resource_name) for resource in request.resources]
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            respond(resource_type=kind, resource_name=name, error_code=code, error_message=message)
-            for kind, name in failed
-        ]
-    )
+    for resource in request.resources:
+        response.responses.append(
+            respond(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=code,
+                error_message=message,
+            )
+        )
+        yield
+    return response

@@ -16,6 +16,8 @@ from kraft.protocol.messages.alter_replica_log_dirs_response import (
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopicResult,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -31,9 +33,12 @@ async def alter_replica_log_dirs(
 ) -> AlterReplicaLogDirsResponse:
     """Each replica answers for itself."""
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    turn = Turn(TURN_PARTITIONS)
     for directory in request.dirs:
         for topic in directory.topics:
             for index in topic.partitions:
+                if turn.is_over():
+                    await turn.next()
                 code = _alter(topic.name, index, directory.path, broker)
                 results.setdefault(topic.name, []).append(
                     AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code)
@@ -44,18 +49,16 @@ async def alter_replica_log_dirs(
 
 
 @API.error
-def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None) -> AlterReplicaLogDirsResponse:
-    results = [
-        AlterReplicaLogDirTopicResult(
-            topic_name=topic.name,
-            partitions=[
-                AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code) for index in topic.partitions
-            ],
-        )
-        for directory in request.dirs
-        for topic in directory.topics
-    ]
-    return AlterReplicaLogDirsResponse(results=results)
+def _failed(request: AlterReplicaLogDirsRequest, code: int, message: str | None) -> Turns[AlterReplicaLogDirsResponse]:
+    response = AlterReplicaLogDirsResponse()
+    for directory in request.dirs:
+        for topic in directory.topics:
+            answer = AlterReplicaLogDirTopicResult(topic_name=topic.name)
+            response.results.append(answer)
+            for index in topic.partitions:
+                answer.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=index, error_code=code))
+                yield
+    return response
 
 
 def _alter(topic: str, index: int, path: str, broker: BrokerServices) -> int:

@@ -21,6 +21,8 @@ from kraft.protocol.messages.delete_records_response import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -41,12 +43,17 @@ async def delete_records(
     """Each partition answers for itself with its new low watermark."""
     response = DeleteRecordsResponse()
     waiting: list[_Waiting] = []
+    turn = Turn(TURN_PARTITIONS)
     for topic in request.topics:
-        results = [_delete(topic.name, wanted, broker, waiting) for wanted in topic.partitions]
-        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+        answer = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(answer)
+        for wanted in topic.partitions:
+            if turn.is_over():
+                await turn.next()
+            answer.partitions.append(_delete(topic.name, wanted, broker, waiting))
     clock = broker.world.clock
     deadline = clock.now() + request.timeout_ms / 1000
-    while waiting := [each for each in waiting if not each.is_over(broker)]:
+    while waiting := await _still_waiting(waiting, broker):
         if clock.now() >= deadline:
             for each in waiting:
                 each.result.error_code = ErrorCode.REQUEST_TIMED_OUT
@@ -56,15 +63,29 @@ async def delete_records(
 
 
 @API.error
-def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> DeleteRecordsResponse:
+def _failed(request: DeleteRecordsRequest, code: int, message: str | None) -> Turns[DeleteRecordsResponse]:
     response = DeleteRecordsResponse()
     for topic in request.topics:
-        results = [
-            DeleteRecordsPartitionResult(partition_index=each.partition_index, low_watermark=-1, error_code=code)
-            for each in topic.partitions
-        ]
-        response.topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=results))
+        answer = DeleteRecordsTopicResult(name=topic.name)
+        response.topics.append(answer)
+        for each in topic.partitions:
+            answer.partitions.append(
+                DeleteRecordsPartitionResult(partition_index=each.partition_index, low_watermark=-1, error_code=code)
+            )
+            yield
     return response
+
+
+async def _still_waiting(waiting: list[_Waiting], broker: BrokerServices) -> list[_Waiting]:
+    """Those of `waiting` whose followers have not all followed yet."""
+    left: list[_Waiting] = []
+    turn = Turn(TURN_PARTITIONS)
+    for each in waiting:
+        if turn.is_over():
+            await turn.next()
+        if not each.is_over(broker):
+            left.append(each)
+    return left
 
 
 class _Waiting:

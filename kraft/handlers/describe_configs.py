@@ -5,6 +5,7 @@ values, sources, synonyms and documentation. Brokers answer for themselves, topi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from kraft.common.config.describe import (
@@ -31,6 +32,8 @@ from kraft.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import NodeServices
@@ -38,26 +41,64 @@ if TYPE_CHECKING:
 API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(BROKER,))
 CONTROLLER_API = Handler(ApiKey.DESCRIBE_CONFIGS, between(1, 4), listeners=(CONTROLLER,))
 
+CONFIGS_MAX = 400_000
+"""Keys in one answer: those of ten thousand topics."""
+KEYS_MAX = 2000
+CONFIG_ITEMS = 2
+"""What a described key counts in a turn."""
+
 
 async def describe_configs(
     request: DescribeConfigsRequest, context: RequestContext, node: NodeServices
 ) -> DescribeConfigsResponse:
-    """Each resource answers for itself."""
-    return DescribeConfigsResponse(results=[_describe(resource, request, node) for resource in request.resources])
+    """Each resource answers for itself, once however often it is named. All are described as of one image."""
+    response = DescribeConfigsResponse()
+    describer = _Describer(request, node)
+    turn = Turn()
+    answered: set[tuple[int, str, tuple[str, ...] | None]] = set()
+    left = CONFIGS_MAX
+    for resource in request.resources:
+        if turn.is_over():
+            await turn.next()
+        named = resource.configuration_keys
+        wanted = None if not named else await _key_names(named, turn)
+        key = (resource.resource_type, resource.resource_name, wanted)
+        if key in answered:
+            continue
+        answered.add(key)
+        result = describer.describe(resource, wanted, left)
+        response.results.append(result)
+        left -= len(result.configs)
+        if turn.is_over(CONFIG_ITEMS * (1 + len(result.configs))):
+            await turn.next()
+    return response
 
 
-def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(
-        results=[
+async def _key_names(named: list[str], turn: Turn) -> tuple[str, ...]:
+    """The keys asked for, each once; KEYS_MAX at most, which is more than any resource has."""
+    names: dict[str, None] = {}
+    for name in named:
+        if turn.is_over():
+            await turn.next()
+        names[name] = None
+        if len(names) == KEYS_MAX:
+            break
+    return tuple(sorted(names))
+
+
+def _failed(request: DescribeConfigsRequest, code: int, message: str | None) -> Turns[DescribeConfigsResponse]:
+    response = DescribeConfigsResponse()
+    for each in request.resources:
+        response.results.append(
             DescribeConfigsResult(
                 resource_type=each.resource_type,
                 resource_name=each.resource_name,
                 error_code=code,
                 error_message=message,
             )
-            for each in request.resources
-        ]
-    )
+        )
+        yield
+    return response
 
 
 for _api in (API, CONTROLLER_API):
@@ -65,52 +106,94 @@ for _api in (API, CONTROLLER_API):
     _api.error(_failed)
 
 
-def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, node: NodeServices
-) -> DescribeConfigsResult:
-    result = DescribeConfigsResult(
-        resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
-    )
-    try:
-        names = resource.configuration_keys or None
-        configs = _configs(resource.resource_type, resource.resource_name, names, node)
-        result.configs = [_encoded(config, request) for config in configs]
-    except EXPECTED as problem:
-        result.error_code, result.error_message = code_of(problem), message_of(problem) or ""
-    return result
+class _Describer:
+    """Describes the resources of one request. What all of them share is computed once."""
 
+    def __init__(self, request: DescribeConfigsRequest, node: NodeServices) -> None:
+        self._request = request
+        self._node = node
+        self._image = node.metadata.image
+        layers = node.configs.layers(self._image)
+        self._layers = layers.with_effective(node.configs.effective(self._image))
+        self._encoded: dict[DescribedConfig, DescribeConfigsResourceResult] = {}
+        self._plain: dict[tuple[int, tuple[str, ...] | None], list[DescribeConfigsResourceResult]] = {}
 
-def _configs(kind: int, name: str, names: list[str] | None, node: NodeServices) -> list[DescribedConfig]:
-    image = node.metadata.image
-    layers = node.configs.layers(image)
-    if kind == ResourceType.TOPIC:
-        reason = reason_invalid(name)
-        if reason is not None:
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
-        if image.topics.by_name(name) is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return describe_topic(dict(image.configs.topic(name).items()), layers, names)
-    if kind == ResourceType.BROKER:
-        return _broker_configs(name, names, layers)
-    if kind == ResourceType.BROKER_LOGGER:
-        _check_own(name, layers)
-        return describe_loggers(node.loggers.kafka_levels(), names)
-    if kind == ResourceType.CLIENT_METRICS:
+    def describe(
+        self, resource: DescribeConfigsResource, names: tuple[str, ...] | None, left: int
+    ) -> DescribeConfigsResult:
+        """One resource; refused if it has more keys than the answer may still hold."""
+        result = DescribeConfigsResult(
+            resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=""
+        )
+        try:
+            configs = self._configs(resource.resource_type, resource.resource_name, names)
+            if len(configs) > left:
+                raise ApiError(
+                    ErrorCode.POLICY_VIOLATION,
+                    f"one answer describes at most {CONFIGS_MAX} keys; ask for fewer resources in a request",
+                )
+            result.configs = configs
+        except EXPECTED as problem:
+            result.error_code, result.error_message = code_of(problem), message_of(problem) or ""
+        return result
+
+    def _configs(self, kind: int, name: str, names: tuple[str, ...] | None) -> list[DescribeConfigsResourceResult]:
+        image = self._image
+        if kind == ResourceType.TOPIC:
+            reason = reason_invalid(name)
+            if reason is not None:
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+            if image.topics.by_name(name) is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+            topic = dict(image.configs.topic(name).items())
+            return self._shared(kind, names, topic, lambda: describe_topic(topic, self._layers, names))
+        if kind == ResourceType.BROKER:
+            return self._encode(self._broker_configs(name, names))
+        if kind == ResourceType.BROKER_LOGGER:
+            _check_own(name, self._layers)
+            return self._encode(describe_loggers(self._node.loggers.kafka_levels(), names))
+        if kind == ResourceType.CLIENT_METRICS:
+            if not name:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
+            own = dict(image.configs.of(kind, name).items())
+            return self._shared(kind, names, own, lambda: describe_client_metrics(own, names))
+        if kind == ResourceType.GROUP:
+            if not name:
+                raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
+            own = dict(image.configs.of(kind, name).items())
+            return self._shared(kind, names, own, lambda: describe_group(own, self._layers, names))
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
+
+    def _broker_configs(self, name: str, names: tuple[str, ...] | None) -> list[DescribedConfig]:
         if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-        return describe_client_metrics(dict(image.configs.of(kind, name).items()), names)
-    if kind == ResourceType.GROUP:
-        if not name:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "Group name must not be empty")
-        return describe_group(dict(image.configs.of(kind, name).items()), layers, names)
-    raise ApiError(ErrorCode.INVALID_REQUEST, f"Unsupported resource type: {kind}")
+            return describe_cluster_default(self._layers.cluster, names)
+        _check_own(name, self._layers)
+        return describe_broker(self._layers, names)
 
+    def _shared(
+        self,
+        kind: int,
+        names: tuple[str, ...] | None,
+        own: dict[str, str],
+        describe: Callable[[], list[DescribedConfig]],
+    ) -> list[DescribeConfigsResourceResult]:
+        """Resources of a kind without values of their own have one answer."""
+        if own:
+            return self._encode(describe())
+        plain = self._plain.get((kind, names))
+        if plain is None:
+            plain = self._plain[kind, names] = self._encode(describe())
+        return plain
 
-def _broker_configs(name: str, names: list[str] | None, layers: BrokerLayers) -> list[DescribedConfig]:
-    if not name:
-        return describe_cluster_default(layers.cluster, names)
-    _check_own(name, layers)
-    return describe_broker(layers, names)
+    def _encode(self, configs: list[DescribedConfig]) -> list[DescribeConfigsResourceResult]:
+        return [self._result(config) for config in configs]
+
+    def _result(self, config: DescribedConfig) -> DescribeConfigsResourceResult:
+        """Equal ones are one object, which is only read."""
+        result = self._encoded.get(config)
+        if result is None:
+            result = self._encoded[config] = _encoded(config, self._request)
+        return result
 
 
 def _check_own(name: str, layers: BrokerLayers) -> None:

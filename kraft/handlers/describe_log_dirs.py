@@ -14,6 +14,7 @@ from kraft.protocol.messages.describe_log_dirs_response import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -27,17 +28,23 @@ async def describe_log_dirs(
     request: DescribeLogDirsRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeLogDirsResponse:
     """All replicas, or those of the partitions named."""
-    wanted = (
-        None
-        if request.topics is None
-        else {(topic.topic, index) for topic in request.topics for index in topic.partitions}
-    )
-    return DescribeLogDirsResponse(
-        results=[_describe(directory, wanted, broker) for directory in broker.replicas.logs.directories]
-    )
+    wanted = None if request.topics is None else await _wanted(request)
+    results = [await _describe(directory, wanted, broker) for directory in broker.replicas.logs.directories]
+    return DescribeLogDirsResponse(results=results)
 
 
-def _describe(
+async def _wanted(request: DescribeLogDirsRequest) -> set[tuple[str, int]]:
+    wanted: set[tuple[str, int]] = set()
+    turn = Turn()
+    for topic in request.topics or ():
+        for index in topic.partitions:
+            if turn.is_over():
+                await turn.next()
+            wanted.add((topic.topic, index))
+    return wanted
+
+
+async def _describe(
     directory: LogDirectory, wanted: set[tuple[str, int]] | None, broker: BrokerServices
 ) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=directory.path)
@@ -52,7 +59,10 @@ def _describe(
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for topic_partition, log in directory.logs.items():
+    turn = Turn(TURN_PARTITIONS)
+    for topic_partition, log in list(directory.logs.items()):
+        if turn.is_over():
+            await turn.next()
         if wanted is None or (topic_partition.topic, topic_partition.partition) in wanted:
             topic = topics.setdefault(topic_partition.topic, DescribeLogDirsTopic(name=topic_partition.topic))
             lag = max(log.high_watermark - log.log_end_offset, 0)

@@ -17,6 +17,8 @@ from kraft.protocol.messages.describe_producers_response import (
     ProducerState,
     TopicResponse,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -28,26 +30,29 @@ API = Handler(ApiKey.DESCRIBE_PRODUCERS, between(0, 0))
 async def describe_producers(
     request: DescribeProducersRequest, context: RequestContext, broker: BrokerServices
 ) -> DescribeProducersResponse:
-    """Each partition answers for itself."""
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name, partitions=[_describe(topic.name, index, broker) for index in topic.partition_indexes]
-            )
-            for topic in request.topics
-        ]
-    )
+    """Each partition answers for itself, once."""
+    response = DescribeProducersResponse()
+    turn = Turn(TURN_PARTITIONS)
+    for topic in request.topics:
+        answer = TopicResponse(name=topic.name)
+        response.topics.append(answer)
+        for index in dict.fromkeys(topic.partition_indexes):
+            described = _describe(topic.name, index, broker)
+            answer.partitions.append(described)
+            if turn.is_over(1 + len(described.active_producers)):
+                await turn.next()
+    return response
 
 
 @API.error
-def _failed(request: DescribeProducersRequest, code: int, message: str | None) -> DescribeProducersResponse:
+def _failed(request: DescribeProducersRequest, code: int, message: str | None) -> Turns[DescribeProducersResponse]:
     response = DescribeProducersResponse()
     for topic in request.topics:
-        partitions = [
-            PartitionResponse(partition_index=index, error_code=code, error_message=message)
-            for index in topic.partition_indexes
-        ]
-        response.topics.append(TopicResponse(name=topic.name, partitions=partitions))
+        answer = TopicResponse(name=topic.name)
+        response.topics.append(answer)
+        for index in topic.partition_indexes:
+            answer.partitions.append(PartitionResponse(partition_index=index, error_code=code, error_message=message))
+            yield
     return response
 
 

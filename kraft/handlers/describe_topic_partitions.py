@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
@@ -18,12 +19,17 @@ from kraft.protocol.messages.describe_topic_partitions_response import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import Turn, sorted_in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.partition_registration import PartitionRegistration
 
 API = Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, between(0, 0))
+
+PARTITION_ITEMS = 4
+"""What a partition of an answer counts in a turn."""
 
 
 @API.serve
@@ -38,15 +44,20 @@ async def describe_topic_partitions(
             ErrorCode.INVALID_REQUEST, f"DescribeTopicPartitionsRequest cursor partition must be valid: {cursor}"
         )
     everything = not request.topics
-    names = sorted({topic.name for topic in request.topics}) if request.topics else list(topics.id_by_name.keys())
+    turn = Turn()
+    names: Iterable[str] = topics.id_by_name.keys() if everything else await _in_order(request)
     first_partition = 0
-    if cursor is not None:
-        names = [name for name in names if name >= cursor.topic_name]
-        if names and names[0] == cursor.topic_name:
-            first_partition = cursor.partition_index
     left = max(1, min(request.response_partition_limit, broker.config.integer("max.request.partition.size.limit")))
     response = DescribeTopicPartitionsResponse()
+    live = broker.metadata.is_live
     for name in names:
+        if turn.is_over():
+            await turn.next()
+        if cursor is not None:
+            if name < cursor.topic_name:
+                continue
+            if name == cursor.topic_name:
+                first_partition = cursor.partition_index
         if left <= 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -73,27 +84,43 @@ async def describe_topic_partitions(
                 name=name,
                 topic_id=topic.id,
                 is_internal=name in INTERNAL_TOPICS,
-                partitions=[_partition(index, topic.partitions[index], broker) for index in shown],
+                partitions=[_partition(index, topic.partitions[index], live) for index in shown],
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )
+        if turn.is_over(PARTITION_ITEMS * len(shown)):
+            await turn.next()
         if len(shown) < len(indexes):
             response.next_cursor = Cursor(topic_name=name, partition_index=indexes[len(shown)])
             break
     return response
 
 
+async def _in_order(request: DescribeTopicPartitionsRequest) -> list[str]:
+    """The names asked for, each once, sorted."""
+    names: set[str] = set()
+    turn = Turn()
+    for topic in request.topics:
+        if turn.is_over():
+            await turn.next()
+        names.add(topic.name)
+    return await sorted_in_turns(names)
+
+
 @API.error
-def _failed(request: DescribeTopicPartitionsRequest, code: int, message: str | None) -> DescribeTopicPartitionsResponse:
-    return DescribeTopicPartitionsResponse(
-        topics=[DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name) for topic in request.topics]
-    )
+def _failed(
+    request: DescribeTopicPartitionsRequest, code: int, message: str | None
+) -> Turns[DescribeTopicPartitionsResponse]:
+    response = DescribeTopicPartitionsResponse()
+    for topic in request.topics:
+        response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=topic.name))
+        yield
+    return response
 
 
 def _partition(
-    index: int, partition: PartitionRegistration, broker: BrokerServices
+    index: int, partition: PartitionRegistration, live: Callable[[int], bool]
 ) -> DescribeTopicPartitionsResponsePartition:
-    live = broker.metadata.is_live
     has_leader = live(partition.leader)
     return DescribeTopicPartitionsResponsePartition(
         error_code=0 if has_leader else ErrorCode.LEADER_NOT_AVAILABLE,

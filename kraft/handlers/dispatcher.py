@@ -12,17 +12,22 @@ from kraft.common.metrics import SECONDS_BOUNDS, Histogram
 from kraft.handlers.api_versions import unsupported_version_reply
 from kraft.handlers.errors import EXPECTED, code_of, message_of
 from kraft.handlers.registry import Handler, Registry, RequestContext
-from kraft.network.reply import Peer, Reply, inside
+from kraft.network.reply import FirstStage, Peer, Reply, Staged, inside
 from kraft.protocol import api_keys
 from kraft.protocol.api_keys import ApiKey
-from kraft.protocol.framing import RequestHeader, encode_response
+from kraft.protocol.framing import RequestHeader, encode_response, encode_response_in_turns
 from kraft.world.ports import Clock
+from kraft.world.turns import TURN_ITEMS, in_turns
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 SAMPLED = 16
 """Of so many requests that are served raw (Produce, Fetch) one is timed: the clock is a share of what they cost."""
+WHOLE_BYTES_MAX = 8 << 10
+"""A request of no more bytes is decoded in one step. An element takes a byte at least, and two microseconds at most."""
+COPIED_BYTES_MAX = 16 << 20
+"""A request of no more bytes is copied out of its connection's buffer, in a few milliseconds."""
 _HEAD = struct.Struct(">hhi")
 
 
@@ -89,10 +94,50 @@ class RequestDispatcher:
             if counters.requests % SAMPLED:
                 return self._serve_raw(handler, frame, position, context)
             return self._serve_timed(handler, frame, position, context, counters)
+        if len(frame) > WHOLE_BYTES_MAX:
+            return self._dispatch_large(handler, frame, position, context, counters)
         # What follows the request is ignored, as Kafka does: librdkafka leaves three bytes behind when it asks Metadata
         # for all topics.
         request, _ = api_keys.request_class(key).decode_from(memoryview(bytes(frame)), position, version)
         return self._serve(handler, request, context, counters)
+
+    def _dispatch_large(
+        self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
+    ) -> Reply | Awaitable[Reply]:
+        """A frame that takes long to copy stays in its buffer until it is answered."""
+        if handler.frame_bytes_max is not None and len(frame) > (limit := handler.frame_bytes_max(self._services)):
+            message = f"a request of {len(frame)} bytes, of which there may be {limit}"
+            counters.errors[handler.too_large_code] = counters.errors.get(handler.too_large_code, 0) + 1
+            return encode_reply(
+                context, handler.error_response(None, context.api_version, handler.too_large_code, message)
+            )
+        if len(frame) <= COPIED_BYTES_MAX:
+            return self._serve_large(handler, memoryview(bytes(frame)), position, context, counters)
+        stage = FirstStage(1)
+        return Staged(self._serve_held(handler, frame, position, context, counters, stage), stage)
+
+    async def _serve_held(
+        self,
+        handler: Handler,
+        frame: memoryview,
+        position: int,
+        context: RequestContext,
+        counters: ApiCounters,
+        stage: FirstStage,
+    ) -> Reply:
+        try:
+            return await self._serve_large(handler, frame, position, context, counters)
+        finally:
+            stage.step_ended()
+
+    async def _serve_large(
+        self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
+    ) -> Reply:
+        """Others are served while it is decoded. Raises ProtocolError."""
+        request, _ = await in_turns(
+            api_keys.request_class(context.api_key).decode_in_turns(frame, position, context.api_version)
+        )
+        return await self._serve(handler, request, context, counters)
 
     def _serve_timed(
         self, handler: Handler, frame: memoryview, position: int, context: RequestContext, counters: ApiCounters
@@ -142,7 +187,7 @@ class RequestDispatcher:
         try:
             response = await handler.serve_function(request, context, self._services)
         except Exception as problem:  # noqa: BLE001  # The boundary of a request: known errors become codes, others are logged and answered.
-            response = self._failed(handler, request, context, problem)
+            response = await self._failed(handler, request, context, problem)
             code = code_of(problem)
             counters.errors[code] = counters.errors.get(code, 0) + 1
         took = self._clock.now() - start
@@ -152,14 +197,17 @@ class RequestDispatcher:
         if type(response) is Reply:
             return response
         try:
-            return encode_reply(context, response)
+            return await encode_reply_in_turns(context, response)
         except Exception as problem:  # The answer cannot be said in the client's version: a fault of ours.
             raise self._broken(context, problem) from problem
 
-    def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
+    async def _failed(self, handler: Handler, request: Any, context: RequestContext, problem: Exception) -> Any:
         if not isinstance(problem, EXPECTED):
             self._log_failure(context, problem)
-        return handler.error_response(request, context.api_version, code_of(problem), message_of(problem))
+        return await in_turns(
+            handler.error_response_in_turns(request, context.api_version, code_of(problem), message_of(problem)),
+            TURN_ITEMS,
+        )
 
     def _log_failure(self, context: RequestContext, problem: Exception) -> None:
         self._log.error(
@@ -177,3 +225,9 @@ def encode_reply(context: RequestContext, response: Any, throttle_ms: int = 0) -
     return Reply(
         (encode_response(context.api_key, context.api_version, context.correlation_id, response),), throttle_ms
     )
+
+
+async def encode_reply_in_turns(context: RequestContext, response: Any) -> Reply:
+    """As `encode_reply`, for a response that may be large: others are served meanwhile."""
+    encoding = encode_response_in_turns(context.api_key, context.api_version, context.correlation_id, response)
+    return Reply((await in_turns(encoding),))

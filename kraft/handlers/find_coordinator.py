@@ -12,6 +12,8 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
+from kraft.protocol.schema import Turns
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -47,7 +49,10 @@ async def find_coordinator(
             port=found.port,
         )
     response = FindCoordinatorResponse()
+    turn = Turn()
     for key in request.coordinator_keys:
+        if turn.is_over():
+            await turn.next()
         found = _find(key, request.key_type, context, broker)
         response.coordinators.append(
             Coordinator(
@@ -66,15 +71,17 @@ _NO_MESSAGE = ""
 
 
 @API.error
-def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> FindCoordinatorResponse:
+def _failed(request: FindCoordinatorRequest, code: int, message: str | None) -> Turns[FindCoordinatorResponse]:
     """For every key; a request without keys is one of a version that has no room above them, or names its one key in
     vain."""
     if request.coordinator_keys:
-        found = [
-            Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
-            for key in request.coordinator_keys
-        ]
-        return FindCoordinatorResponse(coordinators=found)
+        response = FindCoordinatorResponse()
+        for key in request.coordinator_keys:
+            response.coordinators.append(
+                Coordinator(key=key, node_id=-1, port=-1, error_code=code, error_message=message)
+            )
+            yield
+        return response
     if not request.key:
         return FindCoordinatorResponse(error_code=code, error_message=message)
     return FindCoordinatorResponse(error_code=code, error_message=message, node_id=-1, port=-1)

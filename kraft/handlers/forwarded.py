@@ -15,6 +15,7 @@ from kraft.common.ids import METADATA_TOPIC
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.handlers import alter_configs
 from kraft.handlers.auto_topic_creation import VISIBLE_SECONDS_MAX, topics_visible
+from kraft.handlers.controller_items import check_item_count
 from kraft.handlers.registry import BROKER, CONTROLLER, Handler, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, message_of
@@ -31,6 +32,8 @@ from kraft.protocol.messages.describe_quorum_response import DescribeQuorumRespo
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.elect_leaders_response import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
 from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.protocol.schema import Turns
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices, ControllerServices
@@ -67,6 +70,7 @@ BROKER_APIS = (CREATE_TOPICS, DELETE_TOPICS, CREATE_PARTITIONS, *_HANDED_ON)
 async def create_topics(
     request: CreateTopicsRequest, context: RequestContext, broker: BrokerServices
 ) -> CreateTopicsResponse:
+    _check_items(request)
     response: CreateTopicsResponse = await broker.controller.forward(request, context)
     created = [topic.name for topic in response.topics if not topic.error_code]
     if created and not request.validate_only:
@@ -78,6 +82,7 @@ async def create_topics(
 async def delete_topics(
     request: DeleteTopicsRequest, context: RequestContext, broker: BrokerServices
 ) -> DeleteTopicsResponse:
+    _check_items(request)
     response: DeleteTopicsResponse = await broker.controller.forward(request, context)
     deleted = [topic.topic_id for topic in response.responses if not topic.error_code]
     if deleted:
@@ -91,6 +96,7 @@ async def delete_topics(
 async def create_partitions(
     request: CreatePartitionsRequest, context: RequestContext, broker: BrokerServices
 ) -> CreatePartitionsResponse:
+    _check_items(request)
     response: CreatePartitionsResponse = await broker.controller.forward(request, context)
     grown = [result.name for result in response.results if not result.error_code]
     wanted = {topic.name: topic.count for topic in request.topics}
@@ -105,6 +111,7 @@ async def create_partitions(
 
 
 async def _hand_on(request: Any, context: RequestContext, broker: BrokerServices) -> Any:
+    _check_items(request)
     return await broker.controller.forward(request, context)
 
 
@@ -112,49 +119,60 @@ for _api in _HANDED_ON:
     _api.serve(_hand_on)
 
 
+def _check_items(request: Any) -> None:
+    """Raises ApiError for more topics and partitions than the controller decides in one go."""
+    named = getattr(request, "topics", None) or getattr(request, "topic_partitions", None) or ()
+    count = len(named) + len(getattr(request, "topic_names", ()))
+    check_item_count(count)
+    for topic in named:
+        count += len(getattr(topic, "partitions", None) or ()) + len(getattr(topic, "assignments", None) or ())
+    check_item_count(count)
+
+
 @CREATE_TOPICS.error
-def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str | None) -> CreateTopicsResponse:
-    return CreateTopicsResponse(
-        topics=[
-            CreatableTopicResult(name=topic.name, error_code=code, error_message=message) for topic in request.topics
-        ]
-    )
+def _create_topics_failed(request: CreateTopicsRequest, code: int, message: str | None) -> Turns[CreateTopicsResponse]:
+    response = CreateTopicsResponse()
+    for topic in request.topics:
+        response.topics.append(CreatableTopicResult(name=topic.name, error_code=code, error_message=message))
+        yield
+    return response
 
 
 @DELETE_TOPICS.error
-def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> DeleteTopicsResponse:
-    named: list[tuple[str | None, bytes]] = [(name, b"\0" * 16) for name in request.topic_names] or [
-        (topic.name, topic.topic_id) for topic in request.topics
-    ]
-    return DeleteTopicsResponse(
-        responses=[
-            DeletableTopicResult(name=name, topic_id=topic_id, error_code=code, error_message=message)
-            for name, topic_id in named
-        ]
-    )
+def _delete_topics_failed(request: DeleteTopicsRequest, code: int, message: str | None) -> Turns[DeleteTopicsResponse]:
+    response = DeleteTopicsResponse()
+    for name in request.topic_names:
+        response.responses.append(DeletableTopicResult(name=name, error_code=code, error_message=message))
+        yield
+    for topic in () if request.topic_names else request.topics:
+        response.responses.append(
+            DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=code, error_message=message)
+        )
+        yield
+    return response
 
 
 @CREATE_PARTITIONS.error
 def _create_partitions_failed(
     request: CreatePartitionsRequest, code: int, message: str | None
-) -> CreatePartitionsResponse:
-    return CreatePartitionsResponse(
-        results=[
-            CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message)
-            for topic in request.topics
-        ]
-    )
+) -> Turns[CreatePartitionsResponse]:
+    response = CreatePartitionsResponse()
+    for topic in request.topics:
+        response.results.append(CreatePartitionsTopicResult(name=topic.name, error_code=code, error_message=message))
+        yield
+    return response
 
 
 @ELECT_LEADERS.error
-def _elect_leaders_failed(request: ElectLeadersRequest, code: int, message: str | None) -> ElectLeadersResponse:
-    results = []
+def _elect_leaders_failed(request: ElectLeadersRequest, code: int, message: str | None) -> Turns[ElectLeadersResponse]:
+    response = ElectLeadersResponse(error_code=code)
     for topic in request.topic_partitions or ():
-        partitions = [
-            PartitionResult(partition_id=index, error_code=code, error_message=message) for index in topic.partitions
-        ]
-        results.append(ReplicaElectionResult(topic=topic.topic, partition_result=partitions))
-    return ElectLeadersResponse(error_code=code, replica_election_results=results)
+        result = ReplicaElectionResult(topic=topic.topic)
+        response.replica_election_results.append(result)
+        for index in topic.partitions:
+            result.partition_result.append(PartitionResult(partition_id=index, error_code=code, error_message=message))
+            yield
+    return response
 
 
 def _delegate(method: str) -> Callable[[Any, RequestContext, ControllerServices], Awaitable[Any]]:
@@ -202,17 +220,21 @@ async def _fetch_metadata(request: FetchRequest, context: RequestContext, node: 
 async def _describe_quorum(request: DescribeQuorumRequest, context: RequestContext, node: ControllerServices) -> Any:
     """There is one quorum: whoever asks for anything but the partition of the metadata log, or for more, hears that
     each is unknown."""
-    if [(topic.topic_name, [part.partition_index for part in topic.partitions]) for topic in request.topics] == [
-        (METADATA_TOPIC, [0])
-    ]:
+    if len(request.topics) == 1 and [
+        (topic.topic_name, [part.partition_index for part in topic.partitions[:2]]) for topic in request.topics
+    ] == [(METADATA_TOPIC, [0])]:
         return await node.raft.describe_quorum(request, context.api_version)
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     topics = []
+    turn = Turn()
     for topic in request.topics:
-        partitions = [
-            PartitionData(partition_index=part.partition_index, error_code=code, error_message=message_of(code))
-            for part in topic.partitions
-        ]
+        partitions = []
+        for part in topic.partitions:
+            if turn.is_over():
+                await turn.next()
+            partitions.append(
+                PartitionData(partition_index=part.partition_index, error_code=code, error_message=message_of(code))
+            )
         topics.append(TopicData(topic_name=topic.topic_name, partitions=partitions))
     return DescribeQuorumResponse(topics=topics)
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from kraft.coordinator.group.offset_fetch import fetch_error
-from kraft.coordinator.offset_requests import commit_error
+from kraft.coordinator.offset_requests import Merging, commit_error, commit_portions
 from kraft.handlers.authorized_operations import GROUP_OPERATIONS
 from kraft.handlers.registry import Handler, OnError, RequestContext, between
 from kraft.protocol.api_keys import ApiKey
@@ -22,6 +22,8 @@ from kraft.protocol.messages.offset_commit_request import OffsetCommitRequest
 from kraft.protocol.messages.offset_commit_response import OffsetCommitResponse
 from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest
 from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft.protocol.schema import Turns
+from kraft.world.turns import TURN_ITEMS
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -59,26 +61,35 @@ async def describe_groups(
 
 
 @DESCRIBE_GROUPS.error
-def _describe_groups_failed(request: DescribeGroupsRequest, code: int, message: str | None) -> DescribeGroupsResponse:
+def _describe_groups_failed(
+    request: DescribeGroupsRequest, code: int, message: str | None
+) -> Turns[DescribeGroupsResponse]:
     """The code has to do: before version 6 there is no room for a message."""
-    return DescribeGroupsResponse(
-        groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in request.groups]
-    )
+    response = DescribeGroupsResponse()
+    for group_id in request.groups:
+        response.groups.append(DescribedGroup(group_id=group_id, error_code=code))
+        yield
+    return response
 
 
-def _delete_groups_failed(request: DeleteGroupsRequest, code: int, message: str | None) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[
-            DeletableGroupResult(group_id=group_id, error_code=code) for group_id in dict.fromkeys(request.groups_names)
-        ]
-    )
+def _delete_groups_failed(request: DeleteGroupsRequest, code: int, message: str | None) -> Turns[DeleteGroupsResponse]:
+    response = DeleteGroupsResponse()
+    for group_id in dict.fromkeys(request.groups_names):
+        response.results.append(DeletableGroupResult(group_id=group_id, error_code=code))
+        yield
+    return response
 
 
-def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> OffsetCommitResponse:
-    return commit_error(request, code)
+def _offset_commit_failed(request: OffsetCommitRequest, code: int, message: str | None) -> Turns[OffsetCommitResponse]:
+    whole = OffsetCommitResponse()
+    merging = Merging(whole.topics)
+    for portion in commit_portions(request, TURN_ITEMS):
+        merging.add(commit_error(portion, code).topics)
+        yield from (None for _ in range(TURN_ITEMS))
+    return whole
 
 
-def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | None) -> OffsetFetchResponse:
+def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | None) -> Turns[OffsetFetchResponse]:
     return fetch_error(request, code)
 
 

@@ -19,7 +19,9 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from kraft.protocol.schema import Turns
 from kraft.replication.partition import CONSUMER, READ_COMMITTED, READ_UNCOMMITTED
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -41,9 +43,12 @@ async def list_offsets(
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"unknown isolation level {request.isolation_level}")
     answered: dict[str, dict[int, ListOffsetsPartitionResponse]] = {}
+    turn = Turn(TURN_PARTITIONS)
     for topic in request.topics:
         answers = answered.setdefault(topic.name, {})
         for wanted in topic.partitions:
+            if turn.is_over():
+                await turn.next()
             index = wanted.partition_index
             if index in answers:
                 answers[index] = ListOffsetsPartitionResponse(
@@ -59,15 +64,17 @@ async def list_offsets(
 
 
 @API.error
-def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> ListOffsetsResponse:
-    topics = []
+def _failed(request: ListOffsetsRequest, code: int, message: str | None) -> Turns[ListOffsetsResponse]:
+    response = ListOffsetsResponse()
     for topic in request.topics:
-        partitions = [
-            ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
-            for each in topic.partitions
-        ]
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    return ListOffsetsResponse(topics=topics)
+        answer = ListOffsetsTopicResponse(name=topic.name)
+        response.topics.append(answer)
+        for each in topic.partitions:
+            answer.partitions.append(
+                ListOffsetsPartitionResponse(partition_index=each.partition_index, error_code=code)
+            )
+            yield
+    return response
 
 
 def _answer(

@@ -1,8 +1,8 @@
 """Metadata (KIP-4, KIP-78, KIP-204, KIP-430, KIP-516): brokers, topics, leaders; creates missing topics where that
 is asked for and allowed.
 
-The controller id answered is a live broker, never a controller-only node. Encoded answers are kept per image, keyed
-by the request's own bytes.
+The controller id answered is a live broker, never a controller-only node. Encoded answers are kept, keyed by the
+request's own bytes, until topics or brokers change.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ import struct
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+import trio
+
+from kraft.common.errors import ProtocolError
 from kraft.common.ids import ZERO_UUID
 from kraft.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kraft.handlers.auto_topic_creation import create_missing
+from kraft.handlers.metadata_cache import ENCODED_KEY_BYTES_MAX, EncodedKey
 from kraft.handlers.produce import INTERNAL_TOPICS
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.network.reply import Reply
@@ -27,59 +31,102 @@ from kraft.protocol.messages.metadata_response import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import TURN_ITEMS, Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
     from kraft.metadata.image.partition_registration import PartitionRegistration
-    from kraft.metadata.image.topics_image import TopicImage
+    from kraft.metadata.image.topics_image import TopicImage, TopicsImage
 
 API = Handler(ApiKey.METADATA, between(0, 13))
+
+REQUEST_BYTES_MAX = 16 << 20
+"""More than as many topics as a request may name, with names as long as they may be on average."""
+CREATED_AT_ONCE_MAX = 1000
+"""Missing topics that one request may have created; a client comes again for the rest."""
+PARTITION_ITEMS = 3
+"""What a partition of an answer counts in a turn."""
 
 
 @API.serve_raw
 def metadata(
     frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
-    """From the kept answers, or anew."""
-    key = (context.api_version, context.peer.listener, bytes(frame[position:]))
-    body = broker.metadata.encoded.get(key)
-    if body is not None:
-        return _framed(context, body)
-    request, _ = MetadataRequest.decode_from(key[2], 0, context.api_version)
-    return _answer(request, key, context, broker)
+    """From the kept answers, or anew. Raises ProtocolError, also for more than REQUEST_BYTES_MAX."""
+    if len(frame) > REQUEST_BYTES_MAX:
+        raise ProtocolError(f"a Metadata request of {len(frame)} bytes, of which there may be {REQUEST_BYTES_MAX}")
+    body = bytes(frame[position:])
+    key = (context.api_version, context.peer.listener, body) if len(body) <= ENCODED_KEY_BYTES_MAX else None
+    kept = None if key is None else broker.metadata.encoded.get(key)
+    return _framed(context, kept) if kept is not None else _answer(body, key, context, broker)
 
 
-async def _answer(
-    request: MetadataRequest, key: tuple[int, str, bytes], context: RequestContext, broker: BrokerServices
-) -> Reply:
-    if code := _fault(request, context.api_version):
-        return _framed(context, _refused(request, code).encode(context.api_version))
+async def _answer(body: bytes, key: EncodedKey | None, context: RequestContext, broker: BrokerServices) -> Reply:
+    """Others with the same request wait for the answer that is being made."""
+    if key is None:
+        return _framed(context, await _encoded(body, key, context, broker))
+    while (made := broker.metadata.being_made.get(key)) is not None:
+        await made.wait()
+        if (kept := broker.metadata.encoded.get(key)) is not None:
+            return _framed(context, kept)
+    made = broker.metadata.being_made[key] = trio.Event()
+    try:
+        return _framed(context, await _encoded(body, key, context, broker))
+    finally:
+        del broker.metadata.being_made[key]
+        made.set()
+
+
+async def _encoded(body: bytes, key: EncodedKey | None, context: RequestContext, broker: BrokerServices) -> bytearray:
+    """The encoded answer; kept for the next who asks, if it names no error and the metadata has not changed since."""
+    version = context.api_version
+    request, _ = await in_turns(MetadataRequest.decode_in_turns(body, 0, version))
+    out = bytearray()
+    if code := await _fault(request, version):
+        refused = await in_turns(_refused(request, code), TURN_ITEMS)
+        await in_turns(refused.encode_in_turns(out, version))
+        return out
     refusals: dict[str, int] = {}
     if _may_create(request, context):
-        missing = [
-            topic.name
-            for topic in request.topics or ()
-            if topic.name and broker.metadata.image.topics.by_name(topic.name) is None
-        ]
+        missing = await _missing(request, broker)
         if missing:
             refusals = await create_missing(missing, context, broker)
-    response = _respond(request, refusals, context, broker)
-    body = response.encode(context.api_version)
-    if not any(topic.error_code for topic in response.topics):
-        broker.metadata.remember(key, body)
-    return _framed(context, body)
+    image = broker.metadata.image
+    response = await _respond(request, refusals, context, broker)
+    await in_turns(response.encode_in_turns(out, version))
+    if key is not None and not any(topic.error_code for topic in response.topics):
+        broker.metadata.remember(key, out, image)
+    return out
 
 
-def _framed(context: RequestContext, body: bytes) -> Reply:
+async def _missing(request: MetadataRequest, broker: BrokerServices) -> list[str]:
+    """Topics that are asked for by name and are not there, each once; CREATED_AT_ONCE_MAX at most."""
+    missing: dict[str, None] = {}
+    turn = Turn()
+    for topic in request.topics or ():
+        if turn.is_over():
+            await turn.next()
+        if topic.name and broker.metadata.image.topics.by_name(topic.name) is None:
+            missing[topic.name] = None
+            if len(missing) == CREATED_AT_ONCE_MAX:
+                break
+    return list(missing)
+
+
+def _framed(context: RequestContext, body: bytes | bytearray) -> Reply:
     if api_keys.response_header_version(context.api_key, context.api_version) == 1:
         return Reply((struct.pack(">iib", len(body) + 5, context.correlation_id, 0), body))
     return Reply((struct.pack(">ii", len(body) + 4, context.correlation_id), body))
 
 
-def _fault(request: MetadataRequest, version: int) -> int:
+async def _fault(request: MetadataRequest, version: int) -> int:
     """The code of a request that is refused as a whole, or 0. Topic ids count from version 12 on (KIP-516), and
     something must name each topic."""
+    turn = Turn()
     for wanted in request.topics or ():
+        if turn.is_over():
+            await turn.next()
         if version < 12 and (wanted.topic_id != ZERO_UUID or wanted.name is None):
             return ErrorCode.INVALID_REQUEST
         if wanted.topic_id == ZERO_UUID and wanted.name is None:
@@ -87,23 +134,25 @@ def _fault(request: MetadataRequest, version: int) -> int:
     return 0
 
 
-def _refused(request: MetadataRequest, code: int) -> MetadataResponse:
-    topics = [
-        MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id)
-        for wanted in request.topics or ()
-    ]
-    return MetadataResponse(topics=topics, error_code=code)
+def _refused(request: MetadataRequest, code: int) -> Turns[MetadataResponse]:
+    response = MetadataResponse(error_code=code)
+    for wanted in request.topics or ():
+        response.topics.append(MetadataResponseTopic(error_code=code, name=wanted.name or "", topic_id=wanted.topic_id))
+        yield
+    return response
 
 
 def _may_create(request: MetadataRequest, context: RequestContext) -> bool:
     return request.topics is not None and (request.allow_auto_topic_creation or context.api_version < 4)
 
 
-def _respond(
+async def _respond(
     request: MetadataRequest, refusals: dict[str, int], context: RequestContext, broker: BrokerServices
 ) -> MetadataResponse:
+    """As of one image, however many turns it takes."""
     version = context.api_version
     nodes = broker.metadata.live_brokers(context.peer.listener)
+    topics = broker.metadata.image.topics
     response = MetadataResponse(cluster_id=broker.cluster_id)
     listed = broker.metadata.listed_brokers(context.peer.listener)
     response.brokers = [
@@ -111,13 +160,19 @@ def _respond(
     ]
     response.controller_id = some_live_broker([node.id for node in nodes], broker)
     live = frozenset(node.id for node in nodes)
-    topics = broker.metadata.image.topics
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+    turn = Turn()
     if request.topics is None or (version == 0 and not request.topics):
-        response.topics = [_topic(topic, live, version, operations) for topic in topics.topics_by_name()]
+        for topic in topics.topics_by_name():
+            response.topics.append(await _topic(topic, live, operations, turn))
     else:
-        once = {(wanted.topic_id, wanted.name): wanted for wanted in request.topics}
-        response.topics = [_requested(wanted, refusals, live, context, operations, broker) for wanted in once.values()]
+        seen: set[tuple[bytes, str | None]] = set()
+        for wanted in request.topics:
+            if turn.is_over():
+                await turn.next()
+            if (wanted.topic_id, wanted.name) not in seen:
+                seen.add((wanted.topic_id, wanted.name))
+                response.topics.append(await _requested(wanted, topics, refusals, live, operations, turn))
     if request.include_cluster_authorized_operations and 8 <= version <= 10:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
     return response
@@ -130,20 +185,19 @@ def some_live_broker(live: list[int], broker: BrokerServices) -> int:
     return own if own in live else (live[0] if live else -1)
 
 
-def _requested(
+async def _requested(
     wanted: MetadataRequestTopic,
+    topics: TopicsImage,
     refusals: dict[str, int],
     live: frozenset[int],
-    context: RequestContext,
     operations: int,
-    broker: BrokerServices,
+    turn: Turn,
 ) -> MetadataResponseTopic:
-    topics = broker.metadata.image.topics
     if wanted.topic_id != ZERO_UUID:
         topic = topics.by_id.get(wanted.topic_id)
         if topic is None:
             return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
-        return _topic(topic, live, context.api_version, operations)
+        return await _topic(topic, live, operations, turn)
     name = wanted.name or ""
     topic = topics.by_name(name)
     if topic is None:
@@ -151,23 +205,24 @@ def _requested(
             ErrorCode.INVALID_TOPIC_EXCEPTION if not name else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         )
         return MetadataResponseTopic(error_code=code, name=name, is_internal=name in INTERNAL_TOPICS)
-    return _topic(topic, live, context.api_version, operations)
+    return await _topic(topic, live, operations, turn)
 
 
-def _topic(topic: TopicImage, live: frozenset[int], version: int, operations: int) -> MetadataResponseTopic:
-    partitions = [_partition(index, partition, live, version) for index, partition in topic.partitions.items()]
-    return MetadataResponseTopic(
+async def _topic(topic: TopicImage, live: frozenset[int], operations: int, turn: Turn) -> MetadataResponseTopic:
+    response = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=partitions,
         topic_authorized_operations=operations,
     )
+    for index, partition in topic.partitions.items():
+        response.partitions.append(_partition(index, partition, live))
+        if turn.is_over(PARTITION_ITEMS):
+            await turn.next()
+    return response
 
 
-def _partition(
-    index: int, partition: PartitionRegistration, live: frozenset[int], version: int
-) -> MetadataResponsePartition:
+def _partition(index: int, partition: PartitionRegistration, live: frozenset[int]) -> MetadataResponsePartition:
     offline = [replica for replica in partition.replicas if replica not in live]
     leader = partition.leader
     code = 0

@@ -1,7 +1,7 @@
 """The newest committed metadata as this node sees it, and what handlers derive from it.
 
-Set by the publisher; read by everyone between two awaits as one value. Encoded Metadata answers are kept until the
-image changes.
+Set by the publisher; read by everyone between two awaits as one value. Encoded Metadata answers are kept until topics
+or brokers change: other records (a no-op comes every half second) leave them as they are.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ LATELY_SECONDS = 9.0
 """Kafka's session timeout: for so long it would still list a broker that died."""
 
 
+EncodedKey = tuple[int, str, bytes]
+"""API version, listener, and the request's body."""
+
+
 class BrokerNode(NamedTuple):
     """A broker as a client of one listener reaches it."""
 
@@ -42,7 +46,9 @@ class MetadataCache:
         self._changed = trio.Event()
         self._nodes: dict[str, tuple[BrokerNode, ...]] = {}
         self._lately: dict[int, float] = {}
-        self.encoded: dict[tuple[int, str, bytes], bytes] = {}
+        self.encoded: dict[EncodedKey, bytes | bytearray] = {}
+        self.being_made: dict[EncodedKey, trio.Event] = {}
+        """Answers that are being made now; set when they are there."""
         self._encoded_bytes = 0
         self.image = image
         self.offset = -1
@@ -52,11 +58,13 @@ class MetadataCache:
         """Take over the image as of `offset` (the last record's); wakes those who wait for it."""
         if image.cluster is not self.image.cluster:
             self._note_deaths(image)
+            self._nodes.clear()
+            self._forget_encoded()
+        elif image.topics is not self.image.topics:
+            self._forget_encoded()
         self.image = image
         self.offset = offset
         self.epoch = epoch
-        self._nodes.clear()
-        self._forget_encoded()
         if self._changed.statistics().tasks_waiting:
             self._changed.set()
             self._changed = trio.Event()
@@ -72,9 +80,14 @@ class MetadataCache:
                 await changed.wait()
         return True
 
-    def remember(self, key: tuple[int, str, bytes], body: bytes) -> None:
-        """Keep `body` for the same request, unless that is so long that keeping it costs more than answering again.
-        What is kept stays within a bound."""
+    def remember(self, key: EncodedKey, body: bytes | bytearray, image: MetadataImage) -> None:
+        """Keep `body`, made as of `image`, for the same request, unless that is so long that keeping it costs more
+        than answering again. What is kept stays within a bound.
+
+        Nothing is kept while brokers are listed that died lately: they are not listed for long.
+        """
+        if image.topics is not self.image.topics or image.cluster is not self.image.cluster or self._lately:
+            return
         size = len(key[2]) + len(body) + ENCODED_OVERHEAD_BYTES
         if len(key[2]) > ENCODED_KEY_BYTES_MAX or size > ENCODED_BYTES_MAX:
             return

@@ -19,6 +19,8 @@ from kraft.protocol.messages.offset_for_leader_epoch_response import (
     OffsetForLeaderEpochResponse,
     OffsetForLeaderTopicResult,
 )
+from kraft.protocol.schema import Turns
+from kraft.world.turns import TURN_PARTITIONS, Turn
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -31,23 +33,29 @@ async def offset_for_leader_epoch(
     request: OffsetForLeaderEpochRequest, context: RequestContext, broker: BrokerServices
 ) -> OffsetForLeaderEpochResponse:
     """Each partition answers for itself; an epoch that the log does not know is (-1, -1) without an error."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_end_of(topic.topic, wanted, request.replica_id, broker) for wanted in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    response = OffsetForLeaderEpochResponse()
+    turn = Turn(TURN_PARTITIONS)
+    for topic in request.topics:
+        result = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(result)
+        for wanted in topic.partitions:
+            if turn.is_over():
+                await turn.next()
+            result.partitions.append(_end_of(topic.topic, wanted, request.replica_id, broker))
+    return response
 
 
 @API.error
-def _failed(request: OffsetForLeaderEpochRequest, code: int, message: str | None) -> OffsetForLeaderEpochResponse:
+def _failed(
+    request: OffsetForLeaderEpochRequest, code: int, message: str | None
+) -> Turns[OffsetForLeaderEpochResponse]:
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
-        partitions = [EpochEndOffset(partition=each.partition, error_code=code) for each in topic.partitions]
-        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
+        result = OffsetForLeaderTopicResult(topic=topic.topic)
+        response.topics.append(result)
+        for each in topic.partitions:
+            result.partitions.append(EpochEndOffset(partition=each.partition, error_code=code))
+            yield
     return response
 
 

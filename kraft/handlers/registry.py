@@ -9,13 +9,14 @@ encodes its own reply.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from types import GeneratorType
 from typing import Any
 
 from kraft.common.errors import ProtocolError
 from kraft.network.reply import Peer, Reply
 from kraft.protocol import api_keys
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.schema import fields_of
+from kraft.protocol.schema import Turns, fields_of
 
 BROKER = "broker"
 CONTROLLER = "controller"
@@ -51,6 +52,7 @@ class RequestContext:
 Serve = Callable[[Any, RequestContext, Any], Awaitable[Any]]
 ServeRaw = Callable[[memoryview, int, RequestContext, Any], Reply | Awaitable[Reply]]
 OnError = Callable[[Any, int, str | None], Any]
+"""(request, code, message) -> the response, or a generator that yields after each item and returns the response."""
 
 
 class Handler:
@@ -59,6 +61,7 @@ class Handler:
 
     __slots__ = (
         "advertised_min",
+        "frame_bytes_max",
         "key",
         "listeners",
         "max_version",
@@ -67,6 +70,7 @@ class Handler:
         "overtakes",
         "raw",
         "serve_function",
+        "too_large_code",
     )
 
     def __init__(
@@ -77,12 +81,18 @@ class Handler:
         listeners: Iterable[str] = (BROKER,),
         advertised_min: int | None = None,
         overtakes: bool = False,
+        frame_bytes_max: Callable[[Any], int] | None = None,
+        too_large_code: int = ErrorCode.UNKNOWN_SERVER_ERROR,
     ) -> None:
+        """`frame_bytes_max(services)`: a larger frame is not decoded, its request is answered with
+        `too_large_code`. The API has a top-level error code then, and no `error` function."""
         self.key = key
         self.min_version, self.max_version = versions
         self.advertised_min = self.min_version if advertised_min is None else advertised_min
         self.listeners = frozenset(listeners)
         self.overtakes = overtakes
+        self.frame_bytes_max = frame_bytes_max
+        self.too_large_code = too_large_code
         self.serve_function: Serve | None = None
         self.raw: ServeRaw | None = None
         self.on_error: OnError | None = None
@@ -105,9 +115,20 @@ class Handler:
     def error_response(self, request: Any, version: int, code: int, message: str | None) -> Any:
         """The response that says that the whole request failed. Raises ProtocolError where this API has no way to
         say so: the connection then closes."""
+        work = self.error_response_in_turns(request, version, code, message)
+        while True:
+            try:
+                next(work)
+            except StopIteration as end:
+                return end.value
+
+    def error_response_in_turns(self, request: Any, version: int, code: int, message: str | None) -> Turns[Any]:
+        """The same; yields after each item of the request, where its answer names each."""
         if self.on_error is None:
             return self._top_level_error(code, message)
         response = self.on_error(request, code, message)
+        if isinstance(response, GeneratorType):
+            response = yield from response
         if not all(field.present(version) for field in fields_of(type(response)) if field.name == "error_code"):
             response.error_code = ErrorCode.NONE  # Older versions of some, newer ones of others, have it below only.
         return response

@@ -10,14 +10,19 @@ whole work goes on with the one image that it began with.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import heapq
+from collections.abc import Generator, Iterable
+from itertools import islice
 from typing import Final, TypeVar
 
 import trio
 
 T = TypeVar("T")
+S = TypeVar("S", str, int, tuple[str, int])
 
 TURN_ITEMS: Final = 1000
+TURN_PARTITIONS: Final = 500
+"""Partitions that are looked up, each with its log."""
 
 
 class Turn:
@@ -44,12 +49,36 @@ class Turn:
         await trio.lowlevel.checkpoint()
 
 
-async def in_turns(work: Generator[None, None, T]) -> T:
-    """What `work` returns. Others are served wherever it yields. Raises what it raises."""
+async def sorted_in_turns(items: Iterable[S], run: int = 10 * TURN_ITEMS) -> list[S]:
+    """`items` in order: sorted a run at a time, then merged a turn at a time."""
+    turn = Turn()
+    runs: list[list[S]] = []
+    unsorted = iter(items)
+    while part := list(islice(unsorted, run)):
+        part.sort()
+        runs.append(part)
+        await turn.next()
+    if len(runs) == 1:
+        return runs[0]
+    merged: list[S] = []
+    for item in heapq.merge(*runs):
+        merged.append(item)
+        if turn.is_over():
+            await turn.next()
+    return merged
+
+
+async def in_turns(work: Generator[None, None, T], items_max: int = 1) -> T:
+    """What `work` returns. Others are served after every `items_max` of its yields: work that yields after each item
+    passes TURN_ITEMS, work that counts for itself leaves it at one. Raises what it raises."""
+    left = items_max
     try:
         while True:
             next(work)
-            await trio.lowlevel.checkpoint()
+            left -= 1
+            if not left:
+                left = items_max
+                await trio.lowlevel.checkpoint()
     except StopIteration as end:
         result: T = end.value
         return result

@@ -189,6 +189,21 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "max.message.bytes would let through uncompressed always passes. "
         "Kafka decodes without a bound.",
     ),
+    Documented(
+        "what is named twice is described once",
+        (
+            "DescribeConfigs, DescribeGroups and DescribeProducers describe a resource, group or partition once, "
+            "however often a request names it. Kafka repeats it."
+        ),
+    ),
+    Documented(
+        "requests have bounds",
+        (
+            "A request of more than 65,536 elements (topics, partitions, groups, tags) closes its connection. A request "
+            "that asks the controller for more than 10,000 decisions is refused as POLICY_VIOLATION, also where Kafka "
+            "would refuse each of them by itself. DescribeConfigs describes at most 400,000 keys in one answer."
+        ),
+    ),
 )
 
 

@@ -82,9 +82,15 @@ class BrokerLayers(NamedTuple):
     static: NodeConfig
     cluster: Mapping[str, str]
     broker: Mapping[str, str]
+    computed: NodeConfig | None = None
+    """What `effective` returns, where that is known already."""
 
     def effective(self) -> NodeConfig:
-        return self.static.with_dynamic(self.cluster, self.broker)
+        return self.computed or self.static.with_dynamic(self.cluster, self.broker)
+
+    def with_effective(self, effective: NodeConfig) -> BrokerLayers:
+        """The same layers with their effective configuration, for whoever describes many resources."""
+        return self._replace(computed=effective)
 
 
 _DYNAMIC_ONLY: Final = (
@@ -197,10 +203,11 @@ def describe_client_metrics(overrides: Mapping[str, str], names: Sequence[str] |
 def describe_loggers(levels: Mapping[str, str], names: Sequence[str] | None = None) -> list[DescribedConfig]:
     """Run-time log levels, in Kafka's words (`LOG_LEVELS`)."""
     assert all(level in LOG_LEVELS for level in levels.values())
+    wanted = None if names is None else frozenset(names)
     return [
         DescribedConfig(name, levels[name], False, ConfigSource.DYNAMIC_BROKER_LOGGER, False, (), 0, "")
         for name in sorted(levels)
-        if names is None or name in names
+        if wanted is None or name in wanted
     ]
 
 
@@ -213,7 +220,8 @@ def group_synonym(name: str) -> str | None:
 def _describe_each(
     keys: Iterable[ConfigKey], names: Sequence[str] | None, describe: Callable[[ConfigKey], DescribedConfig]
 ) -> list[DescribedConfig]:
-    return [describe(key) for key in keys if names is None or key.name in names]
+    wanted = None if names is None else frozenset(names)
+    return [describe(key) for key in keys if wanted is None or key.name in wanted]
 
 
 def _described(

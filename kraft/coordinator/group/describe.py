@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kraft.coordinator.group.classic_group import DEAD, STABLE
+from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.describe_groups_response import DescribedGroup, DescribedGroupMember
 from kraft.protocol.messages.list_groups_response import ListedGroup
+from kraft.protocol.schema import Turns
 
 GROUP_ID_NOT_FOUND_VERSION = 6
 CLASSIC_TYPE = "classic"
@@ -48,16 +50,32 @@ def describe_group(state: GroupShardState, group_id: str, api_version: int) -> D
     )
 
 
-def list_groups(state: GroupShardState, states: Iterable[str], types: Iterable[str]) -> list[ListedGroup]:
-    """Groups in one of the states and of one of the types, compared without case; an empty filter takes all."""
-    wanted_states = [name.lower().strip() for name in states]
-    wanted_types = [name.lower() for name in types]
+def group_filter(states: Iterable[str], types: Iterable[str]) -> Turns[frozenset[str] | None]:
+    """The states that are asked for, in lower case; None for all. Yields after each name.
+
+    An empty list of states or types asks for all of them."""
+    wanted: set[str] = set()
+    for name in states:
+        wanted.add(name.lower().strip())
+        yield
+    wanted_types: set[str] = set()
+    for name in types:
+        wanted_types.add(name.lower())
+        yield
     if wanted_types and CLASSIC_TYPE not in wanted_types:
-        return []
+        return frozenset()
+    return frozenset(wanted) if wanted else None
+
+
+def list_groups(state: GroupShardState, states: frozenset[str] | None) -> Turns[list[ListedGroup]]:
+    """Groups in one of the states (`group_filter`), in order. Yields after each group."""
     listed = []
-    for group_id in sorted(state.groups):
+    for group_id in in_order(state.groups):
+        yield
+        if group_id is None:
+            continue
         group = state.groups[group_id]
-        if not wanted_states or group.state.value.lower() in wanted_states:
+        if states is None or group.state.value.lower() in states:
             listed.append(
                 ListedGroup(
                     group_id=group_id,

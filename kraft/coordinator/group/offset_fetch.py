@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kraft.common.ids import NO_OFFSET, ZERO_UUID, TopicPartition
+from kraft.coordinator.group.portions import in_order
 from kraft.coordinator.group.shard_state import GroupShardState, OffsetAndMetadata
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.offset_fetch_request import (
@@ -24,30 +25,31 @@ from kraft.protocol.messages.offset_fetch_response import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from kraft.protocol.schema import Turns
 
 TOP_LEVEL_ERROR_VERSION = 2
 BATCH_VERSION = 8
 TOPIC_ID_VERSION = 10
 
 
-def requested_groups(request: OffsetFetchRequest, api_version: int) -> list[OffsetFetchRequestGroup]:
+def requested_groups(request: OffsetFetchRequest, api_version: int) -> Turns[list[OffsetFetchRequestGroup]]:
     """The request as one entry a group; before version 8 it is about one group, named at the top."""
     if api_version >= BATCH_VERSION:
         return request.groups
-    topics = None
+    topics: list[OffsetFetchRequestTopics] | None = None
     if request.topics is not None:
-        topics = [
-            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
-            for topic in request.topics
-        ]
+        topics = []
+        for topic in request.topics:
+            topics.append(OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes))
+            yield
     return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
 
 
 def fetch_offsets(
     state: GroupShardState, request: OffsetFetchRequestGroup, topic_id: Callable[[str], bytes | None]
-) -> OffsetFetchResponseGroup:
+) -> Turns[OffsetFetchResponseGroup]:
     """Offsets of the partitions asked for (-1 where there is none), or of all that the group has when topics is
-    null. A group that does not exist has none.
+    null. A group that does not exist has none. Yields after each partition.
 
     `topic_id` tells the id of the topic that has a name now; None where no such topic is known."""
     offsets = state.offsets_of(request.group_id)
@@ -55,15 +57,19 @@ def fetch_offsets(
     if request.topics is not None:
         for topic in request.topics:
             wanted = topic.topic_id if topic.topic_id != ZERO_UUID else topic_id(topic.name)
-            partitions = [
-                _partition(index, _of_topic(offsets.get(TopicPartition(topic.name, index)), wanted))
-                for index in topic.partition_indexes
-            ]
+            partitions = []
+            for index in topic.partition_indexes:
+                committed = _of_topic(offsets.get(TopicPartition(topic.name, index)), wanted)
+                partitions.append(_partition(index, committed))
+                yield
             response.topics.append(
                 OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
             )
         return response
-    for key in sorted(offsets):
+    for key in in_order(offsets):
+        yield
+        if key is None:
+            continue
         committed = _of_topic(offsets[key], topic_id(key.topic))
         if committed is None:
             continue
@@ -98,44 +104,58 @@ def partition_error(index: int, error_code: int) -> OffsetFetchResponsePartition
     )
 
 
-def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> OffsetFetchResponseTopics:
-    partitions = [partition_error(index, error_code) for index in topic.partition_indexes]
+def topic_error(topic: OffsetFetchRequestTopics, error_code: int) -> Turns[OffsetFetchResponseTopics]:
+    partitions = []
+    for index in topic.partition_indexes:
+        partitions.append(partition_error(index, error_code))
+        yield
     return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
 
 
-def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: int) -> OffsetFetchResponseGroup:
+def group_error(group: OffsetFetchRequestGroup, error_code: int, api_version: int) -> Turns[OffsetFetchResponseGroup]:
     """A group refused whole. Version 1 has no room for that above the partitions."""
+    response = OffsetFetchResponseGroup(group_id=group.group_id)
     if api_version >= TOP_LEVEL_ERROR_VERSION:
-        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id, topics=[topic_error(topic, error_code) for topic in group.topics or ()]
-    )
+        response.error_code = error_code
+        return response
+    for topic in group.topics or ():
+        response.topics.append((yield from topic_error(topic, error_code)))
+        yield
+    return response
 
 
-def fetch_error(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+def fetch_error(request: OffsetFetchRequest, error_code: int) -> Turns[OffsetFetchResponse]:
     """A request refused whole, in the shape of its version: for each group; above the partitions before version 8,
     and in them for version 1."""
     version = BATCH_VERSION if request.groups else BATCH_VERSION - 1
-    groups = requested_groups(request, version)
+    groups = yield from requested_groups(request, version)
     if version >= BATCH_VERSION:
-        return response_of([group_error(group, error_code, version) for group in groups], version)
+        refused = []
+        for each in groups:
+            refused.append((yield from group_error(each, error_code, version)))
+            yield
+        return (yield from response_of(refused, version))
     (group,) = groups
-    topics = [topic_error(topic, error_code) for topic in group.topics or ()]
-    return response_of([OffsetFetchResponseGroup(error_code=error_code, topics=topics)], version)
+    topics = []
+    for topic in group.topics or ():
+        topics.append((yield from topic_error(topic, error_code)))
+        yield
+    return (yield from response_of([OffsetFetchResponseGroup(error_code=error_code, topics=topics)], version))
 
 
-def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> OffsetFetchResponse:
+def response_of(groups: list[OffsetFetchResponseGroup], api_version: int) -> Turns[OffsetFetchResponse]:
     """The answer in the shape of its version."""
     if api_version >= BATCH_VERSION:
         return OffsetFetchResponse(groups=groups)
     (group,) = groups
-    return OffsetFetchResponse(
-        error_code=group.error_code,
-        topics=[
-            OffsetFetchResponseTopic(name=topic.name, partitions=[_single(partition) for partition in topic.partitions])
-            for topic in group.topics
-        ],
-    )
+    response = OffsetFetchResponse(error_code=group.error_code)
+    for topic in group.topics:
+        answer = OffsetFetchResponseTopic(name=topic.name)
+        response.topics.append(answer)
+        for partition in topic.partitions:
+            answer.partitions.append(_single(partition))
+            yield
+    return response
 
 
 def _single(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:

@@ -28,16 +28,16 @@ def portions(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[Porti
 
 
 def _entries(state: GroupShardState, group_ids: Iterable[str]) -> Iterator[tuple[str, TopicPartition | None] | None]:
-    for group_id in _in_order(group_ids):
+    for group_id in in_order(group_ids):
         if group_id is None:
             yield None
             continue
-        for partition in _in_order(state.offsets_of(group_id)):
+        for partition in in_order(state.offsets_of(group_id)):
             yield None if partition is None else (group_id, partition)
         yield group_id, None
 
 
-def _in_order(keys: Iterable[K]) -> Iterator[K | None]:
+def in_order(keys: Iterable[K]) -> Iterator[K | None]:
     """The keys sorted a run at a time and merged, with a None for each run that is full."""
     unsorted = iter(keys)
     runs: list[list[K]] = []

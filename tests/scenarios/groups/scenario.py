@@ -47,6 +47,7 @@ from tests.unit.coordinator.group_host import (
     heartbeat_request,
     join_request,
     leaving,
+    result_of,
     subscription,
     sync_request,
 )
@@ -131,9 +132,8 @@ class Scenario:
     def _do_fetch(self, words: list[str]) -> str:
         wanted = [partition_of(word) for word in words]
         topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition]) for topic, partition in wanted]
-        answer = fetch_offsets(
-            self.host.state, OffsetFetchRequestGroup(group_id=GROUP, topics=topics), lambda name: None
-        )
+        request = OffsetFetchRequestGroup(group_id=GROUP, topics=topics)
+        answer = result_of(fetch_offsets(self.host.state, request, lambda name: None))
         return " ".join(str(topic.partitions[0].committed_offset) for topic in answer.topics)
 
     def _do_delete(self, words: list[str]) -> str:

@@ -3,7 +3,7 @@ of the pure part share."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from kraft.common.ids import TopicPartition
 from kraft.coordinator.group.config import GroupCoordinatorConfig
@@ -21,6 +21,20 @@ from kraft.protocol.messages.offset_commit_request import (
     OffsetCommitRequestTopic,
 )
 from kraft.protocol.messages.sync_group_request import SyncGroupRequest, SyncGroupRequestAssignment
+from kraft.protocol.schema import Turns
+
+T = TypeVar("T")
+
+
+def result_of(work: Turns[T]) -> T:
+    """What work that may pause returns, at once."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
 
 WALL_START_MS = 1_700_000_000_000
 

@@ -10,11 +10,16 @@ import pytest
 import trio
 
 from kraft.common.errors import ProtocolError
+from kraft.common.ids import Uuid
 from kraft.common.logging import Loggers
 from kraft.handlers.dispatcher import SAMPLED, RequestDispatcher
 from kraft.handlers.metadata_cache import ENCODED_BYTES_MAX, ENCODED_KEY_BYTES_MAX, MetadataCache
 from kraft.handlers.registry import BROKER, Handler, Registry, RequestContext, between
 from kraft.metadata.image.metadata_image import MetadataImage
+from kraft.metadata.records.config_record import ConfigRecord
+from kraft.metadata.records.no_op_record import NoOpRecord
+from kraft.metadata.records.register_broker_record import RegisterBrokerRecord
+from kraft.metadata.records.topic_record import TopicRecord
 from kraft.network.reply import FirstStage, Peer, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.framing import decode_response, encode_request
@@ -104,15 +109,29 @@ def test_a_request_that_still_needs_its_frame_says_so_whether_it_is_timed_or_not
 
 def test_answers_to_huge_requests_are_not_kept() -> None:
     cache = MetadataCache(RealWorld(log_sink=lambda event: None).clock, MetadataImage())
-    cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX + 1)), b"answer")
+    image = cache.image
+    cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX + 1)), b"answer", image)
     assert not cache.encoded
-    cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX)), b"answer")
+    cache.remember((13, "PLAINTEXT", bytes(ENCODED_KEY_BYTES_MAX)), b"answer", image)
     assert len(cache.encoded) == 1
     for number in range(100):
-        cache.remember((13, "PLAINTEXT", b"%d" % number), bytes(1 << 20))
+        cache.remember((13, "PLAINTEXT", b"%d" % number), bytes(1 << 20), image)
         assert sum(len(key[2]) + len(body) for key, body in cache.encoded.items()) <= ENCODED_BYTES_MAX
     assert len(cache.encoded) > 5
-    cache.set(cache.image, 1, 1)
+    cache.set(image.replay_batch([TopicRecord(name="t", topic_id=Uuid(bytes(15) + b"1"))])[0], 1, 1)
     assert not cache.encoded
-    cache.remember((13, "PLAINTEXT", b"large"), bytes(ENCODED_BYTES_MAX))
+    cache.remember((13, "PLAINTEXT", b"large"), bytes(ENCODED_BYTES_MAX), cache.image)
+    assert not cache.encoded
+    cache.remember((13, "PLAINTEXT", b"old"), b"answer", image)
+    assert not cache.encoded, "it was made as of an older image"
+
+
+def test_records_about_neither_topics_nor_brokers_leave_answers_as_they_are() -> None:
+    cache = MetadataCache(RealWorld(log_sink=lambda event: None).clock, MetadataImage())
+    cache.remember((13, "PLAINTEXT", b"all"), b"answer", cache.image)
+    configured = ConfigRecord(resource_type=2, resource_name="t", name="retention.ms", value="1")
+    for offset, record in enumerate((NoOpRecord(), configured)):
+        cache.set(cache.image.replay_batch([record])[0], offset, 1)
+        assert cache.encoded
+    cache.set(cache.image.replay_batch([RegisterBrokerRecord(broker_id=2, broker_epoch=1)])[0], 3, 1)
     assert not cache.encoded
