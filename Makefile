@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml
 	@touch $(STAMP)
 
 setup: $(STAMP)
-	@PYTHONDONTWRITEBYTECODE= $(PY) -m compileall -q kraft api
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m compileall -q kraft api/kraft_http
 
 system: packages ## Install the Debian packages that tests use (as root; `make test` does it itself)
 

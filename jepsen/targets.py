@@ -72,7 +72,7 @@ class KraftTarget:
         return {"kraft.admin.listener": f"{host}:{port}"}
 
     def environment(self) -> Mapping[str, str]:
-        return {"PYTHONPATH": str(self.source)}
+        return {"PYTHONPATH": os.pathsep.join((str(self.source), str(self.source / "api")))}
 
     def directory(self) -> Path:
         return self.source

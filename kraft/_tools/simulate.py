@@ -63,7 +63,7 @@ def run_elsewhere(
     with tempfile.TemporaryDirectory() as where:
         environment = {
             "PATH": os.environ.get("PATH", ""),
-            "PYTHONPATH": f"{tree}{os.pathsep}{ROOT}",
+            "PYTHONPATH": os.pathsep.join(map(str, (tree, tree / "api", ROOT, ROOT / "api"))),
             "PYTHONHASHSEED": hash_seed,
             "PADDING": "x" * padding,
         }

@@ -20,8 +20,7 @@ from kraft.common.logging import LogLine
 
 if TYPE_CHECKING:
     import uvicorn
-
-    from api.ports import AdminPort
+    from kraft_http.ports import AdminPort
 
 BACKLOG = 128
 STOP_SECONDS_MAX = 2.0
@@ -80,7 +79,7 @@ class AdminThread:
 
     def _import(self) -> Any:
         try:
-            from api.app import create_app
+            from kraft_http.app import create_app
 
             app = create_app(self._port, self._log_sink)
         finally:
@@ -91,8 +90,7 @@ class AdminThread:
 
     def _serve(self, app: Any) -> None:
         import uvicorn
-
-        from api.connections import BoundedConnection
+        from kraft_http.connections import BoundedConnection
 
         config = uvicorn.Config(
             app,

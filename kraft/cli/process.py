@@ -23,7 +23,7 @@ from kraft.common.errors import ConfigurationError, KraftError
 from kraft.world.ports import World
 
 if TYPE_CHECKING:
-    from api.ports import AdminPort
+    from kraft_http.ports import AdminPort
 
 
 CANCELLED_SECONDS_MAX = 1.0

@@ -1,4 +1,4 @@
-"""What the HTTP admin sees of this node: `api.ports.AdminPort`, carried out on the node's own loop.
+"""What the HTTP admin sees of this node: `kraft_http.ports.AdminPort`, carried out on the node's own loop.
 
 Requests go through the very dispatcher that serves the broker's listeners, without a socket in between, so they mean
 what they mean on the wire; those for other brokers, and all of them on a node without a broker role, go over Kafka's
@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
+from kraft_http.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
 
-from api.ports import Check, ClusterFacts, EventFacts, EventPage, NodeIdentity, UncleanElectionFacts
 from kraft.common.version import VERSION
 from kraft.server.admin_requests import LocalRequests, RemoteRequests
 from kraft.server.asyncio_bridge import AsyncioBridge

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import trio
+from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts, ReassignmentFacts
 
-from api.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts, ReassignmentFacts
 from kraft.common.broker_state import DECOMMISSION
 from kraft.controller.replication_control.broker_duties import draining
 from kraft.metadata.image.cluster_image import BrokerRegistration

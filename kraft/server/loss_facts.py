@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import trio
+from kraft_http.ports import UncleanElectionFacts
 
-from api.ports import UncleanElectionFacts
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.loss_reports import keys_by_partition, reports_of
 from kraft.metadata.image.metadata_image import MetadataImage

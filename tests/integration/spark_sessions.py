@@ -22,7 +22,7 @@ def start_session(
 ) -> SparkSession:
     """Start the JVM, or a new session in the one that is there; stop it with `session.stop()`."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["PYTHONPATH"] = os.pathsep.join((str(ROOT), str(ROOT / "kraft/spark/autoload")))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     builder = (
         SparkSession.builder.master(master)

@@ -12,6 +12,8 @@ import pytest
 import schemathesis
 from confluent_kafka import Consumer, TopicPartition
 from hypothesis import HealthCheck, Phase, settings
+from kraft_http.app import create_app
+from kraft_http.ports import NodeIdentity
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -19,8 +21,6 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.app import create_app
-from api.ports import NodeIdentity
 from kraft.common.version import VERSION
 from kraft.world.real import write_to_stderr
 from tests.integration.rest_node import RunningNode, running_node

@@ -10,9 +10,9 @@ import pytest
 import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from kraft_http.ports import UncleanElectionFacts
+from kraft_http.routers.elections import shown
 
-from api.ports import UncleanElectionFacts
-from api.routers.elections import shown
 from kraft.server.loss_facts import gather_unclean_elections
 from kraft.testing.local_cluster import LocalCluster
 

@@ -92,18 +92,23 @@ FILES: tuple[Allowed, ...] = (
         "Where the HTTP edge's asyncio thread meets the node's loop; simulations have none.",
     ),
     Allowed(
-        "api/routers/operations.py",
+        "api/kraft_http/routers/operations.py",
         "ambient module",
         ("asyncio",),
         "The HTTP edge's own loop: how long a probe waits for the node's.",
     ),
     Allowed(
-        "api/kafka/cluster.py",
+        "api/kraft_http/kafka/cluster.py",
         "ambient module",
         ("asyncio",),
         "Likewise: how long its health page waits for the quorum.",
     ),
-    Allowed("api/kafka/client.py", "ambient module", ("asyncio",), "Likewise: several brokers are asked side by side."),
+    Allowed(
+        "api/kraft_http/kafka/client.py",
+        "ambient module",
+        ("asyncio",),
+        "Likewise: several brokers are asked side by side.",
+    ),
     Allowed(
         "kraft/cli/library_logs.py",
         "ambient module",

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("kraft", "api")
+PRODUCT = ("kraft", "api/kraft_http")
 GENERATED = ("kraft/protocol/messages/", "kraft/metadata/records/", "kraft/coordinator/records/")
 
 

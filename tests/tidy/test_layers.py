@@ -29,8 +29,8 @@ def test_imports_run_down_the_layers() -> None:
 
 def test_an_import_that_runs_up_and_one_of_the_real_world_are_caught(tmp_path: Path) -> None:
     generated = shutil.ignore_patterns("__pycache__", "*_request.py", "*_response.py", "*_record.py")
-    for package in ("kraft", "api"):
-        shutil.copytree(ROOT / package, tmp_path / package, ignore=generated)
+    for folder, package in (("kraft", "kraft"), ("api/kraft_http", "kraft_http")):
+        shutil.copytree(ROOT / folder, tmp_path / package, ignore=generated)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / "kraft/common/planted.py").write_text("import kraft.server.planted\n")
     (tmp_path / "kraft/server/planted.py").write_text("import kraft.world.real\n")

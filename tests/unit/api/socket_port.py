@@ -9,7 +9,16 @@ import struct
 import time
 from collections.abc import Sequence
 
-from api.ports import BrokerFacts, Check, ClusterFacts, EventPage, NodeIdentity, PartitionFacts, UncleanElectionFacts
+from kraft_http.ports import (
+    BrokerFacts,
+    Check,
+    ClusterFacts,
+    EventPage,
+    NodeIdentity,
+    PartitionFacts,
+    UncleanElectionFacts,
+)
+
 from kraft.protocol.framing import decode_response, encode_request
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterResponse

@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from kraft_http.kafka import client
+from kraft_http.kafka.brokers import replica_offsets
+from kraft_http.kafka.client import Kafka, of_each
+from kraft_http.kafka.offsets import LATEST, list_offsets
 
-from api.kafka import client
-from api.kafka.brokers import replica_offsets
-from api.kafka.client import Kafka, of_each
-from api.kafka.offsets import LATEST, list_offsets
 from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsPartitionResponse,
     ListOffsetsResponse,

@@ -6,8 +6,8 @@ import asyncio
 from typing import Any
 
 import pytest
+from kraft_http.app import create_app
 
-from api.app import create_app
 from tests.unit.api.test_edges import CLUSTER, Port, refuse
 
 CHUNK = bytes(1 << 20)

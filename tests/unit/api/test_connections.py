@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 import uvicorn
+from kraft_http import connections
+from kraft_http.connections import BoundedConnection
 from uvicorn.server import ServerState
-
-from api import connections
-from api.connections import BoundedConnection
 
 HEAD = b"GET / HTTP/1.1\r\nhost: node\r\n"
 Open = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]

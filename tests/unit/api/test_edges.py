@@ -8,11 +8,10 @@ from typing import Any
 
 import httpx
 import pytest
-
-from api.app import create_app
-from api.errors import ApiProblem
-from api.ports import EventPage, NodeIdentity
-from api.routers.events import SSE, STREAMS_MAX, get_events
+from kraft_http.app import create_app
+from kraft_http.errors import ApiProblem
+from kraft_http.ports import EventPage, NodeIdentity
+from kraft_http.routers.events import SSE, STREAMS_MAX, get_events
 
 CLUSTER = "MkU3OEVBNTcwNTJENDM2Qk"
 DIRECTORY = "dHR0dHR0dHR0dHR0dHR0dA"

@@ -7,10 +7,10 @@ from typing import Any
 
 import httpx
 import pytest
+from kraft_http.app import create_app
+from kraft_http.failures import ToldFailure
 from starlette.types import Message
 
-from api.app import create_app
-from api.failures import ToldFailure
 from tests.unit.api.test_edges import CLUSTER, Port
 
 TOPICS = f"/v3/clusters/{CLUSTER}/topics"

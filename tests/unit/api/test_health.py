@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-
-from api.health import LISTED_MAX, VoterFacts, judge
-from api.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
+from kraft_http.health import LISTED_MAX, VoterFacts, judge
+from kraft_http.ports import BrokerFacts, ClusterFacts, DrainFacts, PartitionFacts
 
 FINE = ClusterFacts(
     controller_id=1,

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-from api.json_stream import BrokenStream, JsonDocuments
+from kraft_http.json_stream import BrokenStream, JsonDocuments
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=8),
@@ -53,7 +52,7 @@ def test_nesting_without_end_is_refused_and_not_an_overflow() -> None:
 
 
 def test_a_record_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("api.json_stream.DOCUMENT_CHARACTERS_MAX", 100)
+    monkeypatch.setattr("kraft_http.json_stream.DOCUMENT_CHARACTERS_MAX", 100)
     stream = JsonDocuments()
     stream.feed(b'"' + b"x" * 90)
     with pytest.raises(BrokenStream, match="larger than 100"):

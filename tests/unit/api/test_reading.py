@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from kraft_http import consuming
+from kraft_http.consuming import Consumption, consume
+from kraft_http.deps import ClusterContext
+from kraft_http.kafka import records
+from kraft_http.kafka.client import Kafka, KafkaProblem
+from kraft_http.kafka.records import delete_records, fetch
+from kraft_http.links import Links
+from kraft_http.producing import Producer
 from starlette.datastructures import URL
 
-from api import consuming
-from api.consuming import Consumption, consume
-from api.deps import ClusterContext
-from api.kafka import records
-from api.kafka.client import Kafka, KafkaProblem
-from api.kafka.records import delete_records, fetch
-from api.links import Links
-from api.producing import Producer
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData

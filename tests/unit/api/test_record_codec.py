@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kraft_http.errors import ApiProblem
+from kraft_http.models.records import DataType, ProduceRecord, RecordData, RecordHeader
+from kraft_http.record_codec import encode_data, format_timestamp, show_data, show_record, to_record
 
-from api.errors import ApiProblem
-from api.models.records import DataType, ProduceRecord, RecordData, RecordHeader
-from api.record_codec import encode_data, format_timestamp, show_data, show_record, to_record
 from kraft.client.partitioner import murmur2, partition_for_key
 from kraft.protocol.records.record import Record
 

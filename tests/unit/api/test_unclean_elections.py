@@ -1,11 +1,12 @@
-"""api/routers/elections.py: how a report of an unclean election is shown."""
+"""api/kraft_http/routers/elections.py: how a report of an unclean election is shown."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from api.ports import UncleanElectionFacts
-from api.routers.elections import shown
+from kraft_http.ports import UncleanElectionFacts
+from kraft_http.routers.elections import shown
+
 from kraft.common.loss_reports import Loss, Report
 from kraft.controller.unclean.recovery import LogEnd, Recovered, fields_of
 

@@ -6,11 +6,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from kraft_http.deps import cluster_context
+from kraft_http.kafka import cluster
+from kraft_http.routers import operations
 from starlette.requests import Request
 
-from api.deps import cluster_context
-from api.kafka import cluster
-from api.routers import operations
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker, DescribeClusterResponse
 from tests.unit.api.test_edges import CLUSTER, Port

@@ -8,8 +8,8 @@ import signal
 import sys
 
 import trio
+from kraft_http.ports import AdminPort
 
-from api.ports import AdminPort
 from kraft.cli.node import configure, run_process
 from kraft.cli.options import parse_command_line
 from kraft.common.config.endpoints import Endpoint

@@ -1,0 +1,70 @@
+"""The HTTP admin: `create_app` puts the routers together around one node."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from kraft.common.logging import Sink
+from kraft_http import errors, openapi
+from kraft_http.failures import Failures
+from kraft_http.middleware import BoundedBodies, EncodedSlashes
+from kraft_http.ports import AdminPort
+from kraft_http.routers import (
+    broker_states,
+    clusters,
+    elections,
+    events,
+    groups,
+    lags,
+    operations,
+    partitions,
+    quorum,
+    reassignments,
+    records,
+    replicas,
+    topics,
+)
+from kraft_http.routers.configs import brokers as broker_configs
+from kraft_http.routers.configs import clusters as cluster_configs
+from kraft_http.routers.configs import groups as group_configs
+from kraft_http.routers.configs import topics as topic_configs
+from kraft_http.ui import pages
+
+ROUTERS = (
+    operations.router,
+    topic_configs.router,
+    broker_configs.router,
+    cluster_configs.router,
+    group_configs.router,
+    clusters.router,
+    broker_states.router,
+    quorum.router,
+    reassignments.router,
+    replicas.router,
+    elections.router,
+    events.router,
+    partitions.router,
+    records.router,
+    topics.router,
+    lags.router,
+    groups.router,
+    pages.router,
+)
+"""In order: routes with a `-` segment or more segments come before those with a name in that place."""
+
+
+def create_app(port: AdminPort, log_sink: Sink) -> FastAPI:
+    """An ASGI application that speaks for the node behind `port`, and writes to its log what nobody expected."""
+    app = FastAPI(
+        title=openapi.TITLE, docs_url=None, redoc_url=None, openapi_url="/openapi.json", redirect_slashes=False
+    )
+    app.state.port = port
+    app.state.event_streams = []
+    app.add_middleware(EncodedSlashes)
+    app.add_middleware(BoundedBodies)
+    app.add_middleware(Failures, identity=port.identity, log_sink=log_sink)
+    errors.install(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    openapi.install(app, port.identity.version)
+    return app

@@ -1,0 +1,125 @@
+"""What a route is given: the cluster it speaks of, a Kafka client, links, and one page of a list."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, TypeVar
+from urllib.parse import quote
+
+from fastapi import Depends, Path, Query, Request
+from starlette.datastructures import URL
+
+from kraft_http.errors import ApiProblem, not_found
+from kraft_http.kafka.client import Kafka
+from kraft_http.links import Links, restore_slashes
+from kraft_http.models.common import INT32_MAX, CollectionMetadata
+from kraft_http.ports import AdminPort
+
+T = TypeVar("T")
+
+
+def admin_port(request: Request) -> AdminPort:
+    port: AdminPort = request.app.state.port
+    return port
+
+
+Port = Annotated[AdminPort, Depends(admin_port)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterContext:
+    """One request about one cluster."""
+
+    cluster_id: str
+    kafka: Kafka
+    links: Links
+    url: URL
+
+
+ClusterIdPath = Annotated[str, Path(description="The cluster's id, as /v3/clusters tells it.")]
+
+
+def cluster_context(request: Request, port: Port, cluster_id: ClusterIdPath) -> ClusterContext:
+    if cluster_id != port.identity.cluster_id:
+        raise not_found(f"Cluster {cluster_id}")
+    return ClusterContext(cluster_id, Kafka(port), Links(str(request.base_url), cluster_id), _url(request))
+
+
+def _url(request: Request) -> URL:
+    """What was asked for, quoted as it was: `request.url` is made of the path that the server has decoded."""
+    raw_path: bytes = request.scope.get("raw_path") or quote(request.scope["path"]).encode()
+    query: bytes = request.scope["query_string"]
+    return URL(
+        f"{str(request.base_url).rstrip('/')}{raw_path.decode('latin-1')}"
+        f"{'?' if query else ''}{query.decode('latin-1')}"
+    )
+
+
+def writable(port: Port) -> None:
+    """Refuses a change when the admin is read-only."""
+    if port.identity.read_only:
+        raise ApiProblem(403, "This HTTP admin is read-only (kraft.admin.read.only).", error_code=40301)
+
+
+Cluster = Annotated[ClusterContext, Depends(cluster_context)]
+Writable = Depends(writable)
+
+BrokerIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="A broker's number.")]
+PartitionIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="A partition's number.")]
+TopicNamePath = Annotated[str, Path(description="A topic's name.")]
+ConfigNamePath = Annotated[str, Path(description="The name of a configuration key.")]
+
+
+def group_id_path(
+    consumer_group_id: Annotated[str, Path(description="A group's id; slashes are encoded as %2F.")],
+) -> str:
+    return restore_slashes(consumer_group_id)
+
+
+GroupIdPath = Annotated[str, Depends(group_id_path)]
+
+
+class Page:
+    """How much of a list is wanted. Without parameters: all of it, as REST v3 answers."""
+
+    def __init__(
+        self,
+        page_size: Annotated[
+            int | None, Query(ge=1, le=1000, description="The most elements of one answer; left out: all.")
+        ] = None,
+        page_token: Annotated[str | None, Query(description="From the `next` of the page before.")] = None,
+    ) -> None:
+        self.size = page_size
+        self.after = _decode_token(page_token) if page_token is not None else None
+
+    def cut(self, items: Sequence[T], key: Callable[[T], str], url: URL) -> tuple[list[T], CollectionMetadata]:
+        """The page of `items`, which are sorted by `key`, and the collection's metadata. Elements that come or go
+        between two pages shift nothing."""
+        rest = [item for item in items if self.after is None or key(item) > self.after]
+        page = rest if self.size is None else rest[: self.size]
+        following = None
+        if len(page) < len(rest):
+            following = str(url.include_query_params(page_size=self.size, page_token=_encode_token(key(page[-1]))))
+        return list(page), CollectionMetadata(self=str(url), next=following)
+
+
+def _encode_token(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _decode_token(token: str) -> str:
+    try:
+        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError) as problem:
+        raise ApiProblem(400, "page_token is not one that this API gave out.") from problem
+
+
+PageQuery = Annotated[Page, Depends()]
+
+
+def whole(url: URL) -> CollectionMetadata:
+    """The metadata of a collection that is never cut."""
+    return CollectionMetadata(self=str(url), next=None)

@@ -1,0 +1,280 @@
+"""What a client sees when something is wrong: one body for RFC 9457 and for the error format of REST v3.
+
+`type, title, status, detail, instance` are the problem details; `error_code` and `message` are v3's; `kafka_error`,
+`errors` and `hint` are ours. `STATUS` below is the only table from Kafka's error codes to HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from kraft.protocol.error_codes import ErrorCode, is_retriable
+from kraft_http.kafka.client import KafkaProblem, UnencodableRequest
+from kraft_http.links import restore_slashes
+
+PROBLEM_JSON: Final = "application/problem+json"
+REQUEST_ID_CHARACTERS_MAX: Final = 128
+
+
+class KafkaErrorBody(BaseModel):
+    name: str = Field(examples=["UNKNOWN_TOPIC_OR_PARTITION"])
+    code: int = Field(examples=[3])
+    retriable: bool = Field(description="Whether the same request may succeed when it is sent again.")
+
+
+class FieldProblem(BaseModel):
+    pointer: str = Field(
+        description="Where in the request: a JSON pointer into the body, or the parameter's name.",
+        examples=["/partitions_count"],
+    )
+    detail: str
+
+
+class ErrorBody(BaseModel):
+    """Problem details (RFC 9457) and, in `error_code` and `message`, the error of REST v3."""
+
+    type: str = Field(description="A URI for the kind of problem.", examples=["about:blank"])
+    title: str
+    status: int
+    detail: str
+    instance: str = Field(description="The path that was asked for.")
+    error_code: int = Field(examples=[40403])
+    message: str
+    kafka_error: KafkaErrorBody | None = None
+    errors: list[FieldProblem] | None = None
+    hint: str | None = Field(default=None, description="What to do about it.")
+    request_id: str | None = Field(default=None, description="The request's X-Request-ID.")
+
+
+class Answer(NamedTuple):
+    """HTTP status and v3 error code for a Kafka error."""
+
+    status: int
+    error_code: int
+
+
+NOT_FOUND_TOPIC: Final = Answer(404, 40403)
+BAD_REQUEST: Final = Answer(400, 40002)
+RETRIABLE: Final = Answer(503, 50003)
+TIMED_OUT: Final = Answer(504, 50003)
+FAILED: Final = Answer(500, 50002)
+
+STATUS: Final[dict[int, Answer]] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NOT_FOUND_TOPIC,
+    ErrorCode.UNKNOWN_TOPIC_ID: NOT_FOUND_TOPIC,
+    ErrorCode.GROUP_ID_NOT_FOUND: Answer(404, 40405),
+    ErrorCode.BROKER_ID_NOT_REGISTERED: Answer(404, 404),
+    ErrorCode.SASL_AUTHENTICATION_FAILED: Answer(401, 40101),
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: Answer(403, 40301),
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: Answer(403, 40301),
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: Answer(403, 40301),
+    ErrorCode.TOPIC_ALREADY_EXISTS: BAD_REQUEST,
+    ErrorCode.INVALID_TOPIC_EXCEPTION: BAD_REQUEST,
+    ErrorCode.INVALID_PARTITIONS: BAD_REQUEST,
+    ErrorCode.INVALID_REPLICATION_FACTOR: BAD_REQUEST,
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: BAD_REQUEST,
+    ErrorCode.INVALID_CONFIG: BAD_REQUEST,
+    ErrorCode.INVALID_REQUEST: BAD_REQUEST,
+    ErrorCode.INVALID_GROUP_ID: BAD_REQUEST,
+    ErrorCode.INVALID_TIMESTAMP: BAD_REQUEST,
+    ErrorCode.INVALID_RECORD: BAD_REQUEST,
+    ErrorCode.POLICY_VIOLATION: BAD_REQUEST,
+    ErrorCode.OFFSET_OUT_OF_RANGE: BAD_REQUEST,
+    ErrorCode.TOPIC_DELETION_DISABLED: BAD_REQUEST,
+    ErrorCode.MESSAGE_TOO_LARGE: Answer(413, 413),
+    ErrorCode.RECORD_LIST_TOO_LARGE: Answer(413, 413),
+    ErrorCode.NON_EMPTY_GROUP: Answer(409, 409),
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: Answer(409, 409),
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: Answer(409, 409),
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: Answer(404, 404),
+    ErrorCode.VOTER_NOT_FOUND: Answer(404, 404),
+    ErrorCode.DUPLICATE_VOTER: Answer(409, 409),
+    ErrorCode.INVALID_VOTER_KEY: BAD_REQUEST,
+    ErrorCode.REQUEST_TIMED_OUT: TIMED_OUT,
+    ErrorCode.UNSUPPORTED_VERSION: Answer(501, 501),
+    ErrorCode.BROKER_NOT_AVAILABLE: RETRIABLE,
+}
+
+_HINTS: Final[dict[int, str]] = {
+    ErrorCode.NOT_ENOUGH_REPLICAS: (
+        "Fewer replicas are in sync than min.insync.replicas asks for: see /v1/cluster/health."
+    ),
+    ErrorCode.LEADER_NOT_AVAILABLE: "The partition has no leader right now: see /v1/cluster/health, then try again.",
+    ErrorCode.INVALID_REPLICATION_FACTOR: (
+        "The replication factor must not exceed the number of live brokers: see /v1/cluster/health."
+    ),
+    ErrorCode.NON_EMPTY_GROUP: "Stop the group's consumers first.",
+    ErrorCode.REQUEST_TIMED_OUT: "The outcome is not known: look before you try again.",
+}
+
+_TITLES: Final = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    409: "Conflict",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    422: "Unprocessable Content",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+
+
+class ApiProblem(Exception):
+    """A request that this API refuses itself, with the status and the v3 error code to answer."""
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        *,
+        error_code: int | None = None,
+        errors: list[FieldProblem] | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.error_code = status if error_code is None else error_code
+        self.errors = errors
+        self.hint = hint
+
+
+def not_found(what: str) -> ApiProblem:
+    return ApiProblem(404, f"{what} does not exist.")
+
+
+def answer_for(problem: KafkaProblem) -> Answer:
+    """The HTTP side of a Kafka error."""
+    known = STATUS.get(problem.code)
+    if known is not None:
+        return known
+    return RETRIABLE if is_retriable(problem.code) else FAILED
+
+
+def install(app: FastAPI) -> None:
+    """Make every error leave `app` in this shape."""
+    app.add_exception_handler(KafkaProblem, _kafka_problem)
+    app.add_exception_handler(ApiProblem, _api_problem)
+    app.add_exception_handler(UnencodableRequest, _unencodable)
+    app.add_exception_handler(RequestValidationError, _invalid_request)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(ConnectionError, _stopped)
+
+
+async def _kafka_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, KafkaProblem)
+    status, error_code = answer_for(error)
+    kafka_error = KafkaErrorBody(name=error.name, code=error.code, retriable=is_retriable(error.code))
+    return error_response(
+        request, status, error.sentence, error_code, kafka_error=kafka_error, hint=_HINTS.get(error.code)
+    )
+
+
+async def _api_problem(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ApiProblem)
+    return error_response(request, error.status, error.detail, error.error_code, errors=error.errors, hint=error.hint)
+
+
+async def _unencodable(request: Request, error: Exception) -> JSONResponse:
+    return error_response(request, 400, "The request holds a value that Kafka's protocol cannot carry.", 400)
+
+
+async def _stopped(request: Request, error: Exception) -> JSONResponse:
+    """`AdminPort` has no node any more, or will have none in a moment."""
+    return error_response(request, RETRIABLE.status, f"No answer: {error}.", RETRIABLE.error_code)
+
+
+async def _invalid_request(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    errors = [_field_problem(detail) for detail in error.errors()]
+    summary = "; ".join(f"{field.pointer}: {field.detail}" for field in errors[:3])
+    return error_response(request, 400, f"The request is not valid: {summary}", 400, errors=errors)
+
+
+def _field_problem(detail: dict[str, Any]) -> FieldProblem:
+    place, *path = [str(part) for part in detail["loc"]]
+    pointer = (
+        "/" + "/".join(part.replace("~", "~0").replace("/", "~1") for part in path)
+        if place == "body"
+        else ".".join(path) or place
+    )
+    return FieldProblem(pointer=pointer, detail=detail["msg"])
+
+
+async def _http_exception(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    detail = str(error.detail)
+    if error.status_code == 404 and detail == "Not Found":
+        detail = "There is nothing at this address. /docs shows what there is."
+    response = error_response(request, error.status_code, detail, error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+def error_response(
+    request: Request,
+    status: int,
+    detail: str,
+    error_code: int,
+    *,
+    kafka_error: KafkaErrorBody | None = None,
+    errors: list[FieldProblem] | None = None,
+    hint: str | None = None,
+) -> JSONResponse:
+    """The one shape in which an error leaves."""
+    path = request.scope["path"]
+    body = ErrorBody(
+        type="about:blank",
+        title=_TITLES.get(status, "Error"),
+        status=status,
+        detail=detail,
+        instance=path,
+        error_code=error_code,
+        message=detail,
+        kafka_error=kafka_error,
+        errors=errors,
+        hint=hint,
+        request_id=request_id_of(request),
+    )
+    wants_json = path.startswith("/v3") and PROBLEM_JSON not in request.headers.get("accept", "")
+    headers = {"Retry-After": "1"} if status == 503 else None
+    content = body.model_dump(exclude_none=True)
+    return JSONResponse(
+        _readable(content), status, headers, media_type="application/json" if wants_json else PROBLEM_JSON
+    )
+
+
+def request_id_of(request: Request) -> str | None:
+    """What the client calls its request, if that can be repeated as it is."""
+    request_id = request.headers.get("x-request-id", "")
+    return (
+        request_id
+        if 0 < len(request_id) <= REQUEST_ID_CHARACTERS_MAX and request_id.isascii() and request_id.isprintable()
+        else None
+    )
+
+
+def _readable(content: dict[str, Any]) -> dict[str, Any]:
+    """The texts of an error may quote the request, and JSON can carry what UTF-8 cannot. A slash of the path has its
+    stand-in there."""
+    return {
+        key: restore_slashes(value.encode("utf-8", "replace").decode()) if isinstance(value, str) else value
+        for key, value in content.items()
+    }
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The errors of an operation, for OpenAPI. `kraft_http.openapi` adds those that every operation may answer."""
+    return {status: {"model": ErrorBody, "description": _TITLES[status]} for status in statuses}

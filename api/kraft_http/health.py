@@ -1,0 +1,271 @@
+"""From facts about a cluster to a verdict: is it healthy, what is wrong, and what to do about it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import BaseModel, Field
+
+from kraft.common.broker_state import ACTIVE
+from kraft_http.ports import BrokerFacts, ClusterFacts, PartitionFacts
+
+LISTED_MAX = 100
+"""How many partitions of a kind an answer names; the counts are always whole."""
+
+DISK_FREE_SHARE_MIN = 0.05
+
+VOTER_SILENT_MS_MAX = 5_000
+"""A voter that was not caught up for longer than this counts as lagging."""
+
+
+class PartitionRef(BaseModel):
+    topic: str
+    partition: int
+    leader: int = Field(description="-1 when nobody leads it.")
+    replicas: list[int]
+    in_sync: list[int]
+    min_in_sync: int
+
+
+class PartitionProblem(BaseModel):
+    count: int
+    partitions: list[PartitionRef] = Field(description=f"At most {LISTED_MAX} of them.")
+
+
+class VoterFacts(BaseModel):
+    """A voter as the quorum's leader sees it."""
+
+    node_id: int
+    lag: int = Field(description="Records of the metadata log that it has yet to copy.")
+    behind_ms: int = Field(description="How long ago it last had everything; -1: not since this leader leads.")
+    is_current: bool
+
+
+class Reason(BaseModel):
+    """One thing that is wrong."""
+
+    code: str = Field(examples=["under_replicated_partitions"])
+    summary: str
+    remedy: str = Field(description="What to do.")
+
+
+class ClusterHealth(BaseModel):
+    is_healthy: bool
+    reasons: list[Reason]
+    controller_id: int = Field(description="The active controller; -1 when there is none.")
+    controller_epoch: int
+    quorum_voters: list[int]
+    voters: list[VoterFacts] = Field(description="Empty while the active controller cannot be asked.")
+    brokers: list[int]
+    nodes_down: list[int] = Field(description="Registered brokers that are fenced.")
+    out_of_duty: list[int] = Field(description="Brokers in maintenance, kept fenced or being decommissioned.")
+    reassignments_count: int
+    topics_count: int
+    partitions_count: int
+    leaderless: PartitionProblem
+    under_replicated: PartitionProblem
+    under_min_isr: PartitionProblem
+    offline_log_dirs: list[str] = Field(description="Of the node that answers.")
+    disk_free_bytes: int | None
+    disk_total_bytes: int | None
+    metadata_offset: int
+
+
+def is_offline(partition: PartitionFacts) -> bool:
+    return partition.leader < 0
+
+
+def is_under_replicated(partition: PartitionFacts) -> bool:
+    return partition.leader >= 0 and len(partition.in_sync) < len(partition.replicas)
+
+
+def is_under_min_isr(partition: PartitionFacts) -> bool:
+    return len(partition.in_sync) < partition.min_in_sync
+
+
+def judge(facts: ClusterFacts, voters: Sequence[VoterFacts] = (), *, controller_answers: bool = True) -> ClusterHealth:
+    """The verdict. A broker that is shutting down on purpose is not down. `voters`: as the active controller tells
+    of them, if it answers."""
+    leaderless = [partition for partition in facts.impaired if is_offline(partition)]
+    under_replicated = [partition for partition in facts.impaired if is_under_replicated(partition)]
+    under_min_isr = [partition for partition in facts.impaired if is_under_min_isr(partition)]
+    down = [broker.node_id for broker in facts.brokers if broker.fenced and not broker.shutting_down]
+    reasons = [
+        *_controller_reasons(facts, controller_answers),
+        *_voter_reasons(voters),
+        *_broker_reasons(down),
+        *_drain_reasons(facts.brokers),
+        *_partition_reasons(leaderless, under_min_isr, under_replicated),
+        *_disk_reasons(facts),
+    ]
+    return ClusterHealth(
+        is_healthy=not reasons,
+        reasons=reasons,
+        controller_id=facts.controller_id,
+        controller_epoch=facts.controller_epoch,
+        quorum_voters=list(facts.voters),
+        voters=list(voters),
+        brokers=[broker.node_id for broker in facts.brokers],
+        nodes_down=down,
+        out_of_duty=[broker.node_id for broker in facts.brokers if broker.desired_state != ACTIVE],
+        reassignments_count=len(facts.reassignments),
+        topics_count=facts.topics_count,
+        partitions_count=facts.partitions_count,
+        leaderless=_listed(leaderless),
+        under_replicated=_listed(under_replicated),
+        under_min_isr=_listed(under_min_isr),
+        offline_log_dirs=list(facts.offline_log_dirs),
+        disk_free_bytes=facts.disk_free_bytes,
+        disk_total_bytes=facts.disk_total_bytes,
+        metadata_offset=facts.metadata_offset,
+    )
+
+
+def _controller_reasons(facts: ClusterFacts, answers: bool) -> list[Reason]:
+    if facts.controller_id >= 0 and answers:
+        return []
+    remedy = (
+        f"A majority of the controllers {_names(facts.voters)} must be up and reach one another: start those that "
+        "are down, or look at the network."
+    )
+    summary = "There is no active controller: metadata cannot change and no leader can be elected."
+    if facts.controller_id >= 0:
+        summary = (
+            f"The active controller, node {facts.controller_id}, does not answer: metadata may not change and no "
+            "leader be elected."
+        )
+    return [Reason(code="no_controller", summary=summary, remedy=remedy)]
+
+
+def _voter_reasons(voters: Sequence[VoterFacts]) -> list[Reason]:
+    lagging = [voter.node_id for voter in voters if not voter.is_current]
+    if not lagging:
+        return []
+    spare = len(voters) - len(lagging) - (len(voters) // 2 + 1)
+    left = (
+        "one more that fails, and there is no active controller"
+        if spare <= 0
+        else f"{spare} more may fail before there is no active controller"
+    )
+    summary = (
+        f"{_nouns('Controller', lagging)} {'does' if len(lagging) == 1 else 'do'} not keep up with the quorum: {left}."
+    )
+    remedy = (
+        "Start it again if it is down; else look at its disk and its network. One that lost its disk has to be "
+        "removed as a voter and added anew."
+    )
+    return [Reason(code="lagging_voters", summary=summary, remedy=remedy)]
+
+
+def _drain_reasons(brokers: Sequence[BrokerFacts]) -> list[Reason]:
+    """Decommissionings that cannot go on."""
+    reasons = []
+    for broker in brokers:
+        if broker.draining is not None and broker.draining.blocked:
+            blocked = broker.draining.blocked
+            summary = (
+                f"Broker {broker.node_id} cannot be emptied: for {len(blocked)} of its replicas no other broker "
+                f"is free ({_some(blocked)})."
+            )
+            remedy = (
+                "Add a broker, lower the replication factor of these topics, or end the decommissioning (DELETE "
+                "/v1/brokers/ID/decommission)."
+            )
+            reasons.append(Reason(code="decommission_blocked", summary=summary, remedy=remedy))
+    return reasons
+
+
+def _broker_reasons(down: list[int]) -> list[Reason]:
+    if not down:
+        return []
+    remedy = (
+        f"Start {'it' if len(down) == 1 else 'them'} again: the last line of a node's log says why it ended. "
+        "One that will not come back is decommissioned "
+        "(kraft brokers decommission ID): its replicas are made anew elsewhere."
+    )
+    return [
+        Reason(
+            code="brokers_down",
+            summary=f"{_nouns('Broker', down)} {'is' if len(down) == 1 else 'are'} down.",
+            remedy=remedy,
+        )
+    ]
+
+
+def _partition_reasons(
+    leaderless: list[PartitionFacts], under_min_isr: list[PartitionFacts], under_replicated: list[PartitionFacts]
+) -> list[Reason]:
+    reasons = []
+    if leaderless:
+        remedy = (
+            "Start a broker that has them in sync. If all of those are lost for good, an unclean election "
+            "(kraft elections unclean) brings them back "
+            "and may lose records."
+        )
+        summary = f"{_count(leaderless)} without a leader: nothing can be read or written."
+        reasons.append(Reason(code="leaderless_partitions", summary=summary, remedy=remedy))
+    if under_min_isr:
+        remedy = (
+            "Start the brokers that are down. Lowering min.insync.replicas lets writes through and makes them "
+            "less safe."
+        )
+        summary = f"{_count(under_min_isr)} below min.insync.replicas: writes with acks=all are refused."
+        reasons.append(Reason(code="under_min_isr_partitions", summary=summary, remedy=remedy))
+    if under_replicated:
+        remedy = (
+            "Start the brokers that are down. If all are up, the followers cannot keep pace: look at their disks "
+            "and network."
+        )
+        summary = f"{_count(under_replicated)} with fewer in-sync replicas than replicas."
+        reasons.append(Reason(code="under_replicated_partitions", summary=summary, remedy=remedy))
+    return reasons
+
+
+def _disk_reasons(facts: ClusterFacts) -> list[Reason]:
+    reasons = []
+    if facts.offline_log_dirs:
+        summary = f"This node cannot use {', '.join(facts.offline_log_dirs)}."
+        remedy = "Look at the disk, then restart the node: a directory that failed is not used again before that."
+        reasons.append(Reason(code="offline_log_dirs", summary=summary, remedy=remedy))
+    free, total = facts.disk_free_bytes, facts.disk_total_bytes
+    if free is not None and total and free < total * DISK_FREE_SHARE_MIN:
+        summary = f"This node's disk has {free / total:.1%} left ({free // 2**20} MiB)."
+        remedy = (
+            "Make room, or shorten the retention of large topics. When nothing is left, writes are refused until "
+            "there is room again."
+        )
+        reasons.append(Reason(code="disk_almost_full", summary=summary, remedy=remedy))
+    return reasons
+
+
+def _count(partitions: list[PartitionFacts]) -> str:
+    return "1 partition" if len(partitions) == 1 else f"{len(partitions)} partitions"
+
+
+def _nouns(noun: str, ids: Sequence[int]) -> str:
+    return f"{noun}{'s' if len(ids) > 1 else ''} {_names(tuple(ids))}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+
+
+def _names(ids: tuple[int, ...] | list[int]) -> str:
+    return ", ".join(map(str, ids))
+
+
+def partition_ref(partition: PartitionFacts) -> PartitionRef:
+    return PartitionRef(
+        topic=partition.topic,
+        partition=partition.partition,
+        leader=partition.leader,
+        replicas=list(partition.replicas),
+        in_sync=list(partition.in_sync),
+        min_in_sync=partition.min_in_sync,
+    )
+
+
+def _listed(partitions: list[PartitionFacts]) -> PartitionProblem:
+    return PartitionProblem(
+        count=len(partitions), partitions=[partition_ref(partition) for partition in partitions[:LISTED_MAX]]
+    )

@@ -1,0 +1,269 @@
+"""Groups, their members, committed offsets and lag."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kraft.common.errors import ProtocolError
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kraft.protocol.messages.consumer_group_describe_response import ConsumerGroupDescribeResponse, Member
+from kraft.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment
+from kraft.protocol.messages.delete_groups_request import DeleteGroupsRequest
+from kraft.protocol.messages.delete_groups_response import DeleteGroupsResponse
+from kraft.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kraft.protocol.messages.describe_groups_response import DescribedGroupMember, DescribeGroupsResponse
+from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kraft.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kraft.protocol.messages.list_groups_request import ListGroupsRequest
+from kraft.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
+from kraft.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kraft.protocol.messages.offset_fetch_response import OffsetFetchResponse
+from kraft_http.kafka.client import Kafka, KafkaProblem, of_each, raise_for
+from kraft_http.kafka.cluster import describe_brokers
+from kraft_http.kafka.offsets import LATEST, Partition, leaders_of, list_offsets
+from kraft_http.kafka.topics import describe_topics
+
+_GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: tuple[Partition, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    group_id: str
+    type: str
+    """classic or consumer."""
+    state: str
+    """In Kafka's words: Stable, Empty, PreparingRebalance ..."""
+    protocol_type: str
+    assignor: str
+    coordinator_id: int
+    members: tuple[GroupMember, ...]
+
+    def owner_of(self, partition: Partition) -> GroupMember | None:
+        return next((member for member in self.members if partition in member.assignment), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    commit: Commit
+    log_end_offset: int
+    owner: GroupMember | None
+
+    @property
+    def lag(self) -> int:
+        return max(0, self.log_end_offset - self.commit.offset)
+
+
+async def list_groups(kafka: Kafka) -> list[tuple[ListedGroup, int]]:
+    """Every group that speaks for consumers, by id, with its coordinator: each broker lists those it coordinates."""
+
+    async def ask(broker_id: int) -> dict[str, tuple[ListedGroup, int]]:
+        response = await kafka.ask(ApiKey.LIST_GROUPS, 5, ListGroupsRequest(), ListGroupsResponse, broker_id)
+        raise_for(response.error_code, subject=f"groups of broker {broker_id}")
+        return {
+            group.group_id: (group, broker_id) for group in response.groups if group.protocol_type in ("consumer", "")
+        }
+
+    live = [broker.broker_id for broker in await describe_brokers(kafka) if not broker.is_fenced]
+    found: dict[str, tuple[ListedGroup, int]] = {}
+    for groups in await of_each(ask, live):
+        found |= groups
+    return [found[group_id] for group_id in sorted(found)]
+
+
+async def find_coordinator(kafka: Kafka, group_id: str) -> int:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group_id])
+    response = await kafka.ask(ApiKey.FIND_COORDINATOR, 4, request, FindCoordinatorResponse)
+    coordinator = response.coordinators[0]
+    raise_for(coordinator.error_code, coordinator.error_message, f"coordinator of group {group_id}")
+    return coordinator.node_id
+
+
+async def describe_group(kafka: Kafka, group_id: str) -> Group:
+    """A classic or a consumer group. Raises KafkaProblem with GROUP_ID_NOT_FOUND."""
+    groups = await describe_groups(kafka, [group_id], await find_coordinator(kafka, group_id))
+    if not groups:
+        raise KafkaProblem(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no consumer group {group_id}")
+    return groups[0]
+
+
+async def describe_groups(kafka: Kafka, group_ids: Sequence[str], coordinator_id: int) -> list[Group]:
+    """Groups of one coordinator, in the order asked for, in at most two requests. Those that do not exist are left
+    out."""
+    found = await _describe_classic(kafka, group_ids, coordinator_id)
+    rest = [group_id for group_id in group_ids if group_id not in found]
+    if rest:
+        found.update(await _describe_consumer(kafka, rest, coordinator_id))
+    return [found[group_id] for group_id in group_ids if group_id in found]
+
+
+async def _describe_classic(kafka: Kafka, group_ids: Sequence[str], coordinator_id: int) -> dict[str, Group]:
+    request = DescribeGroupsRequest(groups=list(group_ids))
+    response = await kafka.ask(ApiKey.DESCRIBE_GROUPS, 6, request, DescribeGroupsResponse, coordinator_id)
+    found = {}
+    for described in response.groups:
+        if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (
+            described.error_code == ErrorCode.NONE and described.group_state == "Dead"
+        ):
+            continue
+        raise_for(described.error_code, described.error_message)
+        found[described.group_id] = Group(
+            group_id=described.group_id,
+            type="classic",
+            state=described.group_state,
+            protocol_type=described.protocol_type,
+            assignor=described.protocol_data,
+            coordinator_id=coordinator_id,
+            members=tuple(_classic_member(member, described.protocol_type) for member in described.members),
+        )
+    return found
+
+
+def _classic_member(member: DescribedGroupMember, protocol_type: str) -> GroupMember:
+    return GroupMember(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        assignment=_assigned(bytes(member.member_assignment)) if protocol_type == "consumer" else (),
+    )
+
+
+def _assigned(assignment: bytes) -> tuple[Partition, ...]:
+    """The partitions in a classic consumer's assignment; none in bytes that are not one, for they are the client's
+    own."""
+    if len(assignment) < 2:
+        return ()
+    (version,) = struct.unpack_from(">h", assignment)
+    version = max(0, min(version, ConsumerProtocolAssignment.VALID_VERSIONS[1]))
+    try:
+        decoded, _ = ConsumerProtocolAssignment.decode_from(assignment, 2, version)
+    except ProtocolError:
+        return ()
+    return tuple(
+        sorted((topic.topic, partition) for topic in decoded.assigned_partitions for partition in topic.partitions)
+    )
+
+
+async def _describe_consumer(kafka: Kafka, group_ids: Sequence[str], coordinator_id: int) -> dict[str, Group]:
+    request = ConsumerGroupDescribeRequest(group_ids=list(group_ids))
+    try:
+        response = await kafka.ask(
+            ApiKey.CONSUMER_GROUP_DESCRIBE, 1, request, ConsumerGroupDescribeResponse, coordinator_id
+        )
+    except KafkaProblem as problem:
+        if problem.code == ErrorCode.UNSUPPORTED_VERSION:
+            return {}
+        raise
+    found = {}
+    for described in response.groups:
+        if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            continue
+        raise_for(described.error_code, described.error_message)
+        found[described.group_id] = Group(
+            group_id=described.group_id,
+            type="consumer",
+            state=described.group_state,
+            protocol_type="consumer",
+            assignor=described.assignor_name,
+            coordinator_id=coordinator_id,
+            members=tuple(_consumer_member(member) for member in described.members),
+        )
+    return found
+
+
+def _consumer_member(member: Member) -> GroupMember:
+    return GroupMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        assignment=tuple(
+            sorted(
+                (topic.topic_name, partition)
+                for topic in member.assignment.topic_partitions
+                for partition in topic.partitions
+            )
+        ),
+    )
+
+
+async def delete_group(kafka: Kafka, group_id: str) -> None:
+    coordinator_id = await find_coordinator(kafka, group_id)
+    response = await kafka.ask(
+        ApiKey.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=[group_id]), DeleteGroupsResponse, coordinator_id
+    )
+    raise_for(response.results[0].error_code, subject=f"group {group_id}")
+
+
+async def fetch_commits(kafka: Kafka, group: Group) -> list[Commit]:
+    """Everything that the group has committed, by topic and partition."""
+    asked = OffsetFetchRequestGroup(group_id=group.group_id, topics=None)
+    response = await kafka.ask(
+        ApiKey.OFFSET_FETCH, 9, OffsetFetchRequest(groups=[asked]), OffsetFetchResponse, group.coordinator_id
+    )
+    answer = response.groups[0]
+    raise_for(answer.error_code, subject=f"offsets of group {group.group_id}")
+    commits = [
+        Commit(
+            topic=topic.name,
+            partition=found.partition_index,
+            offset=found.committed_offset,
+            leader_epoch=found.committed_leader_epoch,
+            metadata=found.metadata or "",
+        )
+        for topic in answer.topics
+        for found in topic.partitions
+        if found.error_code == ErrorCode.NONE and found.committed_offset >= 0
+    ]
+    return sorted(commits, key=lambda commit: (commit.topic, commit.partition))
+
+
+async def compute_lags(kafka: Kafka, group: Group, commits: Sequence[Commit]) -> list[Lag]:
+    """How far each commit is behind its partition's end. Partitions of deleted topics, and those without a leader,
+    are left out."""
+    leaders: dict[Partition, int] = {}
+    for topic in sorted({commit.topic for commit in commits}):
+        try:
+            [described] = await describe_topics(kafka, [topic])
+        except KafkaProblem as problem:
+            if problem.code in _GONE:
+                continue
+            raise
+        leaders.update({partition: leader for partition, leader in leaders_of(described).items() if leader >= 0})
+    wanted = {
+        (commit.topic, commit.partition): leaders[commit.topic, commit.partition]
+        for commit in commits
+        if (commit.topic, commit.partition) in leaders
+    }
+    ends = await list_offsets(kafka, wanted, LATEST)
+    return [
+        Lag(
+            commit=commit,
+            log_end_offset=ends[commit.topic, commit.partition],
+            owner=group.owner_of((commit.topic, commit.partition)),
+        )
+        for commit in commits
+        if (commit.topic, commit.partition) in ends
+    ]

@@ -1,0 +1,150 @@
+"""Appending and reading records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kraft.client.fetched import visible_batches
+from kraft.common.errors import ProtocolError
+from kraft.protocol.api_keys import ApiKey
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.delete_records_request import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from kraft.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.protocol.messages.fetch_response import AbortedTransaction, FetchResponse
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_response import ProduceResponse
+from kraft.protocol.records.builder import build_batch
+from kraft.protocol.records.compression import DecompressedTooLarge
+from kraft.protocol.records.record import Record
+from kraft.protocol.records.record_batch import RecordBatch
+from kraft.protocol.schema import Bytes
+from kraft_http.kafka.client import Kafka, KafkaProblem, raise_for
+
+TIMEOUT_MS = 30_000
+ALL_IN_SYNC = -1
+DECODED_BYTES_MAX: Final = 64 << 20
+"""What the records of one read may have decompressed; a batch of more than this cannot be read here. It is the
+node's memory."""
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    log_append_time_ms: int
+    """-1 when the topic keeps the producers' times."""
+
+
+class Fetched(NamedTuple):
+    records: list[Record]
+    next_offset: int
+    """Where to go on: after the last record read, or after what a compacted or control batch skipped."""
+    size: int
+    """Bytes of the records' keys, values and headers."""
+
+
+async def produce(kafka: Kafka, topic: str, partition: int, leader: int, records: Sequence[Record]) -> Appended:
+    """Append one batch with acks=all. Raises KafkaProblem; a REQUEST_TIMED_OUT leaves open whether the records are
+    there."""
+    data = PartitionProduceData(index=partition, records=memoryview(build_batch(records)))
+    request = ProduceRequest(
+        acks=ALL_IN_SYNC, timeout_ms=TIMEOUT_MS, topic_data=[TopicProduceData(name=topic, partition_data=[data])]
+    )
+    response = await kafka.ask(ApiKey.PRODUCE, 9, request, ProduceResponse, leader)
+    answer = response.responses[0].partition_responses[0]
+    raise_for(answer.error_code, answer.error_message)
+    return Appended(answer.base_offset, answer.log_append_time_ms)
+
+
+async def fetch(
+    kafka: Kafka,
+    topic: str,
+    partition: int,
+    leader: int,
+    offset: int,
+    *,
+    count: int,
+    max_bytes: int,
+    max_wait_ms: int,
+    committed: bool,
+) -> Fetched:
+    """At most `count` records from `offset` on, one at least if there is any. Raises KafkaProblem, also if the first
+    batch is damaged or too large."""
+    asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
+    request = FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=max_bytes,
+        isolation_level=int(committed),
+        session_epoch=-1,
+        topics=[FetchTopic(topic=topic, partitions=[asked])],
+    )
+    response = await kafka.ask(ApiKey.FETCH, 12, request, FetchResponse, leader)
+    raise_for(response.error_code)
+    answer = response.responses[0].partitions[0]
+    raise_for(answer.error_code, subject=f"{topic}-{partition} at offset {offset}")
+    reading = _Reading(offset, count)
+    try:
+        reading.take(answer.records or b"", answer.aborted_transactions if committed else None)
+    except ProtocolError as problem:
+        if reading.next_offset == offset:  # Else what comes before it is the answer, and the next read meets it first.
+            code = (
+                ErrorCode.MESSAGE_TOO_LARGE if isinstance(problem, DecompressedTooLarge) else ErrorCode.CORRUPT_MESSAGE
+            )
+            raise KafkaProblem(code, str(problem), f"{topic}-{partition} at offset {offset}") from problem
+    return Fetched(reading.found, reading.next_offset, DECODED_BYTES_MAX - reading.room)
+
+
+class _Reading:
+    """The records of one answer that a consumer may see, as far as there is room for them."""
+
+    def __init__(self, offset: int, count: int) -> None:
+        self._offset = offset
+        self._count = count
+        self.found: list[Record] = []
+        self.next_offset = offset
+        self.room = DECODED_BYTES_MAX
+
+    def take(self, data: Bytes, aborted: Sequence[AbortedTransaction] | None) -> None:
+        """Batch by batch, until one is damaged or decompresses to more than there is room for (ProtocolError).
+        `aborted` as for `visible_batches`."""
+        for batch, is_visible in visible_batches(data, aborted):
+            if is_visible and not self._take_batch(batch):
+                return
+            self.next_offset = max(self.next_offset, batch.next_offset)
+            if self.room <= 0:
+                return
+
+    def _take_batch(self, batch: RecordBatch) -> bool:
+        """Whether more may be taken."""
+        for record in batch.iterate_records(self.room):
+            if record.offset >= self._offset:
+                self.found.append(record)
+                self.next_offset = record.offset + 1
+                self.room -= _size(record)
+                if len(self.found) == self._count:
+                    return False
+        return True
+
+
+def _size(record: Record) -> int:
+    return (
+        len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(value or b"") for name, value in record.headers)
+    )
+
+
+async def delete_records(kafka: Kafka, topic: str, partition: int, leader: int, before_offset: int) -> int:
+    """Cut everything before an offset (-1: before the high watermark). Returns the partition's first offset. Raises
+    KafkaProblem."""
+    asked = DeleteRecordsPartition(partition_index=partition, offset=before_offset)
+    request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[asked])], timeout_ms=TIMEOUT_MS)
+    response = await kafka.ask(ApiKey.DELETE_RECORDS, 2, request, DeleteRecordsResponse, leader)
+    answer = response.topics[0].partitions[0]
+    raise_for(answer.error_code, subject=f"{topic}-{partition}")
+    return answer.low_watermark

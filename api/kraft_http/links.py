@@ -1,0 +1,40 @@
+"""URLs and resource names in answers."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+SLASH_STAND_IN = "\ue02f"
+"""Stands for an encoded slash inside one path segment (`kraft_http.middleware`): group ids may contain slashes, and a
+router would split them there."""
+
+
+def segment(text: object) -> str:
+    """One path segment, quoted."""
+    return quote(str(text), safe="")
+
+
+def restore_slashes(text: str) -> str:
+    return text.replace(SLASH_STAND_IN, "/")
+
+
+class Links:
+    """Absolute URLs below one cluster, as the client addressed it."""
+
+    def __init__(self, base_url: str, cluster_id: str) -> None:
+        self.base_url = base_url.rstrip("/")
+        self.cluster_id = cluster_id
+
+    @property
+    def clusters(self) -> str:
+        return f"{self.base_url}/v3/clusters"
+
+    def to(self, *segments: object) -> str:
+        """`.../v3/clusters/<id>/<segments>`."""
+        return "/".join(
+            [self.clusters, segment(self.cluster_id), *[segment(part) if part != "-" else "-" for part in segments]]
+        )
+
+    def name(self, *parts: str) -> str:
+        """A resource name as `crn:///kafka=<cluster>/topic=t/partition=0`; parts are `kind=value` or bare words."""
+        return "/".join([f"crn:///kafka={self.cluster_id}", *parts])

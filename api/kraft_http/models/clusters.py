@@ -1,0 +1,61 @@
+"""Clusters, brokers and the metadata quorum."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, Field
+
+from kraft_http.models.common import Collection, Relationship, Resource
+
+
+class ClusterData(Resource):
+    controller: Relationship | None = Field(
+        description="The broker that is the active controller, when it is a broker; null as well while there is none."
+    )
+    brokers: Relationship
+    broker_configs: Relationship
+    consumer_groups: Relationship
+    topics: Relationship
+    partition_reassignments: Relationship
+
+
+class ClusterDataList(Collection):
+    data: list[ClusterData]
+
+
+class BrokerData(Resource):
+    broker_id: int
+    host: str | None
+    port: int | None
+    rack: str | None
+    is_fenced: bool = Field(description="Whether the controller keeps it out: no heartbeat, or not caught up.")
+    configs: Relationship
+    partition_replicas: Relationship
+
+
+class BrokerDataList(Collection):
+    data: list[BrokerData]
+
+
+class QuorumEndpoint(BaseModel):
+    name: str
+    host: str
+    port: int
+
+
+class QuorumReplica(BaseModel):
+    node_id: int
+    directory_id: str | None = Field(description="Which of the node's disks it is; null in a quorum of static voters.")
+    is_leader: bool
+    log_end_offset: int
+    lag: int
+    last_fetch_timestamp: int = Field(description="Milliseconds since the epoch; -1 when not known.")
+    last_caught_up_timestamp: int
+    endpoints: list[QuorumEndpoint]
+
+
+class QuorumData(Resource):
+    leader_id: int = Field(description="The active controller; -1 while there is none.")
+    leader_epoch: int
+    high_watermark: int
+    voters: list[QuorumReplica]
+    observers: list[QuorumReplica]

@@ -1,0 +1,293 @@
+"""What operators do: brokers out of duty, moves of partitions, elections, voters, events."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field
+
+from kraft_http.models.common import HOST, Body, BrokerId, Collection, PartitionId, Relationship, Resource, TopicName
+
+BrokerState = Literal["running", "fenced", "shutting_down"]
+DesiredState = Literal["active", "maintenance", "fenced", "decommission"]
+LISTED_MAX = 100
+REPORTS_MAX = 1_000
+PLACES_MAX = 10_000
+
+
+class DrainData(BaseModel):
+    """How far a decommissioning is. Computed from the cluster's metadata: right on every node, after every
+    fail-over."""
+
+    phase: Literal["draining", "blocked", "stop_it", "unregistering"] = Field(
+        description="stop_it: it is empty and waits to be stopped."
+    )
+    replicas_left: int
+    leaders_left: int
+    moving: int = Field(description="Of the replicas left, those that are being copied to other brokers now.")
+    blocked_count: int
+    blocked: list[str] = Field(
+        description=f"Partitions for whose replica no other broker is free; at most {LISTED_MAX} of them."
+    )
+
+
+class BrokerStateData(BaseModel):
+    broker_id: int
+    state: BrokerState
+    desired_state: DesiredState
+    epoch: int = Field(description="Of its registration: it rises with every start.")
+    host: str
+    port: int
+    rack: str | None
+    leaders_count: int
+    replicas_count: int
+    decommission: DrainData | None = None
+
+
+class BrokerStateList(BaseModel):
+    data: list[BrokerStateData]
+
+
+class BrokerRemovalData(Resource):
+    """A broker that is being removed: its replicas move away, then it is unregistered once it has stopped."""
+
+    broker_id: int
+    broker: Relationship
+    broker_task: Relationship
+
+
+class LogDirReplica(BaseModel):
+    topic_name: str
+    partition_id: int
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+class LogDirData(BaseModel):
+    path: str
+    error: str | None = Field(description="Why it cannot be used.")
+    total_bytes: int | None
+    usable_bytes: int | None
+    size_bytes: int
+    replicas: list[LogDirReplica]
+
+
+class LogDirList(BaseModel):
+    broker_id: int
+    data: list[LogDirData]
+
+
+class ReassignmentData(Resource):
+    topic_name: str
+    partition_id: int
+    adding_replicas: list[int]
+    removing_replicas: list[int]
+    replicas: Relationship
+
+
+class ReassignmentDataList(Collection):
+    data: list[ReassignmentData]
+
+
+class StartReassignmentBody(Body):
+    replica_ids: list[BrokerId] = Field(
+        min_length=1, max_length=100, description="The brokers wanted, the preferred leader first."
+    )
+
+
+class ReassignedPartition(Body):
+    topic: TopicName
+    partition: PartitionId
+    replicas: list[BrokerId] = Field(min_length=1, max_length=100)
+    log_dirs: list[str] | None = Field(default=None, description="As in Kafka's file; only `any` can be had here.")
+
+
+class ReassignmentFile(Body):
+    """What kafka-reassign-partitions.sh reads and writes."""
+
+    version: Literal[1] = 1
+    partitions: list[ReassignedPartition] = Field(max_length=PLACES_MAX)
+
+
+class PlacedPartition(Body):
+    topic: TopicName
+    partition: PartitionId
+
+
+class NamedTopic(Body):
+    topic: TopicName
+
+
+class PlanBody(Body):
+    """Kafka's topics-to-move file, with the brokers that `--broker-list` names."""
+
+    version: Literal[1] = 1
+    topics: list[NamedTopic] | None = Field(default=None, max_length=PLACES_MAX, description="Left out: every topic.")
+    brokers: list[BrokerId] | None = Field(
+        default=None, max_length=10_000, description="Left out: every broker that runs and is wanted active."
+    )
+
+
+class PlanData(BaseModel):
+    """`proposed` is a file that starts the moves, `current` one that undoes them."""
+
+    proposed: ReassignmentFile
+    current: ReassignmentFile
+    impossible: list[str] = Field(description="Partitions with more replicas than there are brokers to choose from.")
+
+
+class CancelBody(Body):
+    partitions: list[PlacedPartition] | None = Field(
+        default=None, max_length=PLACES_MAX, description="Left out: every move under way."
+    )
+
+
+class PartitionOutcome(BaseModel):
+    topic_name: str
+    partition_id: int
+    ok: bool
+    error: str | None = Field(default=None, description="Kafka's name of what went wrong.")
+    detail: str | None = None
+
+
+class Outcomes(BaseModel):
+    """One outcome for each partition. The status is 200 if all went well, else 207."""
+
+    ok: bool
+    data: list[PartitionOutcome]
+
+
+class AddingReplica(BaseModel):
+    broker_id: int
+    is_in_sync: bool
+    log_end_offset: int | None
+    lag: int | None = Field(description="Records it has yet to copy; null where a broker cannot be asked.")
+
+
+class MoveData(BaseModel):
+    topic_name: str
+    partition_id: int
+    replicas: list[int]
+    adding: list[AddingReplica]
+    removing: list[int]
+
+
+class MoveList(BaseModel):
+    count: int
+    data: list[MoveData] = Field(description=f"At most {LISTED_MAX}.")
+
+
+class ElectionBody(Body):
+    """Kafka's election file, and the type."""
+
+    type: Literal["preferred", "unclean"] = "preferred"
+    partitions: list[PlacedPartition] | None = Field(
+        default=None, max_length=PLACES_MAX, description="Left out: wherever one is needed."
+    )
+
+
+class ReplicaStatusData(Resource):
+    topic_name: str
+    partition_id: int
+    broker_id: int
+    is_leader: bool
+    is_in_isr: bool
+    is_caught_up: bool
+    log_start_offset: int | None
+    log_end_offset: int | None = Field(description="null when the broker cannot be asked.")
+    lag: int | None = Field(description="Records behind the leader.")
+
+
+class ReplicaStatusDataList(Collection):
+    data: list[ReplicaStatusData]
+
+
+class VoterEndpoint(Body):
+    name: Annotated[str, Field(min_length=1, max_length=249)] = "CONTROLLER"
+    host: Annotated[
+        str,
+        Field(
+            pattern=HOST,
+            min_length=1,
+            max_length=253,
+            description="A host name or address. The node is connected to before it may vote.",
+        ),
+    ]
+    port: Annotated[int, Field(ge=1, le=65535)]
+
+
+class AddVoterBody(Body):
+    node_id: BrokerId
+    directory_id: Annotated[
+        str, Field(pattern=r"^[A-Za-z0-9_-]{22}$", description="`kraft storage info` and /v3/.../quorum show it.")
+    ]
+    endpoints: list[VoterEndpoint] = Field(min_length=1, max_length=16)
+
+
+class KnownEnd(BaseModel):
+    """How far the log of a replica that was asked went."""
+
+    replica: int
+    last_epoch: int = Field(description="The leader epoch of its last record.")
+    end_offset: int = Field(description="One beyond its last record.")
+
+
+class ReplicaLoss(BaseModel):
+    """What an unclean election cost one replica other than the one elected."""
+
+    replica: int
+    state: Literal["awaited", "lost", "nothing", "gone"] = Field(
+        description="awaited: it may have more, and has not come back. lost: it gave up the records told here. "
+        "nothing: "
+        "it is in sync again and told of "
+        "nothing that it gave up. gone: it was moved away or unregistered, what it had was never seen."
+    )
+    start_offset: int | None = Field(default=None, description="The first record that it gave up.")
+    end_offset: int | None = Field(default=None, description="One beyond the last.")
+    high_watermark: int | None = Field(default=None, description="Below here it knew its records to be committed.")
+    leader_epoch: int | None = Field(default=None, description="The epoch in which it followed again.")
+    time: str | None = Field(default=None, description="RFC 3339, UTC, by that broker's clock.")
+
+
+class UncleanElectionData(BaseModel):
+    topic_name: str
+    partition_id: int
+    time: str = Field(description="RFC 3339, UTC, by the controller's clock.")
+    leader: int
+    leader_epoch: int
+    former_leader: int = Field(description="-1 when nobody led any more.")
+    former_epoch: int
+    former_isr: list[int]
+    former_elr: list[int]
+    last_known: list[int]
+    replicas: list[int]
+    strategy: str | None = Field(
+        default=None, description="null for the elections that Apache Kafka has as well: those ask nobody."
+    )
+    end_offset: int | None = Field(
+        default=None, description="Where the log of the elected replica ended, if it was asked."
+    )
+    last_epoch: int | None = None
+    ends: list[KnownEnd] = Field(default=[], description="What replicas that were asked told before.")
+    silent: list[int] = Field(default=[], description="Replicas that told nothing.")
+    losses: list[ReplicaLoss]
+    complete: bool = Field(description="Whether no replica is awaited any more.")
+
+
+class UncleanElectionList(BaseModel):
+    count: int
+    data: list[UncleanElectionData] = Field(description=f"At most {REPORTS_MAX}.")
+
+
+class EventData(BaseModel):
+    id: int
+    time: str = Field(description="RFC 3339, UTC.")
+    kind: str = Field(examples=["leader.changed"])
+    fields: dict[str, Any]
+
+
+class EventList(BaseModel):
+    data: list[EventData]
+    missed: bool = Field(description="Whether there were events after `after` that this node does not know (any more).")
+    last_id: int = Field(description="Give it as `after` to read on.")

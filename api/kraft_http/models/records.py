@@ -1,0 +1,111 @@
+"""Records on their way in and out."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field
+
+from kraft_http.models.common import INT32_MAX, Body, Collection
+
+
+class DataType(StrEnum):
+    BINARY = "BINARY"
+    """base64 in `data`."""
+    JSON = "JSON"
+    STRING = "STRING"
+
+
+class RecordData(Body):
+    type: DataType = DataType.JSON
+    data: Any = None
+
+
+class RecordHeader(Body):
+    name: str
+    value: str | None = Field(default=None, description="base64")
+
+
+class ProduceRecord(Body):
+    """One record. `partition_id` left out: by the hash of the key as Java clients compute it, or in turn for records
+    without a key."""
+
+    partition_id: Annotated[int, Field(ge=0, le=INT32_MAX)] | None = None
+    headers: list[RecordHeader] = Field(default_factory=list)
+    key: RecordData | None = None
+    value: RecordData | None = None
+    timestamp: datetime | None = Field(default=None, description="RFC 3339; left out: now.")
+
+
+class ProducedData(BaseModel):
+    type: DataType
+    size: int = Field(description="Bytes as they are stored.")
+
+
+class ProduceReport(BaseModel):
+    """What became of one record; the reports of a stream come in its order."""
+
+    error_code: int = Field(description="200 when the record is acknowledged.")
+    message: str | None = None
+    cluster_id: str | None = None
+    topic_name: str | None = None
+    partition_id: int | None = None
+    offset: int | None = None
+    timestamp: str | None = None
+    key: ProducedData | None = None
+    value: ProducedData | None = None
+
+
+class ProduceBatchEntry(ProduceRecord):
+    id: str = Field(min_length=1, max_length=80)
+
+
+class ProduceBatchBody(Body):
+    entries: list[ProduceBatchEntry] = Field(min_length=1, max_length=1000)
+
+
+class BatchSuccess(ProduceReport):
+    id: str
+
+
+class BatchFailure(BaseModel):
+    id: str
+    error_code: int
+    message: str
+
+
+class ProduceBatchResponse(BaseModel):
+    successes: list[BatchSuccess]
+    failures: list[BatchFailure]
+
+
+class ConsumedHeader(BaseModel):
+    name: str
+    name_type: DataType = Field(
+        description="STRING; or BINARY where the name is not UTF-8, which `name` shows as base64."
+    )
+    value: str | None = Field(description="base64")
+
+
+class ConsumedData(BaseModel):
+    type: DataType
+    data: Any
+
+
+class ConsumedRecord(BaseModel):
+    partition_id: int
+    offset: int
+    timestamp: str
+    key: ConsumedData | None
+    value: ConsumedData | None
+    headers: list[ConsumedHeader]
+
+
+class ConsumedRecords(Collection):
+    cluster_id: str
+    topic_name: str
+    data: list[ConsumedRecord]
+    next_offsets: dict[str, int] = Field(description="For each partition that was read, the offset to go on from.")
+    end_offsets: dict[str, int] = Field(description="For each partition that was read, its end when it was read.")

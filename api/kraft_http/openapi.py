@@ -1,0 +1,67 @@
+"""The OpenAPI document: FastAPI's, with our errors in place of its own."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from kraft_http.errors import PROBLEM_JSON, ErrorBody
+from kraft_http.models.records import ProduceRecord
+
+TITLE: Final = "kraft HTTP admin"
+DESCRIPTION: Final = """\
+Administers a cluster and reads and writes records over HTTP. Everything below `/v3` has the bodies of Confluent's
+REST API v3, so its clients work; `/v1` and the addresses without a version are about this node and its health.
+
+Every error is a problem (RFC 9457) that also carries v3's `error_code` and `message`, the Kafka error behind it, and
+often what to do.
+"""
+
+_COMMON_ERRORS: Final = {
+    "400": "The request is not valid.",
+    "500": "Something failed here. The node's log says what.",
+    "501": "This node does not serve that.",
+    "503": "Not now: no leader, no controller or no coordinator. Try again after the seconds in Retry-After.",
+    "504": "No answer in time; whether it was done is not known.",
+}
+
+
+def install(app: FastAPI, version: str) -> None:
+    """Serve our document at /openapi.json."""
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            app.openapi_schema = _document(app, version)
+        return app.openapi_schema
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI documents this way of replacing it.
+
+
+def _document(app: FastAPI, version: str) -> dict[str, Any]:
+    document = get_openapi(title=TITLE, version=version, description=DESCRIPTION, routes=app.routes)
+    schemas = document["components"]["schemas"]
+    for model in (ErrorBody, ProduceRecord):
+        own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+        schemas.update(own.pop("$defs", {}))
+        schemas[model.__name__] = own
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            _errors(path, operation["responses"])
+    return document
+
+
+def _errors(path: str, responses: dict[str, Any]) -> None:
+    """Every operation may fail in these ways; FastAPI's 422 never happens here."""
+    if responses.get("422", {}).get("description") == "Validation Error":
+        del responses["422"]
+    if path.startswith(("/v1", "/v3")):
+        for status, description in _COMMON_ERRORS.items():
+            responses.setdefault(status, {"description": description})
+    reference = {"schema": {"$ref": "#/components/schemas/ErrorBody"}}
+    for status, response in responses.items():
+        if status >= "400" and "ProbeData" not in str(response):
+            response["content"] = {"application/json": reference, PROBLEM_JSON: reference}

@@ -1,0 +1,114 @@
+"""Appending what came over HTTP: choose partitions, append each partition's records in one batch, and report on
+every record in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from pydantic import ValidationError
+
+from kraft.client.partitioner import partition_for_key
+from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+from kraft.protocol.records.record import Record
+from kraft_http.deps import ClusterContext
+from kraft_http.errors import ApiProblem, answer_for
+from kraft_http.kafka.client import KafkaProblem, UnencodableRequest
+from kraft_http.kafka.records import produce
+from kraft_http.kafka.topics import describe_topic, partition_of
+from kraft_http.models.records import ProduceRecord, ProduceReport
+from kraft_http.record_codec import format_timestamp, produced, to_record
+
+ACKNOWLEDGED = 200
+_MOVED = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
+"""After which a partition may have another leader. The records are not sent again by us: they may have been appended
+all the same."""
+
+
+class Producer:
+    """Appends to one topic on behalf of one request. Records without key and partition take turns over the
+    partitions, one turn for each group that came together."""
+
+    def __init__(self, cluster: ClusterContext, topic: MetadataResponseTopic) -> None:
+        self._cluster = cluster
+        self._topic = topic
+        self._moved = False
+        """Whether the topic has to be looked at again: a request may last for hours, and leaders change meanwhile."""
+        self._turns = count()
+
+    @classmethod
+    async def open(cls, cluster: ClusterContext, topic_name: str) -> Producer:
+        """Raises KafkaProblem when there is no such topic."""
+        return cls(cluster, await describe_topic(cluster.kafka, topic_name))
+
+    async def append(self, documents: Sequence[object]) -> list[ProduceReport]:
+        """Append what is valid; one report for each document, in order."""
+        reports: list[ProduceReport | None] = [None] * len(documents)
+        placed: dict[int, list[tuple[int, ProduceRecord, Record]]] = {}
+        turn = next(self._turns)
+        now_ms = self._cluster.kafka.port.now_ms()
+        for index, document in enumerate(documents):
+            try:
+                body = ProduceRecord.model_validate(document)
+                record = to_record(body, now_ms)
+                placed.setdefault(self._choose(body, record, turn), []).append((index, body, record))
+            except ValidationError as problem:
+                first = problem.errors()[0]
+                reports[index] = ProduceReport(
+                    error_code=400,
+                    message=f"Bad Request: {'.'.join(map(str, first['loc'])) or 'record'}: {first['msg']}",
+                )
+            except ApiProblem as problem:
+                reports[index] = ProduceReport(error_code=problem.error_code, message=problem.detail)
+            except KafkaProblem as problem:
+                reports[index] = ProduceReport(error_code=answer_for(problem).error_code, message=problem.sentence)
+        for partition, entries in placed.items():
+            for (index, _, _), report in zip(entries, await self._append_batch(partition, entries), strict=True):
+                reports[index] = report
+        return [report for report in reports if report is not None]
+
+    def _choose(self, body: ProduceRecord, record: Record, turn: int) -> int:
+        if body.partition_id is not None:
+            return partition_of(self._topic, body.partition_id).partition_index
+        partitions = len(self._topic.partitions)
+        return turn % partitions if record.key is None else partition_for_key(record.key, partitions)
+
+    async def _append_batch(
+        self, partition: int, entries: Sequence[tuple[int, ProduceRecord, Record]]
+    ) -> list[ProduceReport]:
+        records = [
+            Record(position, record.timestamp, record.key, record.value, record.headers)
+            for position, (_, _, record) in enumerate(entries)
+        ]
+        name = self._topic.name or ""
+        try:
+            if self._moved:
+                self._topic, self._moved = await describe_topic(self._cluster.kafka, name), False
+            leader = partition_of(self._topic, partition).leader_id
+            appended = await produce(self._cluster.kafka, name, partition, leader, records)
+        except KafkaProblem as problem:
+            self._moved |= problem.code in _MOVED
+            return [ProduceReport(error_code=answer_for(problem).error_code, message=problem.sentence)] * len(entries)
+        except UnencodableRequest as problem:
+            return [ProduceReport(error_code=400, message=f"Bad Request: {problem}")] * len(entries)
+        return [
+            ProduceReport(
+                error_code=ACKNOWLEDGED,
+                cluster_id=self._cluster.cluster_id,
+                topic_name=name,
+                partition_id=partition,
+                offset=appended.base_offset + record.offset,
+                timestamp=format_timestamp(
+                    record.timestamp if appended.log_append_time_ms < 0 else appended.log_append_time_ms
+                ),
+                key=produced(body.key, record.key),
+                value=produced(body.value, record.value),
+            )
+            for (_, body, _), record in zip(entries, records, strict=True)
+        ]

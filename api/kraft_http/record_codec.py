@@ -1,0 +1,167 @@
+"""Records between JSON and bytes: what a produce request means, how a consumed record is shown, which partition a
+key belongs to."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from kraft.protocol.records.record import HEADER_KEY_ERRORS, Record
+from kraft_http.errors import ApiProblem
+from kraft_http.models.records import (
+    ConsumedData,
+    ConsumedHeader,
+    ConsumedRecord,
+    DataType,
+    ProducedData,
+    ProduceRecord,
+    RecordData,
+)
+
+INVALID_PAYLOAD = 42206
+_TIMESTAMP_MS_MAX = 253_402_300_799_999
+"""The last millisecond that RFC 3339 can write."""
+
+
+def encode_data(data: RecordData | None) -> bytes | None:
+    """The bytes to store. Raises ApiProblem."""
+    if data is None or (data.data is None and data.type is not DataType.JSON):
+        return None
+    if data.type is DataType.JSON:
+        return None if data.data is None else _utf8(_as_text(data.data))
+    if not isinstance(data.data, str):
+        raise ApiProblem(400, f"{data.type} data must be a JSON string.")
+    if data.type is DataType.STRING:
+        return _utf8(data.data)
+    return decode_base64(data.data)
+
+
+def _as_text(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as problem:
+        raise ApiProblem(400, "The data holds NaN or an infinite number, which are not JSON.") from problem
+    except RecursionError as problem:
+        raise ApiProblem(400, "The data is nested too deeply.") from problem
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as problem:
+        raise ApiProblem(400, "The data holds half a surrogate pair, which UTF-8 cannot carry.") from problem
+
+
+def decode_base64(text: str) -> bytes:
+    """Raises ApiProblem."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as problem:
+        raise ApiProblem(400, f"Bad Request: data={text[:40]} is not a base64 string.") from problem
+
+
+def to_record(body: ProduceRecord, now_ms: int) -> Record:
+    """A record to append; its offset is not known yet. Raises ApiProblem."""
+    headers = tuple(
+        (_header_name(header.name), None if header.value is None else decode_base64(header.value))
+        for header in body.headers
+    )
+    timestamp = now_ms if body.timestamp is None else _timestamp_ms(body.timestamp)
+    return Record(0, timestamp, encode_data(body.key), encode_data(body.value), headers)
+
+
+def _header_name(name: str) -> str:
+    _utf8(name)
+    return name
+
+
+def _timestamp_ms(moment: datetime) -> int:
+    timestamp = round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    if timestamp < 0:
+        raise ApiProblem(400, "timestamp lies before 1970.")
+    return timestamp
+
+
+def produced(data: RecordData | None, stored: bytes | None) -> ProducedData | None:
+    return None if data is None or stored is None else ProducedData(type=data.type, size=len(stored))
+
+
+def format_timestamp(timestamp_ms: int) -> str:
+    """RFC 3339 in UTC; times that it cannot write are shown as the nearest it can."""
+    bounded = min(max(timestamp_ms, 0), _TIMESTAMP_MS_MAX)
+    moment = datetime.fromtimestamp(bounded // 1000, UTC).replace(microsecond=bounded % 1000 * 1000)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def show_record(record: Record, partition_id: int, data_format: DataType | None) -> ConsumedRecord:
+    """`data_format` None: JSON where it is JSON, else text where it is UTF-8, else base64."""
+    headers = [_show_header(name, value) for name, value in record.headers]
+    return ConsumedRecord(
+        partition_id=partition_id,
+        offset=record.offset,
+        timestamp=format_timestamp(record.timestamp),
+        key=show_data(record.key, data_format),
+        value=show_data(record.value, data_format),
+        headers=headers,
+    )
+
+
+def _show_header(name: str, value: bytes | None) -> ConsumedHeader:
+    shown = None if value is None else base64.b64encode(value).decode()
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return ConsumedHeader(
+            name=base64.b64encode(name.encode("utf-8", HEADER_KEY_ERRORS)).decode(),
+            name_type=DataType.BINARY,
+            value=shown,
+        )
+    return ConsumedHeader(name=name, name_type=DataType.STRING, value=shown)
+
+
+def show_data(data: bytes | None, data_format: DataType | None) -> ConsumedData | None:
+    if data is None:
+        return None
+    if data_format in (None, DataType.JSON):
+        found, value = _as_json(data)
+        if found:
+            return ConsumedData(type=DataType.JSON, data=value)
+    if data_format is not DataType.BINARY:
+        try:
+            return ConsumedData(type=DataType.STRING, data=data.decode())
+        except UnicodeDecodeError:
+            pass  # Shown as base64, which anything can be.
+    return ConsumedData(type=DataType.BINARY, data=base64.b64encode(data).decode())
+
+
+def _as_json(data: bytes) -> tuple[bool, Any]:
+    """Whether the bytes are a JSON document that can be written again without a loss."""
+    try:
+        value = json.loads(data, parse_constant=_refuse_constant, parse_float=_exact, object_pairs_hook=_distinct)
+        json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        return False, None
+    return True, value
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _exact(text: str) -> float:
+    value = float(text)
+    if Decimal(text) != Decimal(repr(value)):
+        raise ValueError(f"{text} has more digits than a number of JSON keeps")
+    return value
+
+
+def _distinct(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("an object names a member twice")
+    return members

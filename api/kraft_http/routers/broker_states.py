@@ -1,0 +1,286 @@
+"""Brokers as an operator sees them: their state, maintenance, decommissioning, log directories."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Response
+
+from kraft.common.broker_state import DECOMMISSION, FENCED, MAINTENANCE
+from kraft.protocol.error_codes import message_of
+from kraft.protocol.messages.describe_log_dirs_response import DescribeLogDirsResult
+from kraft_http.deps import BrokerIdPath, Cluster, Port, Writable
+from kraft_http.errors import ApiProblem, documented, not_found
+from kraft_http.kafka import brokers as kafka_brokers
+from kraft_http.kafka.client import Kafka
+from kraft_http.models.common import Relationship, ResourceMetadata
+from kraft_http.models.operations import (
+    LISTED_MAX,
+    BrokerRemovalData,
+    BrokerStateData,
+    BrokerStateList,
+    DrainData,
+    LogDirData,
+    LogDirList,
+    LogDirReplica,
+)
+from kraft_http.ports import AdminPort, BrokerFacts
+
+router = APIRouter(tags=["Brokers"])
+
+_WISHES = {DECOMMISSION: "being decommissioned", FENCED: "kept fenced"}
+
+
+@router.get("/v1/brokers", summary="List brokers with their states")
+async def list_broker_states(port: Port) -> BrokerStateList:
+    return BrokerStateList(data=[_state(broker) for broker in (await port.cluster_facts()).brokers])
+
+
+@router.get("/v1/brokers/{broker_id}", summary="A broker's state", responses=documented(404))
+async def get_broker_state(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    return _state(await _find(port, broker_id))
+
+
+@router.put(
+    "/v1/brokers/{broker_id}/maintenance",
+    summary="Begin maintenance: leaders move off and stay away",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def begin_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """Its replicas stay, in sync. What nobody else in sync can lead, it goes on leading."""
+    desired = (await _find(port, broker_id)).desired_state
+    if desired in (DECOMMISSION, FENCED):
+        raise ApiProblem(
+            409,
+            f"Broker {broker_id} is {_WISHES[desired]}.",
+            hint=f"End that first: DELETE /v1/brokers/{{id}}/{desired.removesuffix('d')}.",
+        )
+    return await _want(port, broker_id, MAINTENANCE)
+
+
+@router.delete(
+    "/v1/brokers/{broker_id}/maintenance",
+    summary="End maintenance",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def end_maintenance(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """Leaders come back with the next balance of preferred leaders, or at once by POST /v1/elections."""
+    desired = (await _find(port, broker_id)).desired_state
+    if desired in (DECOMMISSION, FENCED):
+        raise ApiProblem(409, f"Broker {broker_id} is {_WISHES[desired]}, not in maintenance.")
+    return await _want(port, broker_id, None)
+
+
+@router.put(
+    "/v1/brokers/{broker_id}/fence",
+    summary="Fence a broker: it leads nothing and serves nobody",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """It leaves every in-sync set although its process lives; its replicas stay where they are. Partitions that
+    nobody else in sync can lead have no leader until it comes back: no policy elects a replica that may lack records
+    meanwhile."""
+    if (await _find(port, broker_id)).desired_state == DECOMMISSION:
+        raise ApiProblem(
+            409,
+            f"Broker {broker_id} is being decommissioned.",
+            hint="End that first: DELETE /v1/brokers/{id}/decommission.",
+        )
+    return await _want(port, broker_id, FENCED)
+
+
+@router.delete(
+    "/v1/brokers/{broker_id}/fence",
+    summary="Let a fenced broker serve again",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def end_fence(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """It is unfenced with its next heartbeat, if its process lives."""
+    if (await _find(port, broker_id)).desired_state != FENCED:
+        raise ApiProblem(409, f"Broker {broker_id} is not kept fenced by an operator.")
+    return await _want(port, broker_id, None)
+
+
+@router.get("/v1/brokers/{broker_id}/decommission", summary="How far a decommissioning is", responses=documented(404))
+async def get_decommission(port: Port, broker_id: BrokerIdPath) -> DrainData:
+    drain = _state(await _find(port, broker_id)).decommission
+    if drain is None:
+        raise ApiProblem(404, f"Broker {broker_id} is not being decommissioned.")
+    return drain
+
+
+@router.put(
+    "/v1/brokers/{broker_id}/decommission",
+    status_code=202,
+    summary="Begin decommissioning: replicas move to other brokers",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
+async def begin_decommission(port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerStateData:
+    """When it holds nothing any more and has been stopped, it is unregistered. It may be down already."""
+    await _find(port, broker_id)
+    response.headers["Location"] = f"/v1/brokers/{broker_id}/decommission"
+    return await _want(port, broker_id, DECOMMISSION)
+
+
+@router.delete(
+    "/v1/brokers/{broker_id}/decommission",
+    summary="Keep the broker after all",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def end_decommission(port: Port, broker_id: BrokerIdPath) -> BrokerStateData:
+    """What has moved stays where it is; moves under way go on to their end."""
+    if (await _find(port, broker_id)).desired_state != DECOMMISSION:
+        raise ApiProblem(409, f"Broker {broker_id} is not being decommissioned.")
+    return await _want(port, broker_id, None)
+
+
+@router.delete(
+    "/v1/brokers/{broker_id}",
+    status_code=204,
+    summary="Unregister a broker that is down",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def unregister_broker(
+    port: Port,
+    broker_id: BrokerIdPath,
+    force: Annotated[
+        bool, Query(description="Even if replicas are assigned to it: they stay missing until they are moved.")
+    ] = False,
+) -> Response:
+    broker = await _find(port, broker_id)
+    if not broker.fenced:
+        raise ApiProblem(
+            409, f"Broker {broker_id} is running: it would register again.", hint="Stop it first, or decommission it."
+        )
+    if broker.replicas and not force:
+        detail = f"Broker {broker_id} holds {broker.replicas} replicas."
+        raise ApiProblem(
+            409,
+            detail,
+            hint=(
+                "PUT /v1/brokers/{id}/decommission moves them to other brokers first; force=true forgets it all "
+                "the same."
+            ),
+        )
+    await kafka_brokers.unregister(Kafka(port), broker_id)
+    return Response(status_code=204)
+
+
+@router.delete(
+    "/v3/clusters/{cluster_id}/brokers/{broker_id}",
+    status_code=202,
+    summary="Remove a broker",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
+async def remove_broker(cluster: Cluster, port: Port, broker_id: BrokerIdPath, response: Response) -> BrokerRemovalData:
+    """Begins a decommissioning."""
+    await _find(port, broker_id)
+    await kafka_brokers.want_state(cluster.kafka, broker_id, DECOMMISSION)
+    task = f"{cluster.links.base_url}/v1/brokers/{broker_id}/decommission"
+    response.headers["Location"] = task
+    return BrokerRemovalData(
+        kind="KafkaBrokerRemoval",
+        metadata=ResourceMetadata(
+            self=cluster.links.to("brokers", broker_id), resource_name=cluster.links.name(f"broker={broker_id}")
+        ),
+        cluster_id=cluster.cluster_id,
+        broker_id=broker_id,
+        broker=Relationship(related=cluster.links.to("brokers", broker_id)),
+        broker_task=Relationship(related=task),
+    )
+
+
+@router.get(
+    "/v1/brokers/{broker_id}/log-dirs",
+    summary="A broker's log directories and the replicas in them",
+    responses=documented(404, 503),
+)
+async def get_log_dirs(port: Port, broker_id: BrokerIdPath) -> LogDirList:
+    await _find(port, broker_id)
+    return LogDirList(
+        broker_id=broker_id,
+        data=[_log_dir(result) for result in await kafka_brokers.describe_log_dirs(Kafka(port), broker_id)],
+    )
+
+
+async def _find(port: AdminPort, broker_id: int) -> BrokerFacts:
+    for broker in (await port.cluster_facts()).brokers:
+        if broker.node_id == broker_id:
+            return broker
+    raise not_found(f"Broker {broker_id}")
+
+
+async def _want(port: AdminPort, broker_id: int, state: str | None) -> BrokerStateData:
+    await kafka_brokers.want_state(Kafka(port), broker_id, state)
+    return _state(await _find(port, broker_id)).model_copy(update={"desired_state": state or "active"})
+
+
+def _state(broker: BrokerFacts) -> BrokerStateData:
+    return BrokerStateData(
+        broker_id=broker.node_id,
+        state="shutting_down"
+        if broker.shutting_down and not broker.fenced
+        else "fenced"
+        if broker.fenced
+        else "running",
+        desired_state=broker.desired_state,  # type: ignore[arg-type]  # The key takes these values only.
+        epoch=broker.epoch,
+        host=broker.host,
+        port=broker.port,
+        rack=broker.rack,
+        leaders_count=broker.leaders,
+        replicas_count=broker.replicas,
+        decommission=_drain(broker),
+    )
+
+
+def _drain(broker: BrokerFacts) -> DrainData | None:
+    left = broker.draining
+    if left is None:
+        return None
+    phase: Literal["draining", "blocked", "stop_it", "unregistering"] = "draining"
+    if not broker.replicas:
+        phase = "unregistering" if broker.fenced else "stop_it"
+    elif len(left.blocked) == broker.replicas:
+        phase = "blocked"
+    return DrainData(
+        phase=phase,
+        replicas_left=broker.replicas,
+        leaders_left=broker.leaders,
+        moving=left.moving,
+        blocked_count=len(left.blocked),
+        blocked=list(left.blocked[:LISTED_MAX]),
+    )
+
+
+def _log_dir(result: DescribeLogDirsResult) -> LogDirData:
+    replicas = sorted(
+        (
+            LogDirReplica(
+                topic_name=topic.name,
+                partition_id=each.partition_index,
+                size_bytes=each.partition_size,
+                offset_lag=each.offset_lag,
+                is_future=each.is_future_key,
+            )
+            for topic in result.topics
+            for each in topic.partitions
+        ),
+        key=lambda replica: (replica.topic_name, replica.partition_id),
+    )
+    return LogDirData(
+        path=result.log_dir,
+        error=message_of(result.error_code) if result.error_code else None,
+        total_bytes=result.total_bytes if result.total_bytes >= 0 else None,
+        usable_bytes=result.usable_bytes if result.usable_bytes >= 0 else None,
+        size_bytes=sum(replica.size_bytes for replica in replicas),
+        replicas=replicas,
+    )

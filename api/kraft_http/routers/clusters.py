@@ -1,0 +1,106 @@
+"""Clusters, brokers, the quorum."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from kraft.protocol.messages.describe_cluster_response import DescribeClusterBroker
+from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, Port, whole
+from kraft_http.errors import documented, not_found
+from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.cluster import describe_brokers, describe_quorum_soon
+from kraft_http.kafka.topics import describe_topics
+from kraft_http.links import Links
+from kraft_http.models.clusters import BrokerData, BrokerDataList, ClusterData, ClusterDataList
+from kraft_http.models.common import CollectionMetadata, Relationship, ResourceMetadata
+from kraft_http.models.topics import ReplicaData, ReplicaDataList
+from kraft_http.routers.partitions import replica_data
+
+router = APIRouter(prefix="/v3/clusters")
+
+
+@router.get("", tags=["Clusters"], summary="List clusters: always this one")
+async def list_clusters(request: Request, port: Port) -> ClusterDataList:
+    links = Links(str(request.base_url), port.identity.cluster_id)
+    cluster = await _cluster_data(Kafka(port), links)
+    return ClusterDataList(kind="KafkaClusterList", metadata=CollectionMetadata(self=links.clusters), data=[cluster])
+
+
+@router.get("/{cluster_id}", tags=["Clusters"], summary="Describe the cluster", responses=documented(404))
+async def get_cluster(cluster: Cluster) -> ClusterData:
+    return await _cluster_data(cluster.kafka, cluster.links)
+
+
+async def _cluster_data(kafka: Kafka, links: Links) -> ClusterData:
+    quorum = await describe_quorum_soon(kafka)
+    leader = -1 if quorum is None else quorum.leader_id
+    brokers = [broker.broker_id for broker in await describe_brokers(kafka)]
+    return ClusterData(
+        kind="KafkaCluster",
+        metadata=ResourceMetadata(self=links.to(), resource_name=links.name()),
+        cluster_id=links.cluster_id,
+        controller=Relationship(related=links.to("brokers", leader)) if leader in brokers else None,
+        brokers=Relationship(related=links.to("brokers")),
+        broker_configs=Relationship(related=links.to("broker-configs")),
+        consumer_groups=Relationship(related=links.to("consumer-groups")),
+        topics=Relationship(related=links.to("topics")),
+        partition_reassignments=Relationship(related=links.to("topics", "-", "partitions", "-", "reassignment")),
+    )
+
+
+@router.get("/{cluster_id}/brokers", tags=["Brokers"], summary="List brokers", responses=documented(404))
+async def list_brokers(cluster: Cluster) -> BrokerDataList:
+    brokers = await describe_brokers(cluster.kafka)
+    return BrokerDataList(
+        kind="KafkaBrokerList", metadata=whole(cluster.url), data=[_broker_data(cluster, broker) for broker in brokers]
+    )
+
+
+@router.get(
+    "/{cluster_id}/brokers/{broker_id}", tags=["Brokers"], summary="Describe a broker", responses=documented(404)
+)
+async def get_broker(cluster: Cluster, broker_id: BrokerIdPath) -> BrokerData:
+    return _broker_data(cluster, await find_broker(cluster.kafka, broker_id))
+
+
+async def find_broker(kafka: Kafka, broker_id: int) -> DescribeClusterBroker:
+    """Raises ApiProblem 404."""
+    for broker in await describe_brokers(kafka):
+        if broker.broker_id == broker_id:
+            return broker
+    raise not_found(f"Broker {broker_id}")
+
+
+def _broker_data(cluster: ClusterContext, broker: DescribeClusterBroker) -> BrokerData:
+    links = cluster.links
+    return BrokerData(
+        kind="KafkaBroker",
+        metadata=ResourceMetadata(
+            self=links.to("brokers", broker.broker_id), resource_name=links.name(f"broker={broker.broker_id}")
+        ),
+        cluster_id=cluster.cluster_id,
+        broker_id=broker.broker_id,
+        host=broker.host or None,
+        port=broker.port if broker.host else None,
+        rack=broker.rack,
+        is_fenced=broker.is_fenced,
+        configs=Relationship(related=links.to("brokers", broker.broker_id, "configs")),
+        partition_replicas=Relationship(related=links.to("brokers", broker.broker_id, "partition-replicas")),
+    )
+
+
+@router.get(
+    "/{cluster_id}/brokers/{broker_id}/partition-replicas",
+    tags=["Replicas"],
+    summary="List the replicas on a broker",
+    responses=documented(404),
+)
+async def list_broker_replicas(cluster: Cluster, broker_id: BrokerIdPath) -> ReplicaDataList:
+    await find_broker(cluster.kafka, broker_id)
+    replicas: list[ReplicaData] = [
+        replica_data(cluster, topic.name or "", partition, broker_id)
+        for topic in await describe_topics(cluster.kafka)
+        for partition in topic.partitions
+        if broker_id in partition.replica_nodes
+    ]
+    return ReplicaDataList(kind="KafkaReplicaList", metadata=whole(cluster.url), data=replicas)

@@ -1,0 +1,82 @@
+"""Elections of leaders, and what the unclean ones cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from kraft_http.deps import Port, Writable
+from kraft_http.errors import documented
+from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.elections import PREFERRED, UNCLEAN, elect_leaders
+from kraft_http.models.operations import (
+    REPORTS_MAX,
+    ElectionBody,
+    Outcomes,
+    ReplicaLoss,
+    UncleanElectionData,
+    UncleanElectionList,
+)
+from kraft_http.ports import UncleanElectionFacts
+from kraft_http.record_codec import format_timestamp
+from kraft_http.routers.reassignments import outcomes_response
+
+router = APIRouter(tags=["Elections"])
+
+
+@router.post(
+    "/v1/elections",
+    summary="Elect leaders",
+    response_model=Outcomes,
+    dependencies=[Writable],
+    responses=documented(400, 403) | {207: {"model": Outcomes, "description": "Some were refused."}},
+)
+async def hold_elections(port: Port, body: ElectionBody) -> Response:
+    """`preferred` gives leadership back to each partition's first replica. `unclean` lets a replica lead that is not
+    in sync, where no other can: **records that it lacks are lost**."""
+    named: dict[str, list[int]] | None = None
+    if body.partitions is not None:
+        named = {}
+        for each in body.partitions:
+            named.setdefault(each.topic, []).append(each.partition)
+    kind = PREFERRED if body.type == "preferred" else UNCLEAN
+    return outcomes_response(await elect_leaders(Kafka(port), kind, named))
+
+
+@router.get("/v1/elections/unclean", summary="What unclean elections cost", responses=documented(400))
+async def get_unclean_elections(
+    port: Port, topic: Annotated[str | None, Query(max_length=249, description="Of this topic only.")] = None
+) -> UncleanElectionList:
+    """The latest unclean elections of each partition, with what each former replica gave up when it came back. Any
+    node knows all of it: it is in the metadata log. Delete the topic's keys `kraft.unclean.election.*` to dismiss a
+    report."""
+    found = await port.unclean_elections(topic)
+    return UncleanElectionList(count=len(found), data=[shown(each) for each in found[:REPORTS_MAX]])
+
+
+def shown(facts: UncleanElectionFacts) -> UncleanElectionData:
+    """One report, for a reader."""
+    report, election = facts.report, dict(facts.report.election)
+    others = [replica for replica in election["replicas"] if replica != election["leader"]]
+    return UncleanElectionData(
+        topic_name=facts.topic,
+        partition_id=report.partition,
+        leader_epoch=report.leader_epoch,
+        time=format_timestamp(election.pop("time_ms")),
+        losses=[_loss(replica, facts) for replica in others],
+        complete=all(replica in facts.gone for replica in report.outstanding),
+        **election,
+    )
+
+
+def _loss(replica: int, facts: UncleanElectionFacts) -> ReplicaLoss:
+    loss = facts.report.losses.get(replica)
+    if loss is None:
+        return ReplicaLoss(replica=replica, state="gone" if replica in facts.gone else "awaited")
+    if loss.start_offset == loss.end_offset:
+        return ReplicaLoss(
+            replica=replica, state="nothing", leader_epoch=loss.leader_epoch, time=format_timestamp(loss.time_ms)
+        )
+    told = loss._asdict()
+    return ReplicaLoss(replica=replica, state="lost", time=format_timestamp(told.pop("time_ms")), **told)

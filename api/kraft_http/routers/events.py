@@ -1,0 +1,103 @@
+"""What happened to leaders, in-sync sets, brokers and controllers, as the node that answers saw it: a page as JSON,
+or a stream of server-sent events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi.responses import JSONResponse, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from kraft_http.deps import Port
+from kraft_http.errors import ApiProblem, documented
+from kraft_http.models.common import INT64_MAX
+from kraft_http.models.operations import EventData, EventList
+from kraft_http.ports import AdminPort, EventFacts
+from kraft_http.record_codec import format_timestamp
+
+router = APIRouter(tags=["Events"])
+
+SSE: Final = "text/event-stream"
+HEARTBEAT_SECONDS: Final = 10.0
+"""How often a silent stream says that it lives: proxies end connections on which nothing comes."""
+STREAMS_MAX: Final = 64
+
+
+@router.get(
+    "/v1/events",
+    summary="What happened, and what happens",
+    response_model=EventList,
+    responses=documented(400, 503)
+    | {200: {"content": {SSE: {"schema": {"type": "string"}}}, "description": "A page, or a stream."}},
+)
+async def get_events(
+    request: Request,
+    port: Port,
+    after: Annotated[
+        int | None,
+        Query(ge=-1, le=INT64_MAX, description="Only later ones than this id. Left out: all that the node keeps."),
+    ] = None,
+    last_event_id: Annotated[
+        str | None, Header(description="As `after`; browsers send it when they connect again.")
+    ] = None,
+) -> Response:
+    """With `Accept: text/event-stream` the answer goes on as events happen; each has an id from which to go on. Ids
+    are this node's own: another node numbers its events otherwise. A stream begins with an event `missed` when there
+    were some that the node does not know any more."""
+    start = _start(after, last_event_id)
+    if SSE not in request.headers.get("accept", ""):
+        page = await port.events(start, 0)
+        shown = EventList(data=[event_data(event) for event in page.events], missed=page.missed, last_id=page.last_id)
+        return JSONResponse(shown.model_dump(), headers={"Cache-Control": "no-store"})
+    streams: list[int] = request.app.state.event_streams
+    if len(streams) >= STREAMS_MAX:
+        raise ApiProblem(503, f"{STREAMS_MAX} streams of events are open already.")
+    return _CountedStream(_stream(port, start), streams)
+
+
+class _CountedStream(StreamingResponse):
+    """Counts from the moment in which it was found that there is room, until the last byte is sent or the client has
+    gone."""
+
+    def __init__(self, content: AsyncIterator[str], streams: list[int]) -> None:
+        super().__init__(content, media_type=SSE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
+        self._streams = streams
+        streams.append(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.pop()  # Which one does not matter: they are counted.
+
+
+def _start(after: int | None, last_event_id: str | None) -> int:
+    if last_event_id is not None and after is None:
+        if not (last_event_id.isascii() and last_event_id.isdigit()) or int(last_event_id) > INT64_MAX:
+            raise ApiProblem(400, "Last-Event-ID is not an id that this API gave out.")
+        return int(last_event_id)
+    return -1 if after is None else after
+
+
+async def _stream(port: AdminPort, start: int) -> AsyncIterator[str]:
+    """Ends when the client goes or the node stops."""
+    try:
+        yield "retry: 1000\n\n"
+        while True:
+            page = await port.events(start, HEARTBEAT_SECONDS)
+            if page.missed:
+                yield f"id: {page.last_id}\nevent: missed\ndata: {{}}\n\n"
+            for event in page.events:
+                yield f"id: {event.id}\nevent: {event.kind}\ndata: {json.dumps(event_data(event).model_dump())}\n\n"
+            if not page.events:
+                yield ": nothing new\n\n"
+            start = page.last_id
+    except ConnectionError:
+        return  # The node stops, and with it this stream; the client tries again.
+
+
+def event_data(event: EventFacts) -> EventData:
+    return EventData(id=event.id, time=format_timestamp(event.time_ms), kind=event.kind, fields=dict(event.fields))

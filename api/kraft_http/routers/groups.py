@@ -1,0 +1,215 @@
+"""Consumer groups: list, describe, delete; members and their assignments."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from kraft_http.deps import (
+    Cluster,
+    ClusterContext,
+    GroupIdPath,
+    PageQuery,
+    PartitionIdPath,
+    TopicNamePath,
+    Writable,
+    whole,
+)
+from kraft_http.errors import documented, not_found
+from kraft_http.kafka.client import of_each
+from kraft_http.kafka.groups import Group, GroupMember, delete_group, describe_group, describe_groups, list_groups
+from kraft_http.kafka.offsets import Partition
+from kraft_http.links import restore_slashes
+from kraft_http.models.common import Relationship, ResourceMetadata
+from kraft_http.models.groups import (
+    ConsumerAssignmentData,
+    ConsumerAssignmentDataList,
+    ConsumerData,
+    ConsumerDataList,
+    ConsumerGroupData,
+    ConsumerGroupDataList,
+)
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups", tags=["Consumer groups"])
+
+ConsumerIdPath = Annotated[str, Path(description="A member's id.")]
+
+_STATES = {
+    "PreparingRebalance": "PREPARING_REBALANCE",
+    "CompletingRebalance": "COMPLETING_REBALANCE",
+    "Assigning": "ASSIGNING",
+    "Reconciling": "RECONCILING",
+    "Stable": "STABLE",
+    "Dead": "DEAD",
+    "Empty": "EMPTY",
+}
+
+
+@router.get("", summary="List consumer groups", responses=documented(404))
+async def list_consumer_groups(
+    cluster: Cluster,
+    page: PageQuery,
+    q: Annotated[str | None, Query(description="Only groups whose id contains this.")] = None,
+    state: Annotated[str | None, Query(description="Only groups in this state.", examples=["STABLE"])] = None,
+) -> ConsumerGroupDataList:
+    listed = [
+        (group.group_id, coordinator_id)
+        for group, coordinator_id in await list_groups(cluster.kafka)
+        if (q is None or q in group.group_id)
+        and (state is None or state.upper() == _STATES.get(group.group_state, "UNKNOWN"))
+    ]
+    shown, metadata = page.cut(listed, lambda group: group[0], cluster.url)
+
+    async def describe(coordinator_id: int) -> list[Group]:
+        return await describe_groups(
+            cluster.kafka, [group_id for group_id, at in shown if at == coordinator_id], coordinator_id
+        )
+
+    told = await of_each(describe, sorted({coordinator_id for _, coordinator_id in shown}))
+    described = {group.group_id: group for groups in told for group in groups}
+    data = [group_data(cluster, described[group_id]) for group_id, _ in shown if group_id in described]
+    return ConsumerGroupDataList(kind="KafkaConsumerGroupList", metadata=metadata, data=data)
+
+
+@router.get("/{consumer_group_id}", summary="Describe a consumer group", responses=documented(404))
+async def get_consumer_group(cluster: Cluster, group_id: GroupIdPath) -> ConsumerGroupData:
+    return group_data(cluster, await describe_group(cluster.kafka, group_id))
+
+
+@router.delete(
+    "/{consumer_group_id}",
+    status_code=204,
+    summary="Delete a group without members",
+    dependencies=[Writable],
+    responses=documented(403, 404, 409),
+)
+async def remove_consumer_group(cluster: Cluster, group_id: GroupIdPath) -> Response:
+    await delete_group(cluster.kafka, group_id)
+    return Response(status_code=204)
+
+
+@router.get("/{consumer_group_id}/consumers", summary="List a group's members", responses=documented(404))
+async def list_consumers(cluster: Cluster, group_id: GroupIdPath) -> ConsumerDataList:
+    group = await describe_group(cluster.kafka, group_id)
+    data = [_consumer_data(cluster, group_id, member) for member in group.members]
+    return ConsumerDataList(kind="KafkaConsumerList", metadata=whole(cluster.url), data=data)
+
+
+@router.get("/{consumer_group_id}/consumers/{consumer_id}", summary="Describe a member", responses=documented(404))
+async def get_consumer(cluster: Cluster, group_id: GroupIdPath, consumer_id: ConsumerIdPath) -> ConsumerData:
+    return _consumer_data(cluster, group_id, await _member(cluster, group_id, consumer_id))
+
+
+@router.get(
+    "/{consumer_group_id}/consumers/{consumer_id}/assignments",
+    summary="List a member's partitions",
+    responses=documented(404),
+)
+async def list_assignments(
+    cluster: Cluster, group_id: GroupIdPath, consumer_id: ConsumerIdPath
+) -> ConsumerAssignmentDataList:
+    member = await _member(cluster, group_id, consumer_id)
+    data = [_assignment_data(cluster, group_id, member, partition) for partition in member.assignment]
+    return ConsumerAssignmentDataList(kind="KafkaConsumerAssignmentList", metadata=whole(cluster.url), data=data)
+
+
+@router.get(
+    "/{consumer_group_id}/consumers/{consumer_id}/assignments/{topic_name}/partitions/{partition_id}",
+    summary="Describe one assignment",
+    responses=documented(404),
+)
+async def get_assignment(
+    cluster: Cluster,
+    group_id: GroupIdPath,
+    consumer_id: ConsumerIdPath,
+    topic_name: TopicNamePath,
+    partition_id: PartitionIdPath,
+) -> ConsumerAssignmentData:
+    member = await _member(cluster, group_id, consumer_id)
+    if (topic_name, partition_id) not in member.assignment:
+        raise not_found(f"An assignment of {topic_name}-{partition_id} to {consumer_id}")
+    return _assignment_data(cluster, group_id, member, (topic_name, partition_id))
+
+
+async def _member(cluster: ClusterContext, group_id: str, consumer_id: str) -> GroupMember:
+    wanted = restore_slashes(consumer_id)
+    group = await describe_group(cluster.kafka, group_id)
+    for member in group.members:
+        if member.member_id == wanted:
+            return member
+    raise not_found(f"Consumer {wanted} of group {group_id}")
+
+
+def group_data(cluster: ClusterContext, group: Group) -> ConsumerGroupData:
+    links = cluster.links
+    return ConsumerGroupData(
+        kind="KafkaConsumerGroup",
+        metadata=ResourceMetadata(
+            self=links.to("consumer-groups", group.group_id),
+            resource_name=links.name(f"consumer-group={group.group_id}"),
+        ),
+        cluster_id=cluster.cluster_id,
+        consumer_group_id=group.group_id,
+        is_simple=group.type == "classic" and not group.protocol_type,
+        partition_assignor=group.assignor,
+        state=_STATES.get(group.state, "UNKNOWN"),
+        type=group.type.upper(),
+        is_mixed_consumer_group=False,
+        coordinator=Relationship(related=links.to("brokers", group.coordinator_id)),
+        consumers=Relationship(related=links.to("consumer-groups", group.group_id, "consumers")),
+        lag_summary=Relationship(related=links.to("consumer-groups", group.group_id, "lag-summary")),
+    )
+
+
+def _consumer_data(cluster: ClusterContext, group_id: str, member: GroupMember) -> ConsumerData:
+    here = ("consumer-groups", group_id, "consumers", member.member_id)
+    return ConsumerData(
+        kind="KafkaConsumer",
+        metadata=ResourceMetadata(
+            self=cluster.links.to(*here),
+            resource_name=cluster.links.name(f"consumer-group={group_id}", f"consumer={member.member_id}"),
+        ),
+        cluster_id=cluster.cluster_id,
+        consumer_group_id=group_id,
+        consumer_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.host,
+        assignments=Relationship(related=cluster.links.to(*here, "assignments")),
+    )
+
+
+def _assignment_data(
+    cluster: ClusterContext, group_id: str, member: GroupMember, partition: Partition
+) -> ConsumerAssignmentData:
+    topic_name, partition_id = partition
+    links = cluster.links
+    return ConsumerAssignmentData(
+        kind="KafkaConsumerAssignment",
+        metadata=ResourceMetadata(
+            self=links.to(
+                "consumer-groups",
+                group_id,
+                "consumers",
+                member.member_id,
+                "assignments",
+                topic_name,
+                "partitions",
+                partition_id,
+            ),
+            resource_name=links.name(
+                f"consumer-group={group_id}",
+                f"consumer={member.member_id}",
+                f"assignment={topic_name}",
+                f"partition={partition_id}",
+            ),
+        ),
+        cluster_id=cluster.cluster_id,
+        consumer_group_id=group_id,
+        consumer_id=member.member_id,
+        topic_name=topic_name,
+        partition_id=partition_id,
+        partition=Relationship(related=links.to("topics", topic_name, "partitions", partition_id)),
+        lag=Relationship(related=links.to("consumer-groups", group_id, "lags", topic_name, "partitions", partition_id)),
+    )

@@ -1,0 +1,126 @@
+"""What consumer groups have committed, and how far behind they are."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from kraft_http.deps import Cluster, ClusterContext, GroupIdPath, PartitionIdPath, TopicNamePath, whole
+from kraft_http.errors import documented, not_found
+from kraft_http.kafka.groups import Commit, Lag, compute_lags, describe_group, fetch_commits
+from kraft_http.models.common import Relationship, ResourceMetadata
+from kraft_http.models.groups import (
+    ConsumerGroupLagSummaryData,
+    ConsumerLagData,
+    ConsumerLagDataList,
+    GroupOffsetData,
+    GroupOffsetDataList,
+)
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/consumer-groups/{consumer_group_id}", tags=["Consumer groups"])
+
+
+@router.get("/offsets", summary="List what a group has committed", responses=documented(404))
+async def list_offsets(cluster: Cluster, group_id: GroupIdPath) -> GroupOffsetDataList:
+    group = await describe_group(cluster.kafka, group_id)
+    data = [_offset_data(cluster, group_id, commit) for commit in await fetch_commits(cluster.kafka, group)]
+    return GroupOffsetDataList(kind="KafkaConsumerGroupOffsetList", metadata=whole(cluster.url), data=data)
+
+
+@router.get("/lags", summary="List a group's lag by partition", responses=documented(404))
+async def list_lags(cluster: Cluster, group_id: GroupIdPath) -> ConsumerLagDataList:
+    """The largest lag comes first, as in REST v3."""
+    lags = sorted(await _lags(cluster, group_id), key=lambda lag: -lag.lag)
+    return ConsumerLagDataList(
+        kind="KafkaConsumerLagList",
+        metadata=whole(cluster.url),
+        data=[_lag_data(cluster, group_id, lag) for lag in lags],
+    )
+
+
+@router.get(
+    "/lags/{topic_name}/partitions/{partition_id}", summary="A group's lag on one partition", responses=documented(404)
+)
+async def get_lag(
+    cluster: Cluster, group_id: GroupIdPath, topic_name: TopicNamePath, partition_id: PartitionIdPath
+) -> ConsumerLagData:
+    for lag in await _lags(cluster, group_id):
+        if (lag.commit.topic, lag.commit.partition) == (topic_name, partition_id):
+            return _lag_data(cluster, group_id, lag)
+    raise not_found(f"A commit of group {group_id} on {topic_name}-{partition_id}")
+
+
+@router.get("/lag-summary", summary="A group's largest and total lag", responses=documented(404))
+async def get_lag_summary(cluster: Cluster, group_id: GroupIdPath) -> ConsumerGroupLagSummaryData:
+    lags = await _lags(cluster, group_id)
+    if not lags:
+        raise not_found(f"A commit of group {group_id}, from which its lag could be told,")
+    worst = max(lags, key=lambda lag: lag.lag)
+    consumer_id = worst.owner.member_id if worst.owner else ""
+    links = cluster.links
+    return ConsumerGroupLagSummaryData(
+        kind="KafkaConsumerGroupLagSummary",
+        metadata=ResourceMetadata(
+            self=links.to("consumer-groups", group_id, "lag-summary"),
+            resource_name=links.name(f"consumer-group={group_id}", "lag-summary"),
+        ),
+        cluster_id=cluster.cluster_id,
+        consumer_group_id=group_id,
+        max_lag_consumer_id=consumer_id,
+        max_lag_instance_id=worst.owner.instance_id if worst.owner else None,
+        max_lag_client_id=worst.owner.client_id if worst.owner else "",
+        max_lag_topic_name=worst.commit.topic,
+        max_lag_partition_id=worst.commit.partition,
+        max_lag=worst.lag,
+        total_lag=sum(lag.lag for lag in lags),
+        max_lag_consumer=Relationship(related=links.to("consumer-groups", group_id, "consumers", consumer_id)),
+        max_lag_partition=Relationship(
+            related=links.to("topics", worst.commit.topic, "partitions", worst.commit.partition)
+        ),
+    )
+
+
+async def _lags(cluster: ClusterContext, group_id: str) -> list[Lag]:
+    group = await describe_group(cluster.kafka, group_id)
+    return await compute_lags(cluster.kafka, group, await fetch_commits(cluster.kafka, group))
+
+
+def _offset_data(cluster: ClusterContext, group_id: str, commit: Commit) -> GroupOffsetData:
+    links = cluster.links
+    return GroupOffsetData(
+        kind="KafkaConsumerGroupOffset",
+        metadata=ResourceMetadata(
+            self=links.to("consumer-groups", group_id, "offsets"),
+            resource_name=links.name(
+                f"consumer-group={group_id}", f"offset={commit.topic}", f"partition={commit.partition}"
+            ),
+        ),
+        cluster_id=cluster.cluster_id,
+        consumer_group_id=group_id,
+        topic_name=commit.topic,
+        partition_id=commit.partition,
+        offset=commit.offset,
+        leader_epoch=commit.leader_epoch,
+        committed_metadata=commit.metadata,
+    )
+
+
+def _lag_data(cluster: ClusterContext, group_id: str, lag: Lag) -> ConsumerLagData:
+    topic_name, partition_id = lag.commit.topic, lag.commit.partition
+    links = cluster.links
+    return ConsumerLagData(
+        kind="KafkaConsumerLag",
+        metadata=ResourceMetadata(
+            self=links.to("consumer-groups", group_id, "lags", topic_name, "partitions", partition_id),
+            resource_name=links.name(f"consumer-group={group_id}", f"lag={topic_name}", f"partition={partition_id}"),
+        ),
+        cluster_id=cluster.cluster_id,
+        consumer_group_id=group_id,
+        topic_name=topic_name,
+        partition_id=partition_id,
+        current_offset=lag.commit.offset,
+        log_end_offset=lag.log_end_offset,
+        lag=lag.lag,
+        consumer_id=lag.owner.member_id if lag.owner else "",
+        instance_id=lag.owner.instance_id if lag.owner else None,
+        client_id=lag.owner.client_id if lag.owner else "",
+    )

@@ -1,0 +1,138 @@
+"""Health, probes, metrics, and what this node is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+from pydantic import BaseModel
+
+from kraft.protocol.messages.describe_quorum_response import ReplicaState
+from kraft_http.deps import Port
+from kraft_http.health import VOTER_SILENT_MS_MAX, ClusterHealth, VoterFacts, judge
+from kraft_http.kafka.client import Kafka
+from kraft_http.kafka.cluster import describe_quorum_soon
+from kraft_http.ports import AdminPort, Check
+
+router = APIRouter(tags=["Operations"])
+
+PROBE_SECONDS_MAX: Final = 5.0
+"""Whoever probes a node waits for less or not much more."""
+PROMETHEUS_TEXT = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class CheckData(BaseModel):
+    name: str
+    ok: bool
+    detail: str
+
+
+class ProbeData(BaseModel):
+    ok: bool
+    checks: list[CheckData]
+
+
+class NodeData(BaseModel):
+    node_id: int
+    roles: list[str]
+    cluster_id: str
+    version: str
+    read_only: bool
+
+
+@router.get("/v1/cluster/health", summary="Is the cluster healthy, and if not, why and what to do")
+async def cluster_health(port: Port) -> ClusterHealth:
+    """Always 200: look at `is_healthy`. For a load balancer or an orchestrator there is /readyz."""
+    facts = await port.cluster_facts()
+    voters = await _voters(port) if facts.controller_id >= 0 else None
+    return judge(facts, voters or (), controller_answers=voters is not None)
+
+
+async def _voters(port: AdminPort) -> list[VoterFacts] | None:
+    """As the active controller sees them, or None when it does not answer soon."""
+    quorum = await describe_quorum_soon(Kafka(port))
+    if quorum is None:
+        return None
+    now = port.now_ms()
+    end = max(
+        (voter.log_end_offset for voter in quorum.current_voters if voter.replica_id == quorum.leader_id), default=-1
+    )
+    return [_voter(voter, end, now, leads=voter.replica_id == quorum.leader_id) for voter in quorum.current_voters]
+
+
+def _voter(voter: ReplicaState, end: int, now_ms: int, *, leads: bool) -> VoterFacts:
+    behind = (
+        0 if leads else -1 if voter.last_caught_up_timestamp < 0 else max(0, now_ms - voter.last_caught_up_timestamp)
+    )
+    lag = max(0, end - max(voter.log_end_offset, 0))
+    return VoterFacts(
+        node_id=voter.replica_id, lag=lag, behind_ms=behind, is_current=leads or 0 <= behind <= VOTER_SILENT_MS_MAX
+    )
+
+
+@router.get("/v1/node", summary="What this node is")
+async def node(port: Port) -> NodeData:
+    identity = port.identity
+    return NodeData(
+        node_id=identity.node_id,
+        roles=list(identity.roles),
+        cluster_id=identity.cluster_id,
+        version=identity.version,
+        read_only=identity.read_only,
+    )
+
+
+@router.get(
+    "/livez",
+    summary="Does the process work",
+    response_model=ProbeData,
+    responses={503: {"model": ProbeData, "description": "It does not."}},
+)
+async def livez(port: Port) -> Response:
+    return _probe(await _checks(port.liveness))
+
+
+@router.get(
+    "/readyz",
+    summary="Does this node serve",
+    response_model=ProbeData,
+    responses={503: {"model": ProbeData, "description": "Not now."}},
+)
+async def readyz(port: Port) -> Response:
+    """Says nothing about the rest of the cluster, so that a rolling restart does not block itself."""
+    return _probe(await _checks(port.readiness))
+
+
+@router.get(
+    "/healthz",
+    summary="Liveness and readiness together",
+    response_model=ProbeData,
+    responses={503: {"model": ProbeData, "description": "Not now."}},
+)
+async def healthz(port: Port) -> Response:
+    return _probe([*await _checks(port.liveness), *await _checks(port.readiness)])
+
+
+async def _checks(ask: Callable[[], Awaitable[Sequence[Check]]]) -> Sequence[Check]:
+    """A node that does not answer, or has stopped, does not work."""
+    try:
+        async with asyncio.timeout(PROBE_SECONDS_MAX):
+            return await ask()
+    except TimeoutError:
+        return [Check(name="loop", ok=False, detail=f"the node's loop has not answered for {PROBE_SECONDS_MAX:g} s")]
+    except ConnectionError as problem:
+        return [Check(name="loop", ok=False, detail=str(problem))]
+
+
+def _probe(checks: Sequence[Check]) -> Response:
+    ok = all(check.ok for check in checks)
+    body = ProbeData(ok=ok, checks=[CheckData(name=check.name, ok=check.ok, detail=check.detail) for check in checks])
+    return JSONResponse(body.model_dump(), 200 if ok else 503, headers={"Cache-Control": "no-store"})
+
+
+@router.get("/metrics", summary="Metrics in Prometheus' text format", response_class=PlainTextResponse)
+async def metrics(port: Port) -> Response:
+    return Response(await port.metrics(), media_type=PROMETHEUS_TEXT)

@@ -1,0 +1,155 @@
+"""Partitions, their offsets, their replicas."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from kraft.protocol.messages.metadata_response import MetadataResponsePartition
+from kraft_http.deps import BrokerIdPath, Cluster, ClusterContext, PartitionIdPath, TopicNamePath, Writable, whole
+from kraft_http.errors import documented, not_found
+from kraft_http.kafka.offsets import EARLIEST, LATEST, list_offsets
+from kraft_http.kafka.records import delete_records
+from kraft_http.kafka.topics import describe_partition, describe_topic
+from kraft_http.models.common import INT64_MAX, Relationship, ResourceMetadata
+from kraft_http.models.topics import (
+    DeleteRecordsData,
+    PartitionData,
+    PartitionDataList,
+    PartitionOffsetsData,
+    ReplicaData,
+    ReplicaDataList,
+)
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}/partitions")
+
+
+@router.get("", tags=["Partitions"], summary="List a topic's partitions", responses=documented(404))
+async def list_partitions(cluster: Cluster, topic_name: TopicNamePath) -> PartitionDataList:
+    topic = await describe_topic(cluster.kafka, topic_name)
+    data = [partition_data(cluster, topic_name, partition) for partition in topic.partitions]
+    return PartitionDataList(kind="KafkaPartitionList", metadata=whole(cluster.url), data=data)
+
+
+@router.get("/{partition_id}", tags=["Partitions"], summary="Describe a partition", responses=documented(404))
+async def get_partition(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> PartitionData:
+    return partition_data(cluster, topic_name, await describe_partition(cluster.kafka, topic_name, partition_id))
+
+
+@router.get(
+    "/{partition_id}/offset",
+    tags=["Partitions"],
+    summary="A partition's first and next offset",
+    responses=documented(404),
+)
+async def get_offsets(
+    cluster: Cluster,
+    topic_name: TopicNamePath,
+    partition_id: PartitionIdPath,
+    timestamp: Annotated[
+        int | None,
+        Query(ge=0, le=INT64_MAX, description="Also the offset of the first record at or after this time in ms."),
+    ] = None,
+) -> PartitionOffsetsData:
+    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
+    leader = {(topic_name, partition_id): partition.leader_id}
+    earliest = await list_offsets(cluster.kafka, leader, EARLIEST)
+    latest = await list_offsets(cluster.kafka, leader, LATEST)
+    at_time = None if timestamp is None else await list_offsets(cluster.kafka, leader, timestamp)
+    links = cluster.links
+    return PartitionOffsetsData(
+        kind="KafkaPartitionWithOffsets",
+        metadata=ResourceMetadata(
+            self=links.to("topics", topic_name, "partitions", partition_id, "offset"),
+            resource_name=links.name(f"topic={topic_name}", f"partition={partition_id}", "offset"),
+        ),
+        cluster_id=cluster.cluster_id,
+        topic_name=topic_name,
+        partition_id=partition_id,
+        earliest_offset=earliest[topic_name, partition_id],
+        latest_offset=latest[topic_name, partition_id],
+        offset=None if at_time is None else at_time[topic_name, partition_id],
+    )
+
+
+@router.delete(
+    "/{partition_id}/records",
+    tags=["Records"],
+    summary="Delete the records before an offset",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404),
+)
+async def delete_partition_records(
+    cluster: Cluster,
+    topic_name: TopicNamePath,
+    partition_id: PartitionIdPath,
+    before_offset: Annotated[int, Query(ge=-1, le=INT64_MAX, description="The first offset to keep; -1 keeps none.")],
+) -> DeleteRecordsData:
+    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
+    low_watermark = await delete_records(cluster.kafka, topic_name, partition_id, partition.leader_id, before_offset)
+    return DeleteRecordsData(topic_name=topic_name, partition_id=partition_id, low_watermark=low_watermark)
+
+
+@router.get(
+    "/{partition_id}/replicas", tags=["Replicas"], summary="List a partition's replicas", responses=documented(404)
+)
+async def list_replicas(cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath) -> ReplicaDataList:
+    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
+    data = [replica_data(cluster, topic_name, partition, broker_id) for broker_id in partition.replica_nodes]
+    return ReplicaDataList(kind="KafkaReplicaList", metadata=whole(cluster.url), data=data)
+
+
+@router.get(
+    "/{partition_id}/replicas/{broker_id}", tags=["Replicas"], summary="Describe a replica", responses=documented(404)
+)
+async def get_replica(
+    cluster: Cluster, topic_name: TopicNamePath, partition_id: PartitionIdPath, broker_id: BrokerIdPath
+) -> ReplicaData:
+    partition = await describe_partition(cluster.kafka, topic_name, partition_id)
+    if broker_id not in partition.replica_nodes:
+        raise not_found(f"A replica of {topic_name}-{partition_id} on broker {broker_id}")
+    return replica_data(cluster, topic_name, partition, broker_id)
+
+
+def partition_data(cluster: ClusterContext, topic_name: str, partition: MetadataResponsePartition) -> PartitionData:
+    index, links = partition.partition_index, cluster.links
+    here = ("topics", topic_name, "partitions", index)
+    return PartitionData(
+        kind="KafkaPartition",
+        metadata=ResourceMetadata(
+            self=links.to(*here), resource_name=links.name(f"topic={topic_name}", f"partition={index}")
+        ),
+        cluster_id=cluster.cluster_id,
+        topic_name=topic_name,
+        partition_id=index,
+        leader=Relationship(related=links.to(*here, "replicas", partition.leader_id))
+        if partition.leader_id >= 0
+        else None,
+        replicas=Relationship(related=links.to(*here, "replicas")),
+        reassignment=Relationship(related=links.to(*here, "reassignment")),
+        leader_epoch=partition.leader_epoch,
+        in_sync_replicas=list(partition.isr_nodes),
+        replica_ids=list(partition.replica_nodes),
+        is_under_replicated=len(partition.isr_nodes) < len(partition.replica_nodes),
+    )
+
+
+def replica_data(
+    cluster: ClusterContext, topic_name: str, partition: MetadataResponsePartition, broker_id: int
+) -> ReplicaData:
+    index, links = partition.partition_index, cluster.links
+    return ReplicaData(
+        kind="KafkaReplica",
+        metadata=ResourceMetadata(
+            self=links.to("topics", topic_name, "partitions", index, "replicas", broker_id),
+            resource_name=links.name(f"topic={topic_name}", f"partition={index}", f"replica={broker_id}"),
+        ),
+        cluster_id=cluster.cluster_id,
+        topic_name=topic_name,
+        partition_id=index,
+        broker_id=broker_id,
+        is_leader=partition.leader_id == broker_id,
+        is_in_sync=broker_id in partition.isr_nodes,
+        broker=Relationship(related=links.to("brokers", broker_id)),
+    )

@@ -1,0 +1,127 @@
+"""The metadata quorum: who votes, who follows, how far each is; and changing who votes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from kraft.common.ids import ZERO_UUID, uuid_from_text, uuid_to_text
+from kraft.protocol.messages.describe_quorum_response import ReplicaState
+from kraft_http.deps import Cluster, Writable
+from kraft_http.errors import ApiProblem, documented, not_found
+from kraft_http.kafka.cluster import add_voter, describe_quorum, describe_quorum_fully, remove_voter
+from kraft_http.models.clusters import QuorumData, QuorumEndpoint, QuorumReplica
+from kraft_http.models.common import INT32_MAX, ResourceMetadata
+from kraft_http.models.operations import AddVoterBody
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/quorum", tags=["Quorum"])
+
+VoterIdPath = Annotated[int, Path(ge=0, le=INT32_MAX, description="A voter's node id.")]
+UUID_PATTERN = r"^[A-Za-z0-9_-]{22}$"
+
+
+@router.get("", summary="Describe the metadata quorum", responses=documented(404))
+async def get_quorum(cluster: Cluster) -> QuorumData:
+    answer = await describe_quorum_fully(cluster.kafka)
+    quorum = answer.topics[0].partitions[0]
+    leader_end = max(
+        (replica.log_end_offset for replica in quorum.current_voters if replica.replica_id == quorum.leader_id),
+        default=-1,
+    )
+    endpoints = {
+        node.node_id: [QuorumEndpoint(name=each.name, host=each.host, port=each.port) for each in node.listeners]
+        for node in answer.nodes
+    }
+
+    def shown(replica: ReplicaState) -> QuorumReplica:
+        directory = bytes(replica.replica_directory_id)
+        return QuorumReplica(
+            node_id=replica.replica_id,
+            directory_id=None if directory == ZERO_UUID else uuid_to_text(directory),
+            is_leader=replica.replica_id == quorum.leader_id,
+            log_end_offset=replica.log_end_offset,
+            lag=max(0, leader_end - replica.log_end_offset),
+            last_fetch_timestamp=replica.last_fetch_timestamp,
+            last_caught_up_timestamp=replica.last_caught_up_timestamp,
+            endpoints=endpoints.get(replica.replica_id, []),
+        )
+
+    return QuorumData(
+        kind="KafkaQuorum",
+        metadata=ResourceMetadata(self=cluster.links.to("quorum"), resource_name=cluster.links.name("quorum")),
+        cluster_id=cluster.cluster_id,
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
+        voters=[shown(replica) for replica in quorum.current_voters],
+        observers=[shown(replica) for replica in quorum.observers],
+    )
+
+
+@router.post(
+    "/voters",
+    status_code=201,
+    summary="Make an observer a voter",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404, 409),
+)
+async def post_voter(
+    cluster: Cluster,
+    body: AddVoterBody,
+    response: Response,
+    timeout_ms: Annotated[
+        int, Query(ge=0, le=30_000, description="How long the node may take to answer and to catch up.")
+    ] = 30_000,
+) -> QuorumData:
+    """The node must run already, as an observer; one change at a time. Needs kraft.version 1 (dynamic voters)."""
+    directory_id = _uuid(body.directory_id)
+    await add_voter(
+        cluster.kafka,
+        body.node_id,
+        directory_id,
+        [(each.name, each.host, each.port) for each in body.endpoints],
+        timeout_ms,
+    )
+    response.headers["Location"] = cluster.links.to("quorum")
+    return await get_quorum(cluster)
+
+
+@router.delete(
+    "/voters/{voter_id}",
+    status_code=204,
+    summary="Take a node's vote away",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404, 409),
+)
+async def delete_voter(
+    cluster: Cluster,
+    voter_id: VoterIdPath,
+    directory_id: Annotated[
+        str | None,
+        Query(pattern=UUID_PATTERN, description="Which of its directories; needed if the node votes with several."),
+    ] = None,
+) -> Response:
+    """Its metadata stays on its disk; it goes on as an observer if it runs. Needs kraft.version 1."""
+    if directory_id is not None:
+        directory = _uuid(directory_id)
+    else:
+        found = [
+            bytes(each.replica_directory_id)
+            for each in (await describe_quorum(cluster.kafka)).current_voters
+            if each.replica_id == voter_id
+        ]
+        if not found:
+            raise not_found(f"Voter {voter_id}")
+        if len(found) > 1:
+            raise ApiProblem(400, f"Node {voter_id} votes with several directories: name one as directory_id.")
+        directory = found[0]
+    await remove_voter(cluster.kafka, voter_id, directory)
+    return Response(status_code=204)
+
+
+def _uuid(text: str) -> bytes:
+    try:
+        return bytes(uuid_from_text(text))
+    except ValueError as problem:
+        raise ApiProblem(400, str(problem)) from problem

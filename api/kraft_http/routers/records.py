@@ -1,0 +1,185 @@
+"""Records: produce a stream or a batch, consume without any state on the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from kraft_http.consuming import Consumption, consume
+from kraft_http.deps import Cluster, TopicNamePath, Writable
+from kraft_http.errors import ApiProblem, documented
+from kraft_http.json_stream import BrokenStream, documents_of
+from kraft_http.models.common import INT32_MAX, INT64_MAX
+from kraft_http.models.records import (
+    BatchFailure,
+    BatchSuccess,
+    ConsumedRecords,
+    DataType,
+    ProduceBatchBody,
+    ProduceBatchResponse,
+    ProduceRecord,
+    ProduceReport,
+)
+from kraft_http.producing import ACKNOWLEDGED, Producer
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics/{topic_name}", tags=["Records"])
+
+_PRODUCE_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": (
+            "One record, or many one after another, with or without line ends. Each is reported in order, as soon "
+            "as it is acknowledged."
+        ),
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ProduceRecord"}}},
+    }
+}
+
+
+@router.post(
+    "/records",
+    summary="Produce records",
+    dependencies=[Writable],
+    response_model=ProduceReport,
+    responses=documented(400, 403, 404, 422),
+    openapi_extra=_PRODUCE_BODY,
+)
+async def produce_records(cluster: Cluster, topic_name: TopicNamePath, request: Request) -> Response:
+    """The status is 200 as soon as the first record was understood; what became of each is in its report."""
+    producer = await Producer.open(cluster, topic_name)
+    groups = documents_of(request.stream())
+    try:
+        first = await anext(groups, None)
+    except BrokenStream as problem:
+        raise ApiProblem(400, f"Bad Request: {problem}") from problem
+    if first is None:
+        raise ApiProblem(422, "Payload error. Request body is empty. Data is required.", error_code=422)
+    reports = await producer.append(first)
+    if len(reports) == 1 and reports[0].error_code in (400, 422):
+        return await _refused_or_going_on(producer, reports, groups)
+    return _Reports(_stream(producer, reports, groups))
+
+
+async def _refused_or_going_on(
+    producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]
+) -> Response:
+    """A lone bad record is a bad request; one that others follow is a report like theirs."""
+    try:
+        following = await anext(groups, None)
+    except BrokenStream:
+        following = None
+    if following is None:
+        raise ApiProblem(400, reports[0].message or "Bad Request")
+    reports += await producer.append(following)
+    return _Reports(_stream(producer, reports, groups))
+
+
+class _Reports(Response):
+    """Reports while the request still comes in. Starlette's streaming response would read from the same channel to
+    notice a client that leaves, and so take parts of the request away; here the request's own stream notices.
+    """
+
+    media_type = "application/json"
+
+    def __init__(self, lines: AsyncIterator[bytes]) -> None:
+        super().__init__()
+        del self.headers["content-length"]
+        self._lines = lines
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async for line in self._lines:
+                await send({"type": "http.response.body", "body": line, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except (ClientDisconnect, OSError):
+            return  # Nobody is left to report to.
+
+
+async def _stream(
+    producer: Producer, reports: list[ProduceReport], groups: AsyncIterator[list[Any]]
+) -> AsyncIterator[bytes]:
+    yield _lines(reports)
+    try:
+        async for documents in groups:
+            yield _lines(await producer.append(documents))
+    except BrokenStream as problem:
+        yield _lines([ProduceReport(error_code=400, message=f"Bad Request: {problem}")])
+
+
+def _lines(reports: list[ProduceReport]) -> bytes:
+    return b"".join(report.model_dump_json(exclude_none=True).encode() + b"\r\n" for report in reports)
+
+
+@router.post(
+    "/records:batch",
+    status_code=207,
+    summary="Produce a batch of records",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
+async def produce_batch(cluster: Cluster, topic_name: TopicNamePath, body: ProduceBatchBody) -> ProduceBatchResponse:
+    ids = [entry.id for entry in body.entries]
+    if len(dict.fromkeys(ids)) != len(ids):
+        raise ApiProblem(400, "Batch entry IDs are not distinct.", error_code=42208)
+    producer = await Producer.open(cluster, topic_name)
+    records = [ProduceRecord(**entry.model_dump(exclude={"id"})) for entry in body.entries]
+    answer = ProduceBatchResponse(successes=[], failures=[])
+    for entry_id, report in zip(ids, await producer.append(records), strict=True):
+        if report.error_code == ACKNOWLEDGED:
+            answer.successes.append(BatchSuccess(id=entry_id, **report.model_dump()))
+        else:
+            answer.failures.append(
+                BatchFailure(id=entry_id, error_code=report.error_code, message=report.message or "")
+            )
+    return answer
+
+
+@router.get("/records", summary="Consume records", responses=documented(400, 404, 413))
+async def consume_records(
+    cluster: Cluster,
+    topic_name: TopicNamePath,
+    partition: Annotated[int | None, Query(ge=0, le=INT32_MAX, description="Left out: every partition.")] = None,
+    offset: Annotated[int | None, Query(ge=0, le=INT64_MAX, description="Where to begin.")] = None,
+    timestamp: Annotated[
+        int | None, Query(ge=0, le=INT64_MAX, description="Begin with the first record at or after this time in ms.")
+    ] = None,
+    tail: Annotated[
+        int | None, Query(ge=1, le=10_000, description="Begin so many offsets before the end of each partition.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=10_000, description="The most records of the answer.")] = 100,
+    max_bytes: Annotated[
+        int,
+        Query(ge=1, le=64 * 1024 * 1024, description="About the most bytes to read of one partition; of all, 64 MiB."),
+    ] = 1024 * 1024,
+    timeout_ms: Annotated[
+        int, Query(ge=0, le=30_000, description="How long to wait for records when there are none.")
+    ] = 0,
+    data_format: Annotated[
+        DataType | None,
+        Query(alias="format", description="Left out: JSON where it is JSON, text where it is UTF-8, else base64."),
+    ] = None,
+    committed: Annotated[
+        bool, Query(description="Whether records of unfinished and aborted transactions are left out.")
+    ] = False,
+) -> ConsumedRecords:
+    """Begins at the first record unless told otherwise. `next_offsets` says where to go on: the server keeps
+    nothing."""
+    if sum(choice is not None for choice in (offset, timestamp, tail)) > 1:
+        raise ApiProblem(400, "offset, timestamp and tail exclude one another.")
+    wanted = Consumption(
+        partition=partition,
+        offset=offset,
+        timestamp=timestamp,
+        tail=tail,
+        limit=limit,
+        max_bytes=max_bytes,
+        timeout_ms=timeout_ms,
+        data_format=data_format,
+        committed=committed,
+    )
+    return await consume(cluster, topic_name, wanted)

@@ -1,0 +1,132 @@
+"""Topics: list, create, describe, grow, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+
+from kraft.common.ids import uuid_to_text
+from kraft.protocol.messages.metadata_response import MetadataResponseTopic
+from kraft_http.deps import Cluster, ClusterContext, PageQuery, TopicNamePath, Writable
+from kraft_http.errors import ApiProblem, documented
+from kraft_http.kafka.topics import create_partitions, create_topic, delete_topic, describe_topic, describe_topics
+from kraft_http.models.common import Relationship, ResourceMetadata
+from kraft_http.models.topics import CreateTopicBody, TopicData, TopicDataList, UpdateTopicBody
+
+router = APIRouter(prefix="/v3/clusters/{cluster_id}/topics", tags=["Topics"])
+
+BROKERS_DEFAULT = -1
+
+
+@router.get("", summary="List topics", responses=documented(404))
+async def list_topics(
+    cluster: Cluster,
+    page: PageQuery,
+    q: Annotated[str | None, Query(description="Only topics whose name contains this.")] = None,
+    include_internal: Annotated[
+        bool, Query(description="Whether topics such as __consumer_offsets are listed.")
+    ] = True,
+) -> TopicDataList:
+    topics = [
+        topic
+        for topic in await describe_topics(cluster.kafka)
+        if (q is None or q in (topic.name or "")) and (include_internal or not topic.is_internal)
+    ]
+    shown, metadata = page.cut(topics, lambda topic: topic.name or "", cluster.url)
+    return TopicDataList(kind="KafkaTopicList", metadata=metadata, data=[topic_data(cluster, topic) for topic in shown])
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Create a topic",
+    dependencies=[Writable],
+    responses=documented(400, 403, 404) | {200: {"model": TopicData}},
+)
+async def post_topic(cluster: Cluster, body: CreateTopicBody, response: Response) -> TopicData:
+    """With `validate_only` nothing is created, and the status is 200."""
+    _check_placement(body)
+    assignments = {int(partition): brokers for partition, brokers in (body.replicas_assignments or {}).items()}
+    created = await create_topic(
+        cluster.kafka,
+        body.topic_name,
+        partitions=BROKERS_DEFAULT if assignments else body.partitions_count or BROKERS_DEFAULT,
+        replication_factor=BROKERS_DEFAULT if assignments else body.replication_factor or BROKERS_DEFAULT,
+        assignments=assignments,
+        configs={entry.name: entry.value for entry in body.configs},
+        validate_only=body.validate_only,
+    )
+    if body.validate_only:
+        response.status_code = 200
+    else:
+        response.headers["Location"] = cluster.links.to("topics", body.topic_name)
+    return _topic_data(
+        cluster, body.topic_name, created.topic_id, created.replication_factor, created.num_partitions, internal=False
+    )
+
+
+def _check_placement(body: CreateTopicBody) -> None:
+    if body.replicas_assignments and (body.partitions_count or body.replication_factor):
+        raise ApiProblem(
+            400,
+            (
+                "replicas_assignments says how many partitions and replicas there are: leave out partitions_count "
+                "and replication_factor."
+            ),
+        )
+    names = [entry.name for entry in body.configs]
+    if len(dict.fromkeys(names)) != len(names):
+        raise ApiProblem(400, "configs names a key twice.", error_code=40002)
+
+
+@router.get("/{topic_name}", summary="Describe a topic", responses=documented(404))
+async def get_topic(cluster: Cluster, topic_name: TopicNamePath) -> TopicData:
+    return topic_data(cluster, await describe_topic(cluster.kafka, topic_name))
+
+
+@router.patch(
+    "/{topic_name}", summary="Add partitions to a topic", dependencies=[Writable], responses=documented(400, 403, 404)
+)
+async def patch_topic(cluster: Cluster, topic_name: TopicNamePath, body: UpdateTopicBody) -> TopicData:
+    """Records with a key that are written from now on may land in another partition than before."""
+    await create_partitions(cluster.kafka, topic_name, body.partitions_count)
+    topic = await describe_topic(cluster.kafka, topic_name)
+    return topic_data(cluster, topic, partitions_count=max(len(topic.partitions), body.partitions_count))
+
+
+@router.delete(
+    "/{topic_name}",
+    status_code=204,
+    summary="Delete a topic and all its records",
+    dependencies=[Writable],
+    responses=documented(403, 404),
+)
+async def remove_topic(cluster: Cluster, topic_name: TopicNamePath) -> Response:
+    await delete_topic(cluster.kafka, topic_name)
+    return Response(status_code=204)
+
+
+def topic_data(cluster: ClusterContext, topic: MetadataResponseTopic, partitions_count: int | None = None) -> TopicData:
+    count = len(topic.partitions) if partitions_count is None else partitions_count
+    factor = len(topic.partitions[0].replica_nodes) if topic.partitions else 0
+    return _topic_data(cluster, topic.name or "", topic.topic_id, factor, count, internal=topic.is_internal)
+
+
+def _topic_data(
+    cluster: ClusterContext, name: str, topic_id: bytes, factor: int, partitions: int, *, internal: bool
+) -> TopicData:
+    links = cluster.links
+    return TopicData(
+        kind="KafkaTopic",
+        metadata=ResourceMetadata(self=links.to("topics", name), resource_name=links.name(f"topic={name}")),
+        cluster_id=cluster.cluster_id,
+        topic_name=name,
+        topic_id=uuid_to_text(topic_id),
+        is_internal=internal,
+        replication_factor=factor,
+        partitions_count=partitions,
+        partitions=Relationship(related=links.to("topics", name, "partitions")),
+        configs=Relationship(related=links.to("topics", name, "configs")),
+        partition_reassignments=Relationship(related=links.to("topics", name, "partitions", "-", "reassignment")),
+    )

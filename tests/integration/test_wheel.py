@@ -1,0 +1,61 @@
+"""What `pip install` gives: the wheel's packages, and a node with its HTTP admin that starts inside somebody's own
+project, whatever that project calls its packages."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS_MAX = 120
+ANY_PORT = ("--listen", "127.0.0.1:0", "--controller-listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the wheel's files."""
+    wheels, target = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("installed")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(wheels), "."]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=SECONDS_MAX)
+    (wheel,) = wheels.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    return target
+
+
+def test_the_wheel_has_our_packages_alone_with_their_types_and_pages(installed: Path) -> None:
+    packages = sorted(path.name for path in installed.iterdir() if not path.name.endswith(".dist-info"))
+    assert packages == ["kraft", "kraft_http", "pyspark_kraft"]
+    for expected in ("kraft/py.typed", "kraft_http/py.typed", "kraft_http/ui/status.html", "kraft_http/ui/docs.html"):
+        assert (installed / expected).is_file(), expected
+
+
+def test_a_node_starts_within_a_project_that_has_packages_called_api_and_models(
+    installed: Path, tmp_path: Path
+) -> None:
+    for package in ("api", "models", "routers", "ui", "tests"):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "__init__.py").write_text("raise ImportError('the project of somebody else')\n")
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    where = [sys.executable, "-c", "import kraft, kraft_http; print(kraft.__file__, kraft_http.__file__)"]
+    told = subprocess.run(where, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    assert all(path.startswith(str(installed)) for path in told.stdout.split())
+    command = [sys.executable, "-m", "kraft.cli.node", "--data-dir", str(tmp_path / "data"), *ANY_PORT]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as node:
+        try:
+            assert node.stdout is not None
+            ready = re.search(r"admin=(http\S+)", node.stdout.readline())
+            assert ready is not None
+            with urllib.request.urlopen(f"{ready[1]}/v3/clusters", timeout=SECONDS_MAX) as answer:
+                assert answer.status == 200
+        finally:
+            node.send_signal(signal.SIGTERM)
+        assert node.wait(SECONDS_MAX) == 0
