@@ -200,8 +200,9 @@ BEYOND_VECTORS: tuple[Documented, ...] = (
         "requests have bounds",
         (
             "A request of more than 65,536 elements (topics, partitions, groups, tags) closes its connection. A "
-            "request that asks the controller for more than 10,000 decisions is refused as POLICY_VIOLATION, also where Kafka "
-            "would refuse each of them by itself. DescribeConfigs describes at most 400,000 keys in one answer."
+            "request that asks the controller for more than 10,000 decisions is refused as POLICY_VIOLATION, also "
+            "where Kafka would refuse each of them by itself. DescribeConfigs describes at most 400,000 keys in one "
+            "answer."
         ),
     ),
 )
