@@ -215,7 +215,9 @@ class QuorumController(ActiveController):
     async def elect_leaders(
         self, request: ElectLeadersRequest, context: ControllerRequestContext
     ) -> ElectLeadersResponse:
-        return await self._writes.write(lambda view: elect_leaders.elect_leaders(view, request))
+        return await self._writes.write(
+            lambda view: elect_leaders.elect_leaders(view, request, self._term.leaderless.candidate)
+        )
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest, context: ControllerRequestContext

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kraft.common.errors import ApiError
 from kraft.controller.controller_result import ControllerResult, check_operation_size, generic_error, message_of_error
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.partition_change_builder import Election, allow_unclean_by_policy, change_of
-from kraft.metadata.image.topics_image import TopicImage
+from kraft.metadata.image.topics_image import TopicIdPartition, TopicImage
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
@@ -19,9 +20,15 @@ UNCLEAN: Final = 1
 MAX_ELECTIONS_PER_PASS: Final = 1_000
 
 
-def elect_leaders(view: ControllerView, request: ElectLeadersRequest) -> ControllerResult[ElectLeadersResponse]:
+Candidate = Callable[[ControllerView, TopicIdPartition], int | None]
+"""Which replica has the best log of a partition that has no leader, as far as replicas were asked; None: unknown."""
+
+
+def elect_leaders(
+    view: ControllerView, request: ElectLeadersRequest, candidate: Candidate = lambda view, key: None
+) -> ControllerResult[ElectLeadersResponse]:
     """Records and answer for ElectLeaders; null topics mean every partition, of which those that need no election
-    are left out of the answer."""
+    are left out of the answer. An unclean election takes the `candidate`, if there is one."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"Unknown election type {request.election_type}")
     records: list[Any] = []
@@ -29,7 +36,8 @@ def elect_leaders(view: ControllerView, request: ElectLeadersRequest) -> Control
     if request.topic_partitions is None:
         for topic in view.image.topics.topics_by_name():
             elected = [
-                _elect(view, topic.name, topic, index, request.election_type, records) for index in topic.partitions
+                _elect(view, topic.name, topic, index, request.election_type, records, candidate)
+                for index in topic.partitions
             ]
             needed = [result for result in elected if result.error_code != ErrorCode.ELECTION_NOT_NEEDED]
             results.append(ReplicaElectionResult(topic=topic.name, partition_result=needed))
@@ -37,7 +45,8 @@ def elect_leaders(view: ControllerView, request: ElectLeadersRequest) -> Control
         for named in request.topic_partitions:
             known = view.image.topics.by_name(named.topic)
             elected = [
-                _elect(view, named.topic, known, index, request.election_type, records) for index in named.partitions
+                _elect(view, named.topic, known, index, request.election_type, records, candidate)
+                for index in named.partitions
             ]
             results.append(ReplicaElectionResult(topic=named.topic, partition_result=elected))
     check_operation_size(records)
@@ -45,17 +54,23 @@ def elect_leaders(view: ControllerView, request: ElectLeadersRequest) -> Control
 
 
 def _elect(
-    view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int, records: list[Any]
+    view: ControllerView,
+    name: str,
+    topic: TopicImage | None,
+    index: int,
+    kind: int,
+    records: list[Any],
+    candidate: Candidate,
 ) -> PartitionResult:
     try:
-        records.append(_election(view, name, topic, index, kind))
+        records.append(_election(view, name, topic, index, kind, candidate))
     except ApiError as error:
         return PartitionResult(partition_id=index, error_code=error.code, error_message=message_of_error(error))
     return PartitionResult(partition_id=index, error_code=ErrorCode.NONE, error_message=None)
 
 
 def _election(
-    view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int
+    view: ControllerView, name: str, topic: TopicImage | None, index: int, kind: int, candidate: Candidate
 ) -> PartitionChangeRecord:
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"No such topic as {name}")
@@ -67,6 +82,9 @@ def _election(
     builder = change_of(view, topic.id, index, partition)
     builder.allow_last_known_leader = True  # An operator asks: no waiting for sessions.
     builder.election = Election.PREFERRED if kind == PREFERRED else Election.UNCLEAN
+    best = candidate(view, (topic.id, index)) if kind == UNCLEAN else None
+    if best is not None:
+        builder.recovered_leader = best
     record = builder.build()
     if record is None:
         raise generic_error(

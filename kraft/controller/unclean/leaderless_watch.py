@@ -7,7 +7,8 @@ changed, or a recovery is under way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -16,7 +17,7 @@ from kraft.controller.broker_watch import BrokerWatch, Write
 from kraft.controller.controller_result import ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates
-from kraft.controller.unclean.recovery import Question, Questions, Recovered, UncleanRecoveries, Waiting
+from kraft.controller.unclean.recovery import Question, Recovered, UncleanRecoveries, Waiting
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.topics_image import TopicIdPartition
@@ -24,6 +25,8 @@ from kraft.world.ports import Clock
 
 LOOK_SECONDS: Final = 0.25
 ELECTIONS_PER_WRITE: Final = 1_000
+PARTITIONS_PER_STEP: Final = 500
+"""Partitions that are looked at before others are served."""
 
 Tell = Callable[[Recovered], None]
 
@@ -50,17 +53,24 @@ class LeaderlessWatch:
         self._tell = tell
         self._recoveries = recoveries
         self._seen: ControllerView | None = None
+        self._next_look = 0.0
+        """When the passing of time may change something, although nothing else has."""
 
     async def look(self) -> None:
         """One look, and a round of questions if there is something to find out. Raises ApiError when this node is
         not the active controller any more."""
         view, seen = self._view(), self._seen
-        if view.image.topics.leaderless and (seen is None or not view.is_same_as(seen) or len(self._recoveries)):
-            if seen is not None and view.image.configs is not seen.image.configs:
-                await self._elect_what_may_be()
-            questions = self._recoveries.questions(self._view(), self._clock.now())
-            if len(self._recoveries):
-                await self._recover(questions)
+        if not view.image.topics.leaderless or (
+            seen is not None and view.is_same_as(seen) and self._clock.now() < self._next_look
+        ):
+            self._seen = view
+            return
+        if seen is not None and view.image.configs is not seen.image.configs:
+            await self._elect_what_may_be()
+        self._recoveries.forget_led(self._view())
+        asks, deaths = await self._questions_of_all()
+        if len(self._recoveries):
+            await self._recover(asks, deaths)
         self._seen = view
 
     async def _elect_what_may_be(self) -> None:
@@ -80,26 +90,51 @@ class LeaderlessWatch:
         """The partitions that wait for an election, as of now."""
         return tuple(self._recoveries.waiting(self._view(), self._clock.now()))
 
-    async def _recover(self, questions: Questions) -> None:
+    def _slices(self) -> Iterator[Sequence[TopicIdPartition]]:
+        keys = tuple(self._view().image.topics.leaderless)
+        return (keys[start : start + PARTITIONS_PER_STEP] for start in range(0, len(keys), PARTITIONS_PER_STEP))
+
+    async def _questions_of_all(self) -> tuple[list[Question], dict[int, int]]:
+        """What to find out of all partitions. Others are served after every few hundred of them."""
+        asks: list[Question] = []
+        deaths: dict[int, int] = {}
+        for keys in self._slices():
+            questions = self._recoveries.questions(self._view(), self._clock.now(), keys)
+            asks += questions.asks
+            deaths.update(questions.deaths)
+            if len(keys) == PARTITIONS_PER_STEP:
+                await trio.lowlevel.checkpoint()
+        return asks, deaths
+
+    async def _recover(self, asks: Sequence[Question], deaths: Mapping[int, int]) -> None:
         brokers = self._view().image.cluster.brokers
         suspects = [
             broker
-            for broker_id, epoch in questions.deaths
+            for broker_id, epoch in sorted(deaths.items())
             if (broker := brokers.get(broker_id)) is not None and broker.epoch == epoch
         ]
         dead: list[tuple[int, int]] = []
         async with trio.open_nursery() as round_nursery:
             for broker in suspects:
                 round_nursery.start_soon(self._look_for, broker, dead)
-            await self._ask(questions.asks)
+            all_answered = await self._ask(asks)
         self._recoveries.found_dead(sorted(dead))
-        comparisons = self._recoveries.questions(self._view(), self._clock.now()).asks
-        await self._ask([ask for ask in comparisons if ask.epochs])
-        chosen = await self._write(lambda view: self._recoveries.decide(view, self._clock.now(), self._clock.wall_ms()))
-        for recovered in chosen:
-            self._tell(recovered)
+        comparisons = (await self._questions_of_all())[0]
+        all_answered &= await self._ask([ask for ask in comparisons if ask.epochs])
+        for keys in self._slices():
+            chosen = await self._write(partial(self._decide, keys=keys))
+            for recovered in chosen:
+                self._tell(recovered)
+        due = self._recoveries.take_due()
+        self._next_look = due if all_answered and not deaths else self._clock.now()
 
-    async def _ask(self, asks: Sequence[Question]) -> None:
+    def _decide(
+        self, view: ControllerView, keys: Sequence[TopicIdPartition]
+    ) -> ControllerResult[tuple[Recovered, ...]]:
+        return self._recoveries.decide(view, self._clock.now(), self._clock.wall_ms(), keys)
+
+    async def _ask(self, asks: Sequence[Question]) -> bool:
+        """Whether all were answered."""
         brokers = self._view().image.cluster.brokers
         asked = [
             broker
@@ -113,6 +148,7 @@ class LeaderlessWatch:
                 self._recoveries.unanswered(ask)
             else:
                 self._recoveries.answered(ask, answer.end, answer.epoch_ends)
+        return len(answers) == len(asks)
 
     async def _look_for(self, broker: BrokerRegistration, dead: list[tuple[int, int]]) -> None:
         if await self._watch.is_proven_dead(broker):

@@ -32,7 +32,8 @@ replica has answered and the new leader's log contains all the others: then noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kraft.common.recovery_strategy import RecoveryStrategy
@@ -159,21 +160,34 @@ class UncleanRecoveries:
         self._since = since
         self._open: dict[TopicIdPartition, _Open] = {}
         self._dead: dict[int, int] = {}
+        self._due = math.inf
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def questions(self, view: ControllerView, now: float) -> Questions:
-        """What to find out next. Partitions that are no longer open are forgotten, with all that was told of them."""
-        known, self._open = self._open, {}
+    def forget_led(self, view: ControllerView) -> None:
+        """Forget the partitions that have a leader again, with all that was told of them."""
+        leaderless = view.image.topics.leaderless
+        self._open = {key: recovery for key, recovery in self._open.items() if key in leaderless}
+
+    def questions(self, view: ControllerView, now: float, keys: Sequence[TopicIdPartition] | None = None) -> Questions:
+        """What to find out next of the partitions `keys`, by default of all that have no leader."""
+        if keys is None:
+            self.forget_led(view)
+            keys = tuple(view.image.topics.leaderless)
         asks: list[Question] = []
         deaths: dict[int, int] = {}
-        for key, topic, partition in open_partitions(view):
-            recovery = known.get(key)
+        opened = {key: (topic, partition) for key, topic, partition in open_partitions(view, keys)}
+        for key in keys:
+            if key not in opened:
+                self._open.pop(key, None)
+                continue
+            topic, partition = opened[key]
+            recovery = self._open.get(key)
             if recovery is None or recovery.leader_epoch != partition.leader_epoch:
                 noted = self._since(key, partition.leader_epoch)
                 recovery = _Open(partition.leader_epoch, now if noted is None else min(noted, now))
-            self._open[key] = recovery
+                self._open[key] = recovery
             answers = _answers(view, partition, recovery)
             for replica in partition.replicas:
                 broker = view.broker(replica)
@@ -222,12 +236,14 @@ class UncleanRecoveries:
         """These brokers, each in the incarnation of its epoch, are dead; of no other is that known any more."""
         self._dead = dict(brokers)
 
-    def decide(self, view: ControllerView, now: float, wall_ms: int = 0) -> ControllerResult[tuple[Recovered, ...]]:
-        """Records and reports for the partitions that can be decided in this `view`, at most 1,000. `wall_ms` goes
-        into the reports."""
+    def decide(
+        self, view: ControllerView, now: float, wall_ms: int = 0, keys: Sequence[TopicIdPartition] | None = None
+    ) -> ControllerResult[tuple[Recovered, ...]]:
+        """Records and reports for those of the partitions `keys`, by default of all, that can be decided in this
+        `view`, at most 1,000. `wall_ms` goes into the reports."""
         records: list[Any] = []
         reports: list[Recovered] = []
-        for key, topic, partition in open_partitions(view):
+        for key, topic, partition in open_partitions(view, keys):
             recovery = self._open.get(key)
             if recovery is None or len(reports) >= DECISIONS_MAX:
                 continue
@@ -235,6 +251,7 @@ class UncleanRecoveries:
             if not answers or any(_epochs_to_compare(replica, answers) for replica in answers):
                 continue
             if self._awaited(view, key, partition, recovery, answers, now):
+                self._due = min(self._due, self._next_deadline(recovery, now))
                 continue
             leader = choose(partition, answers)
             builder = change_of(view, key[0], key[1], partition)
@@ -255,6 +272,17 @@ class UncleanRecoveries:
                         {"time_ms": wall_ms, **fields_of(report)},
                     )
         return ControllerResult(records, tuple(reports))
+
+    def take_due(self) -> float:
+        """When the passing of time alone may decide a partition that the decisions since the last call left open."""
+        due, self._due = self._due, math.inf
+        return due
+
+    def _next_deadline(self, recovery: _Open, now: float) -> float:
+        deadlines = [recovery.since + self._wait_seconds]
+        if recovery.members_done is not None:
+            deadlines.append(recovery.members_done + OTHERS_SECONDS)
+        return min((deadline for deadline in deadlines if deadline > now), default=math.inf)
 
     def candidate(self, view: ControllerView, key: TopicIdPartition) -> int | None:
         """Who would lead if the wait for others ended now; None if nothing is known."""
@@ -335,10 +363,14 @@ def is_open(view: ControllerView, topic_id: bytes, partition: PartitionRegistrat
     return view.elr_enabled and not view.unclean_election_enabled(topic_id)
 
 
-def open_partitions(view: ControllerView) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration]]:
-    """The partitions that are open, with their topics' names, in order of topic id and index."""
+def open_partitions(
+    view: ControllerView, keys: Iterable[TopicIdPartition] | None = None
+) -> Iterator[tuple[TopicIdPartition, str, PartitionRegistration]]:
+    """The partitions of `keys`, by default of all, that are open, with their topics' names."""
     topics = view.image.topics
-    for key in topics.leaderless:
+    for key in topics.leaderless if keys is None else keys:
+        if key not in topics.leaderless:
+            continue
         topic = topics.by_id[key[0]]
         partition = topic.partitions[key[1]]
         if is_open(view, key[0], partition) and (

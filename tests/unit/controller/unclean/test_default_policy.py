@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from math import inf
 
 import pytest
 
+from kraft.controller.replication_control.elect_leaders import UNCLEAN, elect_leaders
 from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
+from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tests.unit.controller.partition_requests import propose
 from tests.unit.controller.pure_cluster import PureCluster
 from tests.unit.controller.unclean.replies import Epochs, ask_round
@@ -242,3 +245,31 @@ def test_a_kill_that_loses_nothing_is_no_unclean_election() -> None:
         report = run.look()
     assert (report[0].leader, report[0].is_clean) == (1, True)
     assert run.cluster.image.configs.topic("t").get("kraft.unclean.election.0.2") is None
+
+
+def test_an_operator_who_ends_the_wait_gets_the_best_log_that_is_known() -> None:
+    """2 is a member and down; of 1, which led last and lost its log, and 3, which kept it, 3 leads."""
+    run = AllKilled(min_isr=2)
+    run.back(1)
+    run.back(2)
+    run.gone(2)
+    run.back(3)
+    assert run.look() == ()
+    request = ElectLeadersRequest(
+        election_type=UNCLEAN, topic_partitions=[TopicPartitions(topic="t", partitions=[0])], timeout_ms=1_000
+    )
+    answer = run.cluster.apply(elect_leaders(run.cluster.view, request, run.recoveries.candidate))
+    assert answer.replica_election_results[0].partition_result[0].error_code == 0
+    assert (run.leader, run.cluster.partition("t").leader_recovery_state) == (3, RECOVERING)
+
+
+def test_only_what_is_due_is_looked_at_again() -> None:
+    run = AllKilled(min_isr=2)
+    run.back(2)
+    run.back(1)
+    run.gone(2)
+    run.look(0.0)
+    assert run.recoveries.take_due() == WAIT
+    run.look(WAIT)
+    assert run.recoveries.take_due() == WAIT + 2.0
+    assert run.recoveries.take_due() == inf
