@@ -1,8 +1,11 @@
-"""Produce (KIP-98, KIP-467, KIP-516, KIP-951): append one batch a partition.
+"""Produce (KIP-98, KIP-467, KIP-516, KIP-951): append one batch a partition, and answer when it may be acknowledged.
 
-A small request that needs no other replica is answered before this function returns. With acks=all over several
-replicas the answer waits for the high watermark; the append has happened by then, so that the connection may start
-its next Produce. Large batches are written in a thread, as a first stage that the next Produce waits for.
+A small request that needs no other replica is answered before `produce` returns. With acks=all over several replicas
+the answer waits for the high watermark. The append has happened by then, so the connection may start its next
+Produce. Large batches are written in a thread, as a first stage that the next Produce waits for.
+
+An append is acknowledged when this replica's log is durable as far as flush.messages asks for it and, with acks=all,
+when it is committed while this replica has led without a break since the append.
 """
 
 from __future__ import annotations
@@ -10,38 +13,67 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
-from kraft.common.errors import ApiError
-from kraft.handlers.errors import EXPECTED
-from kraft.handlers.produce_settling import ProduceSettling
+from kraft.common.errors import ApiError, NotLeader
+from kraft.handlers.dispatcher import encode_reply
+from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
-from kraft.network.reply import Reply
+from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
-from kraft.protocol.messages.produce_response import PartitionProduceResponse, TopicProduceResponse
+from kraft.protocol.messages.produce_response import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
+from kraft.replication.purgatory import ProduceWaiter
+from kraft.storage.log_validator import AppendOrigin, NotOneBatch, RecordsRejected
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
+    from kraft.replication.log_writer import QueuedAppend
+    from kraft.replication.partition import Partition
+    from kraft.storage.log_append import LogAppendInfo
 
 API = Handler(ApiKey.PRODUCE, between(3, 13), advertised_min=0, overtakes=True)
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 ADMIN_CLIENT_ID = "__admin_client"
 ZSTD_VERSION = 7
+LEADER_HINT_VERSION = 10
+TOPIC_ID_VERSION = 13
 MAGIC_AT, ATTRIBUTES_AT = 16, 22
 CODEC_BITS, TRANSACTIONAL_BIT = 0x07, 0x10
+
+WITHOUT_LOG_START = frozenset(
+    (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    )
+)
+"""Errors whose answer leaves the log start offset out. All others have it once a log was found, so that a producer can
+tell expired records from lost ones."""
 
 
 @API.serve_raw
 def produce(
     frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
-    """Answers at once unless a thread writes, this replica's disk or followers must be waited for."""
+    """Answers at once unless a thread writes, or this replica's disk or followers must be waited for."""
     request, _ = ProduceRequest.decode_from(frame, position, context.api_version)
     refusal = _refusal(request, context.api_version)
-    settling = ProduceSettling(context, broker, request.acks, request.timeout_ms, broker.world.clock.wall_ms())
+    pending = PendingProduce(context, broker, request.acks, request.timeout_ms, broker.world.clock.wall_ms())
     for topic in request.topic_data:
         answers = []
         name = topic.name or broker.replicas.topic_names.get(topic.topic_id, "")
@@ -56,18 +88,18 @@ def produce(
                 if context.api_version < ZSTD_VERSION:
                     _check_codec(data.records)
                 partition = broker.replicas.partition(name, data.index)
-                settling.append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
+                pending.append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
             except EXPECTED as problem:
-                settling.fail(answer, problem, name, partition)
-        settling.topics.append(
+                pending.fail(answer, problem, name, partition)
+        pending.topics.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
         )
-    return settling.outcome()
+    return pending.outcome()
 
 
 def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
-    """Why the whole request is refused, or None. No transactional id is known to this cluster, so that nobody may
-    write in a transaction."""
+    """Why the whole request is refused, or None. This cluster knows no transactional id, so nobody may write in a
+    transaction."""
     refusal = None
     for topic in request.topic_data:
         for data in topic.partition_data:
@@ -92,7 +124,7 @@ def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
 
 
 def _check_codec(records: bytes | bytearray | memoryview | None) -> None:
-    """Clients of these versions cannot read zstd: it may not come from them either (KIP-110)."""
+    """Refuse zstd from clients of versions that cannot read it (KIP-110)."""
     if (
         records is not None
         and len(records) >= HEADER_SIZE
@@ -105,7 +137,220 @@ def _check_codec(records: bytes | bytearray | memoryview | None) -> None:
 def _check_topic(name: str, topic: TopicProduceData, context: RequestContext) -> None:
     if not name:
         raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_ID if context.api_version >= 13 else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ""
+            ErrorCode.UNKNOWN_TOPIC_ID
+            if context.api_version >= TOPIC_ID_VERSION
+            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "",
         )
     if name in INTERNAL_TOPICS and context.client_id != ADMIN_CLIENT_ID:
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is internal: clients may not write to it")
+
+
+class _Unacknowledged:
+    """An append that may not be acknowledged yet.
+
+    Its records end at `required_offset` (exclusive). They must be durable here if flush.messages asks for that. With
+    acks=all they must also be below the high watermark while this replica has led without a break since
+    `leader_epoch`, the epoch of the append: after a break other records may have these offsets.
+    """
+
+    __slots__ = ("answer", "leader_epoch", "needs_flush", "partition", "required_offset")
+
+    def __init__(
+        self, partition: Partition, leader_epoch: int, answer: PartitionProduceResponse, required_offset: int
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.answer = answer
+        self.required_offset = required_offset
+        self.needs_flush = partition.durable_end() < partition.log.log_end_offset
+
+
+class _LargeAppend:
+    """An append for the log writer. Records of SCRATCH_BYTES or more stay valid until the first stage is over;
+    smaller ones may lie in the connection's scratch buffer, so they are copied."""
+
+    __slots__ = ("answer", "partition", "queued", "records")
+
+    def __init__(self, partition: Partition, answer: PartitionProduceResponse, records: memoryview) -> None:
+        self.partition = partition
+        self.answer = answer
+        self.records = records if len(records) >= SCRATCH_BYTES else memoryview(bytes(records))
+        self.queued: QueuedAppend
+
+
+class PendingProduce:
+    """One Produce request that is not answered yet. `topics` is the answer so far: each append fills in its part."""
+
+    __slots__ = (
+        "_acks",
+        "_broker",
+        "_context",
+        "_deadline",
+        "_failed",
+        "_large",
+        "_now_ms",
+        "_timeout_ms",
+        "_unacknowledged",
+        "topics",
+    )
+
+    def __init__(
+        self, context: RequestContext, broker: BrokerServices, acks: int, timeout_ms: int, now_ms: int
+    ) -> None:
+        self._context = context
+        self._broker = broker
+        self._acks = acks
+        self._timeout_ms = timeout_ms
+        self._now_ms = now_ms
+        self._deadline = 0.0
+        self._failed = False
+        self._large: list[_LargeAppend] = []
+        self._unacknowledged: list[_Unacknowledged] = []
+        self.topics: list[TopicProduceResponse] = []
+
+    def append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
+        """Append now, or leave a large batch to the log writer. Raises NotLeader, ApiError, StorageError."""
+        replicas = self._broker.replicas
+        if replicas.writer.takes(partition.log, len(records)):
+            self._large.append(_LargeAppend(partition, answer, records))
+            return
+        info = partition.append(records, self._acks, self._now_ms, AppendOrigin.CLIENT)
+        if info.rolled:
+            replicas.flusher.flush_later(partition.log)
+        if not self._appended(answer, partition, info):
+            self._unacknowledged.append(
+                _Unacknowledged(partition, partition.leader_epoch, answer, info.last_offset + 1)
+            )
+
+    def _appended(self, answer: PartitionProduceResponse, partition: Partition, info: LogAppendInfo) -> bool:
+        """Fill in the answer for what was appended. True when it may be acknowledged at once."""
+        answer.base_offset = info.first_offset
+        answer.log_append_time_ms = info.log_append_time_ms
+        answer.log_start_offset = info.log_start_offset
+        log = partition.log
+        return partition.durable_end() >= log.log_end_offset and (
+            self._acks != -1 or info.last_offset < log.high_watermark
+        )
+
+    def fail(
+        self, answer: PartitionProduceResponse, problem: Exception, topic: str, partition: Partition | None
+    ) -> None:
+        """Fill in the answer for an append that failed. `partition` is None if none was found.
+
+        As in Kafka the answer has a message only where single records are at fault: for other codes clients show
+        their own. A batch that was appended and then failed keeps its offsets in the answer.
+        """
+        self._failed = True
+        code = answer.error_code = code_of(problem)
+        if isinstance(problem, NotLeader):
+            if self._context.api_version >= LEADER_HINT_VERSION:
+                answer.current_leader = LeaderIdAndEpoch(leader_id=problem.leader_id, leader_epoch=problem.leader_epoch)
+        elif isinstance(problem, RecordsRejected):
+            answer.error_message = problem.message
+            answer.record_errors = [
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in problem.record_errors
+            ]
+        elif code == ErrorCode.KAFKA_STORAGE_ERROR:
+            answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
+            self._broker.replicas.met(problem, topic, answer.index, "append")
+        if partition is not None and code not in WITHOUT_LOG_START and not isinstance(problem, NotOneBatch):
+            answer.log_start_offset = partition.log.log_start_offset
+
+    def outcome(self) -> Reply | Awaitable[Reply]:
+        """The answer, at once where nothing has to be waited for."""
+        if not self._large and not self._unacknowledged:
+            return self._reply()
+        self._deadline = self._broker.world.clock.now() + self._timeout_ms / 1000
+        if not self._large:
+            return self._acknowledge()
+        stage, writer = FirstStage(len(self._large)), self._broker.replicas.writer
+        for append in self._large:
+            append.queued = writer.append_as_leader(
+                append.partition,
+                append.records,
+                self._acks,
+                self._now_ms,
+                AppendOrigin.CLIENT,
+                when_done=stage.step_ended,
+            )
+        return Staged(self._acknowledge_large(stage), stage)
+
+    async def _acknowledge_large(self, stage: FirstStage) -> Reply:
+        """Wait for what is written in a thread, then acknowledge it together with the other appends."""
+        await stage.wait()
+        for append in self._large:
+            partition, answer = append.partition, append.answer
+            try:
+                info = await append.queued.outcome()
+                assert info is not None, "a leader's append takes all or nothing"
+                # The leader epoch may have changed while the thread wrote: with acks=all it is checked again.
+                if not self._appended(answer, partition, info) or self._acks == -1:
+                    self._unacknowledged.append(
+                        _Unacknowledged(partition, append.queued.appended_epoch, answer, info.last_offset + 1)
+                    )
+            except EXPECTED as problem:
+                self.fail(answer, problem, partition.topic, partition)
+        return await self._acknowledge()
+
+    async def _acknowledge(self) -> Reply:
+        """The second stage: wait for this replica's disk where flush.messages asks for it, then for the high
+        watermark with acks=all."""
+        for append in self._unacknowledged:
+            try:
+                if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
+                    await self._broker.replicas.flush(append.partition)
+                if self._acks == -1:
+                    await self._wait_until_committed(append)
+            except EXPECTED as problem:
+                self.fail(append.answer, problem, append.partition.topic, None)
+        return self._reply()
+
+    async def _wait_until_committed(self, append: _Unacknowledged) -> None:
+        """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline,
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND."""
+        clock, partition = self._broker.world.clock, append.partition
+        while True:
+            _check_led_since(append)
+            if partition.log.high_watermark >= append.required_offset:
+                break
+            if clock.now() >= self._deadline:
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
+            waiter = ProduceWaiter(append.required_offset)
+            partition.add_produce_waiter(waiter)
+            try:
+                with clock.move_on_at(self._deadline):
+                    await waiter.event.wait()
+            finally:
+                partition.remove_produce_waiter(waiter)
+        if not partition.has_enough_in_sync:
+            raise ApiError(
+                ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                f"{partition}: appended, but the in-sync set has shrunk since",
+            )
+
+    def _reply(self) -> Reply:
+        if self._acks == 0:
+            return Reply((), close_after=True) if self._failed else NO_REPLY
+        topics, context = self.topics, self._context
+        response = ProduceResponse(responses=topics)
+        if self._failed and context.api_version >= LEADER_HINT_VERSION:
+            leaders = {
+                answer.current_leader.leader_id
+                for topic in topics
+                for answer in topic.partition_responses
+                if answer.current_leader is not None
+            }
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
+                for node in self._broker.metadata.live_brokers(context.peer.listener)
+                if node.id in leaders
+            ]
+        return encode_reply(context, response)
+
+
+def _check_led_since(append: _Unacknowledged) -> None:
+    partition = append.partition
+    if not partition.is_leader or append.leader_epoch < partition.led_since_epoch:
+        raise NotLeader("", partition.leader_id, partition.leader_epoch)
