@@ -260,13 +260,13 @@ class Fetching:
                 self._bytes_min - sum(result.size for result in results), is_follower=self._replica_id >= 0
             )
             for partition in partitions:
-                partition.add_fetch_waiter(waiter)
+                partition.waiters.add_fetch(waiter)
             try:
                 with clock.move_on_at(deadline):
                     await waiter.event.wait()
             finally:
                 for partition in partitions:
-                    partition.remove_fetch_waiter(waiter)
+                    partition.waiters.remove_fetch(waiter)
             results = self.read()
         return self.reply(results)
 

@@ -93,7 +93,7 @@ class FollowerFetch:
         replica_id = self._follower.replica_id
         if cached.fetch_offset != partition.log.log_end_offset:
             return False
-        partition.watch(replica_id, FollowerWatch(self._follower, cached))
+        partition.waiters.watch(replica_id, FollowerWatch(self._follower, cached))
         return replica_id in partition.isr
 
     def _reply(self, results: list[FetchedPartition]) -> Reply:

@@ -318,12 +318,12 @@ class PendingProduce:
             if clock.now() >= self._deadline:
                 raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "")
             waiter = ProduceWaiter(append.required_offset)
-            partition.add_produce_waiter(waiter)
+            partition.waiters.add_produce(waiter)
             try:
                 with clock.move_on_at(self._deadline):
                     await waiter.event.wait()
             finally:
-                partition.remove_produce_waiter(waiter)
+                partition.waiters.remove_produce(waiter)
         if not partition.has_enough_in_sync:
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,

@@ -20,7 +20,7 @@ import trio
 from kraft.replication.fetch_session import CachedPartition, PartitionKey
 
 if TYPE_CHECKING:
-    from kraft.replication.purgatory import PartitionWaiters
+    from kraft.replication.purgatory import Followers
 
 SWEEP_SECONDS: Final = 30.0
 
@@ -108,11 +108,11 @@ class FollowerWatch:
         self.session = session
         self.cached = cached
 
-    def changed(self, partition: PartitionWaiters) -> None:
-        """There is something to send, or to say; up to its last Fetch the follower had everything."""
+    def changed(self, followers: Followers) -> None:
+        """There is something to send, or to say. Until its last Fetch the follower had everything."""
         session = self.session
-        follower = partition.followers.get(session.replica_id) if partition.followers is not None else None
-        # In a new term nothing is known of it yet.
+        follower = followers.get(session.replica_id) if followers is not None else None
+        # At the start of a leader epoch nothing is known of it yet.
         if follower is not None and follower.log_end_offset == self.cached.fetch_offset:
             follower.was_quiet(session.last_request_at)
         session.due[self.cached.key] = None

@@ -1,6 +1,6 @@
-"""One partition on this broker: its role, its log, its in-sync set, and those who wait for it.
+"""One partition on this broker: its role, its log, its in-sync set, and who waits for it.
 
-Made by the thousand: slotted, no locks, no paths, no events until somebody waits.
+There are thousands: slotted, without locks or paths, and without a list of waiters until somebody waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CONSUMER = -1
 """The replica id of those who are none."""
 
 
-class Partition(PartitionWaiters):
+class Partition:
     """Owned by the broker's loop: every method is synchronous, so a caller sees one consistent state between two
     awaits.
 
@@ -35,6 +35,7 @@ class Partition(PartitionWaiters):
     """
 
     __slots__ = (
+        "_waiters",
         "epoch_start_offset",
         "followers",
         "index",
@@ -56,7 +57,6 @@ class Partition(PartitionWaiters):
     )
 
     def __init__(self, node_id: int, topic: str, index: int, topic_id: bytes, log: UnifiedLog, rules: IsrRules) -> None:
-        super().__init__()
         self.node_id = node_id
         self.topic = topic
         self.index = index
@@ -77,6 +77,19 @@ class Partition(PartitionWaiters):
         self.epoch_start_offset = 0
         self.followers: dict[int, FollowerState] | None = None
         self.traffic = PartitionTraffic()
+        self._waiters: PartitionWaiters | None = None
+
+    @property
+    def waiters(self) -> PartitionWaiters:
+        """Who waits for this partition."""
+        if self._waiters is None:
+            self._waiters = PartitionWaiters()
+        return self._waiters
+
+    @property
+    def has_waiters(self) -> bool:
+        """Whether a request is parked here."""
+        return bool(self._waiters)
 
     # --- roles
 
@@ -101,11 +114,22 @@ class Partition(PartitionWaiters):
             self._apply_as_leader(new_epoch, was_leader, now)
         else:
             self.followers = None
-        if new_epoch and (was_leader or not self.is_leader):
-            self.wake_all()
-        elif self.watches:  # The in-sync set may have changed, and who is not in it is looked at each time.
-            self.end_watches()
+        if self._waiters is not None:
+            if new_epoch and (was_leader or not self.is_leader):
+                self._waiters.role_changed(self.followers)
+            else:  # The in-sync set may have changed. Followers outside it are looked at with every fetch.
+                self._waiters.end_watches(self.followers)
         return new_epoch
+
+    def resign(self) -> None:
+        """The replica leaves this broker. Whoever waits for it finds out."""
+        self.is_leader = False
+        self.leader_id = -1
+
+    def wake_waiters(self) -> None:
+        """Everybody who waits for this partition looks again."""
+        if self._waiters is not None:
+            self._waiters.role_changed(self.followers)
 
     def _apply_as_leader(self, new_epoch: bool, was_leader: bool, now: float) -> None:
         if not was_leader:
@@ -168,24 +192,18 @@ class Partition(PartitionWaiters):
     def appended(self, size: int) -> None:
         """This leader's log has grown by `size` bytes: the high watermark moves as far as it may, and those who wait
         are told."""
-        log = self.log
+        log, waiters = self.log, self._waiters
         self.traffic.bytes_in += size
         if self.followers is None:
             end = self.durable_end()
             if end > log.high_watermark:
                 log.update_high_watermark(end)
-                if self.produce_waiters:
-                    self._wake_produce(end)
-                if self.high_watermark_listeners:
-                    self._tell_high_watermark(end)
+                if waiters is not None:
+                    waiters.committed_with_append(end)
         else:
             self.advance_high_watermark()
-        if self.fetch_waiters:
-            for waiter in self.fetch_waiters:
-                if waiter.is_follower or self.followers is None:
-                    waiter.grew(size)
-        if self.watches:
-            self.end_watches()
+        if waiters is not None:
+            waiters.log_grew(size, self.followers, is_committed=self.followers is None)
 
     @property
     def has_enough_in_sync(self) -> bool:
@@ -225,7 +243,8 @@ class Partition(PartitionWaiters):
         if reached <= log.high_watermark:
             return False
         log.update_high_watermark(reached)
-        self._high_watermark_rose(reached)
+        if self._waiters is not None:
+            self._waiters.high_watermark_rose(reached)
         return True
 
     @property
@@ -317,8 +336,8 @@ class Partition(PartitionWaiters):
         committed = min(leader_high_watermark, log.log_end_offset)
         if committed > log.high_watermark:
             log.update_high_watermark(committed)
-            if self.fetch_waiters:
-                self._high_watermark_rose(committed)
+            if self._waiters is not None:
+                self._waiters.high_watermark_rose(committed)
         if leader_log_start > log.log_start_offset:
             log.follow_log_start(leader_log_start)
 
@@ -355,7 +374,8 @@ class Partition(PartitionWaiters):
                 f"{self}: cannot delete before {offset}: the high watermark is {log.high_watermark}",
             )
         log.delete_records_before(offset)
-        self.tell_watches()
+        if self._waiters is not None:
+            self._waiters.tell_watches()
         return log.log_start_offset
 
     def __str__(self) -> str:

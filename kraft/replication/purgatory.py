@@ -1,14 +1,13 @@
-"""Requests that wait for a partition to move: delayed produce (until the high watermark passes) and delayed fetch
+"""Requests that wait for a partition: delayed produce (until the high watermark passes an offset) and delayed fetch
 (until enough bytes are there).
 
-A partition keeps its waiters in plain lists, made when the first one comes. Waking is a trio.Event; deadlines are
-the waiting task's own.
+Waking is a trio.Event. The waiting task keeps its own deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 import trio
 
@@ -16,12 +15,15 @@ if TYPE_CHECKING:
     from kraft.replication.follower_session import FollowerWatch
     from kraft.replication.isr_policy import FollowerState
 
+Followers: TypeAlias = "Mapping[int, FollowerState] | None"
+"""What the leader knows of its followers, by replica id; None where this replica has none."""
+
 
 class FetchWaiter:
     """One parked Fetch. `missing_bytes` counts down as its partitions grow; a change of leadership wakes it at once.
 
-    A follower may read what is appended; a consumer, where there are followers, what is committed, so it is woken by
-    the high watermark.
+    A follower may read what is appended. A consumer may read what is committed: where there are followers, a rise of
+    the high watermark wakes it.
     """
 
     __slots__ = ("event", "is_follower", "missing_bytes")
@@ -51,42 +53,40 @@ class ProduceWaiter:
 
 
 class PartitionWaiters:
-    """Those who wait for one partition. Base of `Partition`."""
+    """Who waits for one partition. The partition makes it when the first one comes."""
 
-    followers: dict[int, FollowerState] | None
-
-    __slots__ = ("fetch_waiters", "high_watermark_listeners", "produce_waiters", "watches")
+    __slots__ = ("_fetches", "_high_watermark_listeners", "_produces", "_watches")
 
     def __init__(self) -> None:
-        self.produce_waiters: list[ProduceWaiter] | None = None
-        self.fetch_waiters: list[FetchWaiter] | None = None
-        self.high_watermark_listeners: list[Callable[[int], None]] | None = None
-        self.watches: dict[int, FollowerWatch] | None = None
-        """By followers that have everything, by their ids: woken by whatever changes that."""
+        self._produces: list[ProduceWaiter] = []
+        self._fetches: list[FetchWaiter] = []
+        self._high_watermark_listeners: list[Callable[[int], None]] = []
+        self._watches: dict[int, FollowerWatch] = {}
+        """By replica id: followers that have everything. Whatever changes that wakes them."""
 
-    def add_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        if self.fetch_waiters is None:
-            self.fetch_waiters = []
-        self.fetch_waiters.append(waiter)
+    def __len__(self) -> int:
+        """Requests that are parked here."""
+        return len(self._produces) + len(self._fetches)
 
-    def remove_fetch_waiter(self, waiter: FetchWaiter) -> None:
-        if self.fetch_waiters is not None and waiter in self.fetch_waiters:
-            self.fetch_waiters.remove(waiter)
+    # --- those who wait
 
-    def add_produce_waiter(self, waiter: ProduceWaiter) -> None:
-        if self.produce_waiters is None:
-            self.produce_waiters = []
-        self.produce_waiters.append(waiter)
+    def add_fetch(self, waiter: FetchWaiter) -> None:
+        self._fetches.append(waiter)
 
-    def remove_produce_waiter(self, waiter: ProduceWaiter) -> None:
-        if self.produce_waiters is not None and waiter in self.produce_waiters:
-            self.produce_waiters.remove(waiter)
+    def remove_fetch(self, waiter: FetchWaiter) -> None:
+        if waiter in self._fetches:
+            self._fetches.remove(waiter)
+
+    def add_produce(self, waiter: ProduceWaiter) -> None:
+        self._produces.append(waiter)
+
+    def remove_produce(self, waiter: ProduceWaiter) -> None:
+        if waiter in self._produces:
+            self._produces.remove(waiter)
 
     def add_high_watermark_listener(self, listener: Callable[[int], None]) -> Callable[[], None]:
         """Call `listener(high watermark)` each time it rises. Returns the function that ends it."""
-        if self.high_watermark_listeners is None:
-            self.high_watermark_listeners = []
-        listeners = self.high_watermark_listeners
+        listeners = self._high_watermark_listeners
         listeners.append(listener)
 
         def end() -> None:
@@ -96,55 +96,62 @@ class PartitionWaiters:
         return end
 
     def watch(self, replica_id: int, watch: FollowerWatch) -> None:
-        """Tell `watch` of what comes next. The one that the replica had before looks again for itself."""
-        if self.watches is None:
-            self.watches = {}
-        before = self.watches.get(replica_id)
-        self.watches[replica_id] = watch
+        """Tell `watch` what happens next. If the replica had a watch in another session, that session looks again."""
+        before = self._watches.get(replica_id)
+        self._watches[replica_id] = watch
         if before is not None and before.session is not watch.session:
             before.session.due[before.cached.key] = None
 
-    def _tell_high_watermark(self, high_watermark: int) -> None:
-        for listener in list(self.high_watermark_listeners or ()):
+    # --- what happens
+
+    def log_grew(self, size: int, followers: Followers, *, is_committed: bool) -> None:
+        """The log has `size` more bytes. Consumers may read them only if they are committed."""
+        for waiter in self._fetches:
+            if is_committed or waiter.is_follower:
+                waiter.grew(size)
+        if self._watches:
+            self.end_watches(followers)
+
+    def committed_with_append(self, high_watermark: int) -> None:
+        """The high watermark rose in the append itself. `log_grew` follows and counts for those who fetch."""
+        if self._produces:
+            self._wake_produces(high_watermark)
+        for listener in list(self._high_watermark_listeners):
             listener(high_watermark)
 
-    def _wake_produce(self, high_watermark: int) -> None:
-        assert self.produce_waiters is not None
-        still = []
-        for waiter in self.produce_waiters:
-            if waiter.required_offset <= high_watermark:
-                waiter.event.set()
-            else:
-                still.append(waiter)
-        self.produce_waiters = still
-
-    def wake_all(self) -> None:
-        """Leadership moved: everybody looks again and finds out."""
-        for produce in self.produce_waiters or ():
-            produce.event.set()
-        self.produce_waiters = None
-        for fetch in self.fetch_waiters or ():
-            fetch.wake()
-        self.end_watches()
-
-    def end_watches(self) -> None:
-        """Followers have something to fetch, or to hear of."""
-        watches, self.watches = self.watches, None
-        for watch in (watches or {}).values():
-            watch.changed(self)
-
-    def _high_watermark_rose(self, high_watermark: int) -> None:
-        """Wake whoever waits for what is committed."""
-        if self.produce_waiters:
-            self._wake_produce(high_watermark)
-        if self.high_watermark_listeners:
-            self._tell_high_watermark(high_watermark)
-        for waiter in self.fetch_waiters or ():
+    def high_watermark_rose(self, high_watermark: int) -> None:
+        """Wake whoever waits for committed records."""
+        self.committed_with_append(high_watermark)
+        for waiter in self._fetches:
             if not waiter.is_follower:
                 waiter.wake()
         self.tell_watches()
 
+    def _wake_produces(self, high_watermark: int) -> None:
+        waiting = []
+        for waiter in self._produces:
+            if waiter.required_offset <= high_watermark:
+                waiter.event.set()
+            else:
+                waiting.append(waiter)
+        self._produces = waiting
+
+    def role_changed(self, followers: Followers) -> None:
+        """Another leader epoch, or the partition left this broker: everybody looks again."""
+        for produce in self._produces:
+            produce.event.set()
+        self._produces = []
+        for fetch in self._fetches:
+            fetch.wake()
+        self.end_watches(followers)
+
+    def end_watches(self, followers: Followers) -> None:
+        """Followers have something to fetch, or an error to hear of."""
+        watches, self._watches = self._watches, {}
+        for watch in watches.values():
+            watch.changed(followers)
+
     def tell_watches(self) -> None:
-        """Followers have nothing to fetch, but something is to be said to them."""
-        for watch in (self.watches or {}).values():
+        """Followers have nothing to fetch, but their next answer says something new."""
+        for watch in self._watches.values():
             watch.committed()

@@ -340,11 +340,10 @@ class ReplicaManager:
     def _retire(self, partition: Partition) -> None:
         """The replica is not here any more: whoever waits for it finds out."""
         was_leader = partition.is_leader
-        partition.is_leader = False
-        partition.leader_id = -1
+        partition.resign()
         for role_listener in self._role_listeners:
             role_listener(partition)
-        partition.wake_all()
+        partition.wake_waiters()
         if was_leader:
             for listener in self._listeners:
                 listener.resigned(partition.topic, partition.index, partition.leader_epoch)

@@ -73,7 +73,7 @@ class PartitionLog:
         return self._led(partition).log.high_watermark
 
     def on_high_watermark(self, partition: TopicPartition, listener: Callable[[int], None]) -> Callable[[], None]:
-        return self._led(partition).add_high_watermark_listener(listener)
+        return self._led(partition).waiters.add_high_watermark_listener(listener)
 
     def _led(self, partition: TopicPartition) -> Partition:
         found = self._replicas.partition(partition.topic, partition.partition)

@@ -110,7 +110,7 @@ def test_a_parked_fetch_wakes_with_enough_and_not_before() -> None:
                 append(made)
                 await universe.sleep(0.01)
                 assert counts(answers[0]) == [2]
-            assert not made.partition("t").fetch_waiters
+            assert not made.partition("t").has_waiters
 
     simulate(play)
 
@@ -122,7 +122,7 @@ def test_time_is_up() -> None:
             began = universe.time.now
             assert counts(await made.ask(fetch(wanted((0, 0)), wait_ms=700), VERSION)) == [0]
             assert 0.69 < universe.time.now - began < 0.8
-            assert not made.partition("t").fetch_waiters
+            assert not made.partition("t").has_waiters
 
     simulate(play)
 

@@ -125,7 +125,7 @@ def test_what_timed_out_waits_no_longer() -> None:
                 (await made.ask(produce(("t", 0, batch(b"b")), timeout_ms=100), 12)).responses[0].partition_responses[0]
             )
             assert again.error_code == ErrorCode.REQUEST_TIMED_OUT
-            assert not made.partition("t").produce_waiters
+            assert not made.partition("t").has_waiters
 
     simulate(play)
 
