@@ -59,6 +59,12 @@ class FetchedPartition:
         self.ranges: Sequence[FileRange] = ()
         self.size = 0
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether the answer leaves at once, however few records there are: an error, a divergence, another replica
+        to read from."""
+        return bool(self.error_code) or self.diverging is not None or self.preferred_read_replica >= 0
+
 
 def encode_fetch_reply(
     correlation_id: int,

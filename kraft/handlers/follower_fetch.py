@@ -1,34 +1,65 @@
-"""Fetch by followers in incremental sessions: looks at what is due of the session and leaves the rest alone
-(`kraft.replication.follower_session`)."""
+"""Fetch by followers in incremental sessions: looks at the partitions that are due, and at no others
+(`kraft.replication.due_partitions`)."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
+from kraft.handlers.fetch_answer import FetchAnswer, is_enough
 from kraft.handlers.fetch_encoder import FetchedPartition
+from kraft.handlers.partition_reader import PartitionReader
 from kraft.network.reply import Reply
-from kraft.replication.fetch_session import CachedPartition, FetchSession, PartitionKey
-from kraft.replication.follower_session import FollowerWatch
+from kraft.protocol.messages.fetch_request import FetchRequest
+from kraft.replication.due_partitions import DuePartitions, FollowerWatch
+from kraft.replication.fetch_session import CachedPartition, PartitionKey, RequestedSession
 
 if TYPE_CHECKING:
-    from kraft.handlers.fetch import Fetching
-    from kraft.replication.follower_serving import FollowerServing
+    from kraft.handlers.services import BrokerServices
     from kraft.replication.partition import Partition
+    from kraft.world.ports import Clock
 
 
 class FollowerFetch:
-    """One Fetch of a follower, under way."""
+    """One Fetch of a follower that is not answered yet."""
 
-    __slots__ = ("_deadline", "_fetching", "_follower", "_serving", "_session")
+    __slots__ = (
+        "_answer",
+        "_bytes_max",
+        "_bytes_min",
+        "_clock",
+        "_deadline",
+        "_due",
+        "_is_hurried",
+        "_reader",
+        "_serving",
+        "_session",
+    )
 
-    def __init__(self, fetching: Fetching, session: FetchSession, serving: FollowerServing, deadline: float) -> None:
-        assert session.follower is not None
-        self._fetching = fetching
-        self._session = session
-        self._follower = session.follower
-        self._serving = serving
-        self._deadline = deadline
+    def __init__(
+        self,
+        request: FetchRequest,
+        reader: PartitionReader,
+        answer: FetchAnswer,
+        requested: RequestedSession,
+        broker: BrokerServices,
+    ) -> None:
+        assert requested.session is not None
+        session = self._session = requested.session
+        self._reader = reader
+        self._answer = answer
+        self._clock: Clock = broker.world.clock
+        self._serving = broker.replicas.serving
+        now = self._clock.now()
+        self._deadline = now + request.max_wait_ms / 1000
+        self._is_hurried = request.max_wait_ms <= 0
+        self._bytes_max = request.max_bytes
+        self._bytes_min = min(request.min_bytes, request.max_bytes)
+        if session.due is None:
+            prompt = self._serving.sends_consumers_to_followers
+            session.due = DuePartitions(reader.replica_id, reader.replica_epoch, now, prompt=prompt)
+        self._due = session.due
+        self._due.request_came(session.partitions, requested.mentioned, reader.replica_epoch, now)
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Answers at once where it can."""
@@ -36,32 +67,29 @@ class FollowerFetch:
         return self._reply(results) if self._is_enough(results) else self._wait()
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:
-        return (
-            self._fetching.satisfied_by(results)
-            if results
-            else self._fetching.is_hurried or (self._follower.prompt and bool(self._follower.news))
-        )
+        if self._is_hurried:
+            return True
+        return is_enough(results, self._bytes_min) if results else self._due.prompt and bool(self._due.news)
 
     async def _wait(self) -> Reply:
-        clock = self._fetching.clock
-        self._fetching.waited = True
+        self._reader.acknowledges = False
         while True:
-            with clock.move_on_at(self._deadline):
-                await self._follower.wait()
+            with self._clock.move_on_at(self._deadline):
+                await self._due.wait()
             results = self._look()
-            if self._is_enough(results) or clock.now() >= self._deadline:
+            if self._is_enough(results) or self._clock.now() >= self._deadline:
                 return self._reply(results)
 
     def _look(self) -> list[FetchedPartition]:
-        """What is due and has something to say, within the bytes allowed. What turns out to be quiet is watched from
-        now on.
+        """Read the partitions that are due, within the bytes allowed, and return those with records or an error. A
+        partition that turns out to be quiet is watched from now on.
 
-        What had its turn comes last in the next one, so that partitions which catch up, with more than one answer
-        holds, starve none that is in sync.
+        What was served comes last the next time. So a partition that catches up with more than one answer can take
+        starves none that is in sync.
         """
-        fetching, follower, partitions = self._fetching, self._follower, self._session.partitions
-        due, follower.due = follower.due, {}
-        left = fetching.bytes_max
+        reader, partitions = self._reader, self._session.partitions
+        due, self._due.due = self._due.due, {}
+        left = self._bytes_max
         results = []
         still: dict[PartitionKey, None] = {}
         served: dict[PartitionKey, None] = {}
@@ -69,45 +97,45 @@ class FollowerFetch:
             cached = partitions.get(key)
             if cached is None:
                 continue
-            partition = fetching.find(key)
-            held_back = partition is not None and self._serving.leader_holds_back(partition, follower.replica_id)
+            partition = reader.find(key)
+            held_back = partition is not None and self._serving.leader_holds_back(partition, reader.replica_id)
             room = 0 if held_back else max(min(cached.max_bytes, left), 0)
-            result = fetching.read_one(cached, room, left == fetching.bytes_max and not held_back)
+            result = reader.read(cached, room, left == self._bytes_max and not held_back)
             left -= result.size
             if partition is not None:
                 self._serving.leader_sent(partition, result.size)
-            if result.size or result.error_code or result.diverging is not None:
+            if result.size or result.is_urgent:
                 results.append(result)
                 served[key] = None
                 continue
             if cached.would_differ(result.high_watermark, result.log_start_offset):
-                follower.news[key] = None
+                self._due.news[key] = None
             if partition is None or not self._watch_if_quiet(partition, cached):
                 still[key] = None
-        follower.due = still | follower.due | served
+        self._due.due = still | self._due.due | served
         return results
 
     def _watch_if_quiet(self, partition: Partition, cached: CachedPartition) -> bool:
-        """Watch it where the follower has all of it. Whether it is quiet: who is not in sync is looked at with each
-        Fetch, but one that waits is woken, too."""
-        replica_id = self._follower.replica_id
+        """Watch the partition if the follower has all of it. True when it is quiet: a follower outside the in-sync
+        set is looked at with every Fetch, and the watch only wakes a Fetch that waits."""
+        replica_id = self._reader.replica_id
         if cached.fetch_offset != partition.log.log_end_offset:
             return False
-        partition.waiters.watch(replica_id, FollowerWatch(self._follower, cached))
+        partition.waiters.watch(replica_id, FollowerWatch(self._due, cached))
         return replica_id in partition.isr
 
     def _reply(self, results: list[FetchedPartition]) -> Reply:
-        """Data and errors, and what else is new; in the first answer of a session everything."""
-        news, self._follower.news = self._follower.news, {}
+        """Records and errors, and what else is new. The first answer of a session has every partition."""
+        news, self._due.news = self._due.news, {}
         told = {result.key for result in results}
         for key in news:
             if key not in told and key in self._session.partitions:
                 self._tell(key, results)
-        return self._fetching.reply(results)
+        return self._answer.encode(results)
 
     def _tell(self, key: PartitionKey, results: list[FetchedPartition]) -> None:
-        """How far a partition is. Should it have gone meanwhile, then that is due, and the next Fetch says so."""
-        partition = self._fetching.find(key)
+        """Add how far a partition is. One that is gone by now is due, and the next Fetch says so."""
+        partition = self._reader.find(key)
         if partition is not None:
             result, log = FetchedPartition(key), partition.log
             result.high_watermark, result.last_stable_offset, result.log_start_offset = (

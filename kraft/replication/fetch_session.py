@@ -1,24 +1,28 @@
-"""Incremental fetch sessions (KIP-227). Pure.
+"""Incremental fetch sessions (KIP-227), as the one who is asked keeps them. Pure.
 
-A session remembers the partitions of a fetcher and what it was last told of each, so that an unchanged partition
-costs nothing on the wire, in either direction.
+A session remembers the partitions of a fetcher and what it was last told of each. So an unchanged partition costs
+nothing on the wire, in either direction. `fetch_session_handler` is the fetcher's end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError
 from kraft.protocol.error_codes import ErrorCode
+from kraft.protocol.messages.fetch_request import FetchRequest
 
 if TYPE_CHECKING:
-    from kraft.replication.follower_session import FollowerSession
+    from kraft.replication.due_partitions import DuePartitions
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
+
+SESSION_VERSION = 7
+TOPIC_ID_VERSION = 13
 
 
 class PartitionKey(NamedTuple):
@@ -76,7 +80,7 @@ class CachedPartition:
 class FetchSession:
     """Partitions in fetch order. `epoch` is the one expected of the next request."""
 
-    __slots__ = ("epoch", "follower", "id", "last_used", "partitions", "privileged", "uses_topic_ids")
+    __slots__ = ("due", "epoch", "id", "last_used", "partitions", "privileged", "uses_topic_ids")
 
     def __init__(self, session_id: int, privileged: bool, uses_topic_ids: bool, now: float) -> None:
         self.id = session_id
@@ -85,8 +89,8 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.last_used = now
         self.partitions: dict[PartitionKey, CachedPartition] = {}
-        self.follower: FollowerSession | None = None
-        """Where a follower fetches: what is due of the session."""
+        self.due: DuePartitions | None = None
+        """Of a follower: which partitions have to be looked at."""
 
     def update(self, wanted: Sequence[CachedPartition], forgotten: Sequence[PartitionKey]) -> None:
         """Merge what an incremental request says: new and changed partitions, and those to forget."""
@@ -178,3 +182,61 @@ class FetchSessionCache:
 
     def close(self, session_id: int) -> None:
         self._sessions.pop(session_id, None)
+
+
+class RequestedSession(NamedTuple):
+    """What one Fetch asks for.
+
+    `session` is None where the request stands for itself. `mentioned` are the partitions that the request names,
+    `wanted` those that it asks for: in a session all of that. The answer to an `incremental` request leaves out what
+    has not changed.
+    """
+
+    session: FetchSession | None
+    wanted: Iterable[CachedPartition]
+    mentioned: list[CachedPartition]
+    incremental: bool
+
+
+def resolve_session(
+    request: FetchRequest, version: int, sessions: FetchSessionCache, *, is_follower: bool, now: float
+) -> RequestedSession:
+    """The session that a Fetch means, made or closed as it says. Raises ApiError as `FetchSessionCache.use` does."""
+    by_id = version >= TOPIC_ID_VERSION
+    wanted = _mentioned(request)
+    if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+        if request.session_id != INVALID_SESSION_ID:
+            sessions.close(request.session_id)
+        if request.session_epoch == FINAL_EPOCH or version < SESSION_VERSION or not wanted:
+            return RequestedSession(None, wanted, wanted, False)
+        made = sessions.create(is_follower, by_id, now)
+        if made is None:
+            return RequestedSession(None, wanted, wanted, False)
+        made.update(wanted, ())
+        return RequestedSession(made, made, wanted, False)
+    session = sessions.use(request.session_id, request.session_epoch, by_id, now)
+    forgotten = [
+        PartitionKey(topic.topic_id, topic.topic, index)
+        for topic in request.forgotten_topics_data
+        for index in topic.partitions
+    ]
+    session.update(wanted, forgotten)
+    if not session.partitions:
+        sessions.close(session.id)
+        return RequestedSession(None, wanted, wanted, False)
+    return RequestedSession(session, session, wanted, True)
+
+
+def _mentioned(request: FetchRequest) -> list[CachedPartition]:
+    return [
+        CachedPartition(
+            PartitionKey(topic.topic_id, topic.topic, wanted.partition),
+            wanted.fetch_offset,
+            wanted.partition_max_bytes,
+            wanted.current_leader_epoch,
+            wanted.log_start_offset,
+            wanted.last_fetched_epoch,
+        )
+        for topic in request.topics
+        for wanted in topic.partitions
+    ]

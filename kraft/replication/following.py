@@ -10,8 +10,8 @@ from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_response import PartitionData
 from kraft.protocol.records.record_batch import batches
+from kraft.replication.fetch_session_handler import FetchLimits, Wanted
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetch_session import FetchLimits, Wanted
 from kraft.storage.log_append import LogAppendInfo
 from kraft.storage.log_manager import LogManager
 from kraft.storage.unified_log import UnifiedLog

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 if TYPE_CHECKING:
-    from kraft.replication.follower_session import FollowerWatch
+    from kraft.replication.due_partitions import FollowerWatch
     from kraft.replication.isr_policy import FollowerState
 
 Followers: TypeAlias = "Mapping[int, FollowerState] | None"

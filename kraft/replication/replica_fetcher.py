@@ -18,6 +18,7 @@ from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode, name_of
 from kraft.protocol.messages import fetch_response
 from kraft.protocol.messages.fetch_request import ReplicaState
+from kraft.replication.fetch_session_handler import FetchSessionHandler, Key, Wanted
 from kraft.replication.following import (
     FIRST_BACKOFF_SECONDS,
     FetcherSettings,
@@ -28,7 +29,6 @@ from kraft.replication.following import (
 )
 from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetch_session import Key, ReplicaFetchSession, Wanted
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -55,7 +55,7 @@ class ReplicaFetcher:
         self._put_aside: dict[Key, Following] = {}
         """What waits for an error to pass."""
         self._left: dict[Key, None] = {}
-        self._session = ReplicaFetchSession()
+        self._session = FetchSessionHandler()
         self._woken = trio.Event()
         self._waiting: trio.CancelScope | None = None
         self._unreachable = False

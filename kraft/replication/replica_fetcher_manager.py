@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from kraft.replication.fetch_session_handler import Key
 from kraft.replication.following import FetcherSettings
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetch_session import Key
 from kraft.replication.replica_fetcher import ReplicaFetcher
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from kraft.common.config.node_config import NodeConfig
 from kraft.common.logging import Loggers
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.replication.alter_partition_manager import AlterPartitionManager
+from kraft.replication.fetch_session_handler import FetchLimits
 from kraft.replication.following import FetcherSettings
 from kraft.replication.isr_policy import IsrRules
-from kraft.replication.replica_fetch_session import FetchLimits
 from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
 from kraft.replication.replica_selector import RACK_AWARE

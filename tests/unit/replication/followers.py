@@ -16,9 +16,9 @@ from kraft.protocol.messages.list_offsets_response import (
     ListOffsetsTopicResponse,
 )
 from kraft.protocol.records.builder import Record, build_batch
+from kraft.replication.fetch_session_handler import FetchLimits
 from kraft.replication.following import FetcherSettings
 from kraft.replication.partition import Partition
-from kraft.replication.replica_fetch_session import FetchLimits
 from kraft.replication.replica_fetcher import ReplicaFetcher
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, broker

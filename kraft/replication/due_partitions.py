@@ -1,11 +1,9 @@
-"""What a leader has to look at of one follower's fetch session: not all of its partitions, but those where something
-may have moved.
+"""Which partitions of one follower's fetch session its leader has to look at: those where something may have happened.
 
-A partition is quiet for a follower that has all of its log and is in sync. It leaves the list of what is due, and a
-watch on it (`FollowerWatch`) brings it back as soon as it grows, changes hands or changes its in-sync set. So a
-Fetch costs what changed, and not what the session holds: with thousands of partitions nearly all are quiet nearly
-always. What Kafka notes of every partition with every Fetch - that the follower was caught up then - is noted when
-the watch ends.
+A partition is quiet for a follower that has all of its log and is in sync. It is not due then. A watch on it
+(`FollowerWatch`) makes it due again as soon as it grows, or its leader or its in-sync set changes. So a Fetch costs
+what changed, not what the session has: of thousands of partitions nearly all are quiet nearly always. Kafka notes
+with every Fetch, for every partition, that the follower was caught up. Here that is noted when the watch ends.
 
 As a safeguard every partition becomes due once in `SWEEP_SECONDS`.
 """
@@ -25,13 +23,12 @@ if TYPE_CHECKING:
 SWEEP_SECONDS: Final = 30.0
 
 
-class FollowerSession:
-    """The leader's notes on one follower's session. Owned by the broker's loop.
+class DuePartitions:
+    """Of one session. Owned by the broker's loop.
 
-    `due` are partitions to be looked at, in the order in which they are served; `news` those of which there is
-    nothing to send but how far they are committed. Both hold names alone: what is asked of a partition is what the
-    session says when its turn comes. With `prompt`, news are reason enough to answer a Fetch that waits (followers
-    serve consumers then).
+    `due` are partitions to be looked at, in the order in which they are served. Of those in `news` there are no
+    records to send, only how far they are committed. Both have keys alone: the session says what is asked of a
+    partition. With `prompt`, news alone answers a Fetch that waits, as followers serve consumers then.
     """
 
     __slots__ = (
@@ -104,7 +101,7 @@ class FollowerWatch:
 
     __slots__ = ("cached", "session")
 
-    def __init__(self, session: FollowerSession, cached: CachedPartition) -> None:
+    def __init__(self, session: DuePartitions, cached: CachedPartition) -> None:
         self.session = session
         self.cached = cached
 

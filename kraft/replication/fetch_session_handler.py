@@ -32,7 +32,7 @@ class FetchLimits(NamedTuple):
     partition_bytes_max: int
 
 
-class ReplicaFetchSession:
+class FetchSessionHandler:
     """One with one leader. `build` makes the next request, `answered` or `broken` must follow."""
 
     def __init__(self) -> None:

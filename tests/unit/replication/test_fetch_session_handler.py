@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kraft.protocol.messages.fetch_request import FetchRequest, ReplicaState
-from kraft.replication.replica_fetch_session import FetchLimits, Key, ReplicaFetchSession, Wanted
+from kraft.replication.fetch_session_handler import FetchLimits, FetchSessionHandler, Key, Wanted
 
 TOPIC = bytes(15) + b"\x07"
 LIMITS = FetchLimits(500, 1, 10 << 20, 1 << 20)
@@ -13,7 +13,7 @@ def want(offset: int) -> Wanted:
     return Wanted(0, offset, 0, 0)
 
 
-def build(session: ReplicaFetchSession, forgotten: list[Key] | None = None, **offsets: int) -> FetchRequest:
+def build(session: FetchSessionHandler, forgotten: list[Key] | None = None, **offsets: int) -> FetchRequest:
     wanted = {(TOPIC, int(name[1:])): want(offset) for name, offset in offsets.items()}
     return session.build(wanted, forgotten or [], ReplicaState(replica_id=2, replica_epoch=5), LIMITS, 500)
 
@@ -23,7 +23,7 @@ def told(request: FetchRequest) -> dict[int, int]:
 
 
 def test_a_new_session_tells_all_and_then_only_what_changed() -> None:
-    session = ReplicaFetchSession()
+    session = FetchSessionHandler()
     first = build(session, p0=0, p1=5)
     assert (first.session_id, first.session_epoch, told(first)) == (0, 0, {0: 0, 1: 5})
     session.answered(77)
@@ -35,7 +35,7 @@ def test_a_new_session_tells_all_and_then_only_what_changed() -> None:
 
 
 def test_what_is_left_is_named_once_and_told_anew_when_it_comes_back() -> None:
-    session = ReplicaFetchSession()
+    session = FetchSessionHandler()
     build(session, p0=0, p1=5)
     session.answered(77)
     leaving = build(session, [(TOPIC, 1)], p0=0)
@@ -47,7 +47,7 @@ def test_what_is_left_is_named_once_and_told_anew_when_it_comes_back() -> None:
 
 
 def test_without_a_session_every_request_tells_all() -> None:
-    session = ReplicaFetchSession()
+    session = FetchSessionHandler()
     build(session, p0=0)
     session.answered(0)
     again = build(session, p0=0)
@@ -55,7 +55,7 @@ def test_without_a_session_every_request_tells_all() -> None:
 
 
 def test_after_a_break_everything_is_told_in_a_new_session() -> None:
-    session = ReplicaFetchSession()
+    session = FetchSessionHandler()
     build(session, p0=0)
     session.answered(77)
     session.broken()
