@@ -89,7 +89,7 @@ def _answer(
         _look_up(topic, wanted, answer, request, context, broker)
     except EXPECTED as problem:
         answer.error_code = code_of(problem)
-        broker.replicas.met(problem, topic, wanted.partition_index, "look-up")
+        broker.replicas.handle_storage_error(problem, topic, wanted.partition_index, "look-up")
     if context.api_version < LEADER_EPOCH_VERSION:
         answer.leader_epoch = -1
     return answer

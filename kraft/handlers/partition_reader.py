@@ -92,7 +92,9 @@ class PartitionReader:
             if isinstance(problem, NotLeader):
                 result.leader = (problem.leader_id, problem.leader_epoch)
             else:
-                self._broker.replicas.met(problem, self._topic_name(wanted.key), wanted.key.partition, "read")
+                self._broker.replicas.handle_storage_error(
+                    problem, self._topic_name(wanted.key), wanted.key.partition, "read"
+                )
         return result
 
     def _read_records(

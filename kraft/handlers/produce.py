@@ -254,7 +254,7 @@ class PendingProduce:
             ]
         elif code == ErrorCode.KAFKA_STORAGE_ERROR:
             answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1
-            self._broker.replicas.met(problem, topic, answer.index, "append")
+            self._broker.replicas.handle_storage_error(problem, topic, answer.index, "append")
         if partition is not None and code not in WITHOUT_LOG_START and not isinstance(problem, NotOneBatch):
             answer.log_start_offset = partition.log.log_start_offset
 

@@ -29,10 +29,12 @@ class FollowerServing:
         config: Callable[[], NodeConfig],
         topic_overrides: Callable[[str], Any],
         now: Callable[[], float],
+        *,
+        sends_consumers_to_followers: bool,
     ) -> None:
-        """`topic_overrides` gives what a topic sets of its own, or None."""
-        self.sends_consumers_to_followers = False
-        """Whether replica.selector.class does; followers then hear at once of what is committed."""
+        """`topic_overrides` gives what a topic sets of its own, or None. `sends_consumers_to_followers`:
+        replica.selector.class does, so followers hear at once of what is committed."""
+        self.sends_consumers_to_followers = sends_consumers_to_followers
         self._node_id = node_id
         self._topic_overrides = topic_overrides
         self._leader = ReplicationQuota(lambda: config().integer("leader.replication.throttled.rate"), now)

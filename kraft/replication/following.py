@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from kraft.common.errors import ApiError, ProtocolError
 from kraft.protocol.error_codes import ErrorCode
@@ -67,8 +67,20 @@ class Truncation(NamedTuple):
     first_epoch: int
 
 
+class TruncationListener(Protocol):
+    """Hears of every log that a fetcher truncates."""
+
+    def truncating(self, partition: Partition, truncation: Truncation) -> None:
+        """Before it happens. Raises StorageError to have it put off."""
+        ...
+
+    def truncated(self, partition: Partition, truncation: Truncation) -> None:
+        """Afterwards."""
+        ...
+
+
 class FetcherSettings:
-    """What a fetcher heeds; read afresh where it may change while the broker runs."""
+    """What a fetcher obeys; read afresh where it may change while the broker runs."""
 
     def __init__(
         self,
@@ -78,6 +90,7 @@ class FetcherSettings:
         limits: FetchLimits,
         backoff_seconds: float,
         socket_timeout_seconds: float,
+        truncations: TruncationListener,
     ) -> None:
         """`endpoint` tells where a broker listens for other brokers now, None where it is not known."""
         self.endpoint = endpoint
@@ -85,10 +98,7 @@ class FetcherSettings:
         self.limits = limits
         self.backoff_seconds = backoff_seconds
         self.socket_timeout_seconds = socket_timeout_seconds
-        self.before_truncation: Callable[[Partition, Truncation], None] = lambda partition, truncation: None
-        """Hears of every log that is about to be cut; the cut is put off if it raises StorageError."""
-        self.on_truncation: Callable[[Partition, Truncation], None] = lambda partition, truncation: None
-        """Hears of every log that was cut."""
+        self.truncations = truncations
 
 
 def truncation_offset(log: UnifiedLog, leader_epoch: int, leader_end: int) -> int:

@@ -288,7 +288,7 @@ class ReplicaFetcher:
             # The leader did not answer: that says nothing of our disk.
             if isinstance(problem, Disconnected | UnsupportedApi | ProtocolError | TimeoutError):
                 raise
-            self._replicas.met(problem, partition.topic, partition.index, "replication")
+            self._replicas.handle_storage_error(problem, partition.topic, partition.index, "replication")
             self._put_off(following, str(problem))
 
     def _put_off(self, following: Following, reason: str) -> None:
@@ -314,7 +314,7 @@ class ReplicaFetcher:
             offset, log.log_end_offset, log.high_watermark, log.leader_epoch_cache.epoch_for_offset(offset)
         )
         if offset < cut.end_offset:
-            self._settings.before_truncation(partition, cut)
+            self._settings.truncations.truncating(partition, cut)
         self._replicas.logs.truncate_to(log, offset, now_ms=self._clock.wall_ms())
         # An epoch that we began as a leader and in which we wrote nothing leaves an entry at the end of the log, which
         # no truncation of records removes.
@@ -322,7 +322,7 @@ class ReplicaFetcher:
         if offset < cut.end_offset:
             report = self._log.warning if offset < cut.high_watermark else self._log.info
             report("log truncated", topic=partition.topic, partition=partition.index, **cut._asdict(), reason=reason)
-            self._settings.on_truncation(partition, cut)
+            self._settings.truncations.truncated(partition, cut)
 
     async def _start_where_the_leader_is(self, following: Following, connection: ClientConnection) -> None:
         """Our end is outside the leader's log: beyond its end (an unclean election), or before its start (retention,

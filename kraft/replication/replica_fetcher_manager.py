@@ -10,17 +10,18 @@ from kraft.replication.fetch_session_handler import Key
 from kraft.replication.following import FetcherSettings
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetcher import ReplicaFetcher
+from kraft.replication.replica_manager import ReplicaListener
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
     from kraft.replication.replica_manager import ReplicaManager
 
 
-class ReplicaFetcherManager:
+class ReplicaFetcherManager(ReplicaListener):
     """Owned by the broker's loop.
 
-    `role_changed` notes what the metadata says of a partition, `settle` acts on it once the whole image is known, so
-    that a leader's new address is, too.
+    `role_changed` notes what the metadata says of a partition. `follow_changed` acts on it once the whole image is
+    known, and with it a leader's new address.
     """
 
     def __init__(self, replicas: ReplicaManager, settings: FetcherSettings, log: Logger) -> None:
@@ -31,13 +32,14 @@ class ReplicaFetcherManager:
         self._leaders: dict[Key, int] = {}
         self._fetchers: dict[int, ReplicaFetcher] = {}
         self._nursery: trio.Nursery | None = None
+        replicas.add_listener(self)
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Follow until cancelled."""
         try:
             async with trio.open_nursery() as fetcher_nursery:
                 self._nursery = fetcher_nursery
-                self.settle()
+                self.follow_changed()
                 task_status.started()
                 await trio.sleep_forever()
         finally:
@@ -52,7 +54,7 @@ class ReplicaFetcherManager:
         if leader is not None and leader != partition.leader_id:
             self._leave(key)
 
-    def settle(self) -> None:
+    def follow_changed(self) -> None:
         """Follow as the partitions noted say. Before `run` has begun nothing is followed."""
         if self._nursery is None:
             return

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Protocol
 
+from kraft.common.config.resource_type import ResourceType
 from kraft.common.errors import ApiError, CorruptData, NotLeader, OutOfResources, StorageError
 from kraft.common.ids import TopicPartition
 from kraft.metadata.image.partition_registration import PartitionRegistration
@@ -16,6 +17,7 @@ from kraft.replication.log_writer import LogWriter
 from kraft.replication.partition import Partition
 from kraft.replication.replica_directories import ReplicaDirectories
 from kraft.replication.replica_hosting import ReplicaHosting
+from kraft.replication.replica_selector import RACK_AWARE
 from kraft.replication.topic_configs import ConfigView, TopicConfig
 from kraft.storage.storage_failure import upkeep_failure
 
@@ -30,17 +32,53 @@ if TYPE_CHECKING:
     from kraft.world.ports import World
 
 
-class LeadershipListener(Protocol):
-    """Told when this broker gains or loses the leadership of a partition (coordinators follow `__consumer_offsets`)."""
+class ClusterView(Protocol):
+    """What replicas ask of the metadata that handlers see."""
 
-    def became_leader(self, partition: Partition) -> None: ...
-    def resigned(self, topic: str, index: int, leader_epoch: int) -> None: ...
+    def leader_of(self, topic: str, index: int) -> tuple[int, int] | None:
+        """(leader, leader epoch) of a partition; None when there is no such partition."""
+        ...
+
+    def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool:
+        """Whether this incarnation of a broker may be in an in-sync set (KIP-841, KIP-903)."""
+        ...
+
+
+class IsrProposer(Protocol):
+    """Proposes in-sync sets to the controller."""
+
+    def reconsider(self, partition: Partition) -> None: ...
+
+
+class ReplicaListener:
+    """Told what happens to the partitions of this broker. A listener overrides what it needs to hear."""
+
+    def role_changed(self, partition: Partition) -> None:
+        """The partition has a new leader epoch, or it leaves this broker (its leader is -1 then)."""
+
+    def became_leader(self, partition: Partition) -> None:
+        """This broker leads the partition, in a new leader epoch."""
+
+    def resigned(self, topic: str, index: int, leader_epoch: int) -> None:
+        """This broker leads the partition in `leader_epoch` no longer."""
+
+    def directory_failed(self, path: str) -> None:
+        """A log directory is offline, with all its partitions."""
 
 
 class ReplicaManager:
     """Owned by the broker's loop. `topic_names` and `partition` are on the hot path: plain dictionary look-ups."""
 
-    def __init__(self, node_id: int, logs: LogManager, configs: ConfigView, world: World, log: Logger) -> None:
+    def __init__(
+        self,
+        node_id: int,
+        logs: LogManager,
+        configs: ConfigView,
+        cluster: ClusterView,
+        isr: IsrProposer,
+        world: World,
+        log: Logger,
+    ) -> None:
         paths = [directory.path for directory in logs.directories]
         self.flusher = LogFlusher(
             world, paths, self.directory_failed, lambda log: logs.get(log.topic_partition) is log, self._flushed
@@ -60,40 +98,27 @@ class ReplicaManager:
         self._image: MetadataImage | None = None
         self.directories = ReplicaDirectories(self, log)
         self.hosting = ReplicaHosting(self, log)
-        self.isr_rules = IsrRules(
-            world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), lambda broker, epoch: False
+        self._cluster = cluster
+        self._isr = isr
+        self._isr_rules = IsrRules(
+            world.clock.now, lambda: configs.static.seconds("replica.lag.time.max.ms"), cluster.may_be_in_sync
         )
-        """Set by the broker before the first metadata comes."""
-        self.reconsider_isr: Callable[[Partition], None] = lambda partition: None
-        """Called when a follower outside the in-sync set has fetched."""
         self.serving = FollowerServing(
             node_id,
             lambda: self.config,
             lambda topic: self._image and self._image.configs.topic(topic),
             world.clock.now,
+            sends_consumers_to_followers=configs.static.optional_text("replica.selector.class") == RACK_AWARE,
         )
-        self._role_listeners: list[Callable[[Partition], None]] = []
-        self._listeners: list[LeadershipListener] = []
-        self._directory_listeners: list[Callable[[str], None]] = []
-        self._elsewhere: Callable[[str, int], tuple[int, int] | None] = lambda topic, index: None
+        self._listeners: list[ReplicaListener] = []
 
     @property
     def config(self) -> NodeConfig:
         """The node's configuration as of the metadata that was applied last."""
         return self._configs.static if self._image is None else self._configs.effective(self._image)
 
-    def add_listener(self, listener: LeadershipListener) -> None:
+    def add_listener(self, listener: ReplicaListener) -> None:
         self._listeners.append(listener)
-
-    def on_role_change(self, listener: Callable[[Partition], None]) -> None:
-        """`listener` hears of every partition here with a new leader epoch, and of those that leave (they have no
-        leader then)."""
-        self._role_listeners.append(listener)
-
-    def knows_leaders_by(self, look_up: Callable[[str, int], tuple[int, int] | None]) -> None:
-        """`look_up(topic, index)` gives (leader, epoch) of a partition that has no replica here, or None when there
-        is no such partition."""
-        self._elsewhere = look_up
 
     def partition(self, topic: str, index: int) -> Partition:
         """Raises NotLeader when it lives elsewhere, ApiError UNKNOWN_TOPIC_OR_PARTITION when nowhere."""
@@ -102,7 +127,7 @@ class ReplicaManager:
         except KeyError:
             if (topic, index) in self.offline:
                 raise StorageError(f"{topic}-{index} is on a log directory that is offline") from None
-            leader = self._elsewhere(topic, index)
+            leader = self._cluster.leader_of(topic, index)
             if leader is not None:
                 raise NotLeader(f"{topic}-{index} has no replica on broker {self.node_id}", *leader) from None
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "") from None
@@ -133,7 +158,7 @@ class ReplicaManager:
             replica_id, offset, log_start_offset, broker_epoch, self.world.clock.now(), knows_epoch=knows_epoch
         )
         if replica_id not in partition.isr:
-            self.reconsider_isr(partition)
+            self._isr.reconsider(partition)
 
     def brokers_changed(self, broker_ids: Collection[int]) -> Iterator[None]:
         """Brokers came, went, or were fenced: who may join an in-sync set, and whom the high watermark waits for,
@@ -141,7 +166,7 @@ class ReplicaManager:
         for done, partition in enumerate(self):
             if partition.followers is not None and any(broker in partition.followers for broker in broker_ids):
                 partition.advance_high_watermark()
-                self.reconsider_isr(partition)
+                self._isr.reconsider(partition)
             if done % 500 == 499:
                 yield
 
@@ -194,12 +219,12 @@ class ReplicaManager:
             if partition is not None:
                 self._retire(partition)
                 self.directories.went_offline(partition)
-        for listener in self._directory_listeners:
-            listener(path)
+        for listener in self._listeners:
+            listener.directory_failed(path)
 
-    def met(self, problem: Exception, topic: str, index: int, doing: str) -> None:
-        """Working on a partition met `problem`. Trouble with the disk is logged; one that leaves doubt about it
-        takes the directory offline."""
+    def handle_storage_error(self, problem: Exception, topic: str, index: int, doing: str) -> None:
+        """Log a `problem` with the disk that came up while `doing` something with a partition, and take the directory
+        offline if the problem leaves doubt about the disk. Any other problem is ignored."""
         if isinstance(problem, OSError):
             problem = upkeep_failure(problem, f"{topic}-{index}")
         if not isinstance(problem, StorageError):
@@ -208,9 +233,6 @@ class ReplicaManager:
         partition = self.find(topic, index)
         if partition is not None and not isinstance(problem, CorruptData | OutOfResources):
             self.directory_failed(self.logs.directory_of(partition.log).path, str(problem))
-
-    def on_directory_failure(self, listener: Callable[[str], None]) -> None:
-        self._directory_listeners.append(listener)
 
     # --- metadata
 
@@ -265,8 +287,8 @@ class ReplicaManager:
         was_leader, old_epoch = partition.is_leader, partition.leader_epoch
         if not partition.apply(registration, now):
             return
-        for role_listener in self._role_listeners:
-            role_listener(partition)
+        for listener in self._listeners:
+            listener.role_changed(partition)
         if was_leader:
             for listener in self._listeners:
                 listener.resigned(name, index, old_epoch)
@@ -292,14 +314,14 @@ class ReplicaManager:
         if log is None:
             self.offline.add((name, index))
             return None
-        partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log, self.isr_rules)
+        partition = self._partitions[name, index] = Partition(self.node_id, name, index, topic_id, log, self._isr_rules)
         partition.min_isr = config.min_insync_replicas
         return partition
 
     def _apply_configs(self, image: MetadataImage, changes: MetadataChanges) -> Iterator[None]:
-        """Topic (2) or broker (4) configs moved: hand every log concerned its new effective configuration."""
-        names = {name for kind, name in changes.configs if kind == 2}
-        if any(kind == 4 for kind, _ in changes.configs):
+        """Hand every log whose topic or broker configuration changed its new effective configuration."""
+        names = {name for kind, name in changes.configs if kind == ResourceType.TOPIC}
+        if any(kind == ResourceType.BROKER for kind, _ in changes.configs):
             names.update(self.topic_ids)
         configs: dict[str, TopicConfig] = {}
         if not names:
@@ -341,8 +363,8 @@ class ReplicaManager:
         """The replica is not here any more: whoever waits for it finds out."""
         was_leader = partition.is_leader
         partition.resign()
-        for role_listener in self._role_listeners:
-            role_listener(partition)
+        for listener in self._listeners:
+            listener.role_changed(partition)
         partition.wake_waiters()
         if was_leader:
             for listener in self._listeners:

@@ -13,7 +13,7 @@ from kraft.handlers.metadata_cache import MetadataCache
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.replication.partition import Partition
-from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -80,7 +80,7 @@ class BrokerMetadataPublisher:
         )
 
 
-class GroupLeadership:
+class GroupLeadership(ReplicaListener):
     """The group coordinator follows the leadership of `__consumer_offsets`.
 
     It resigns at once, but hears of an election only when handlers see the image that brought it: in an older one,

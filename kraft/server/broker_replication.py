@@ -10,16 +10,43 @@ from kraft.common.logging import Loggers
 from kraft.handlers.metadata_cache import MetadataCache
 from kraft.replication.alter_partition_manager import AlterPartitionManager
 from kraft.replication.fetch_session_handler import FetchLimits
-from kraft.replication.following import FetcherSettings
-from kraft.replication.isr_policy import IsrRules
+from kraft.replication.following import FetcherSettings, Truncation, TruncationListener
+from kraft.replication.partition import Partition
 from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
-from kraft.replication.replica_selector import RACK_AWARE
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.cut_files import CutFiles
+from kraft.server.event_journal import EventJournal, EventKind
 from kraft.server.loss_teller import LossTeller
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.world.ports import World
+
+
+class TruncationRecorder:
+    """Has every truncation told to the controller if an unclean election caused it, and to this node's journal."""
+
+    def __init__(self, losses: LossTeller, events: EventJournal, replica_id: int) -> None:
+        self._losses = losses
+        self._events = events
+        self._replica_id = replica_id
+
+    def truncating(self, partition: Partition, truncation: Truncation) -> None:
+        """See `TruncationListener`."""
+        self._losses.truncating(partition, truncation)
+
+    def truncated(self, partition: Partition, truncation: Truncation) -> None:
+        """See `TruncationListener`."""
+        self._events.append(
+            EventKind.REPLICA_TRUNCATED,
+            topic=partition.topic,
+            partition=partition.index,
+            leader=partition.leader_id,
+            leader_epoch=partition.leader_epoch,
+            replica=self._replica_id,
+            start_offset=truncation.start_offset,
+            end_offset=truncation.end_offset,
+            high_watermark=truncation.high_watermark,
+        )
 
 
 class BrokerReplication:
@@ -30,9 +57,11 @@ class BrokerReplication:
         world: World,
         config: NodeConfig,
         replicas: ReplicaManager,
+        isr: AlterPartitionManager,
         metadata: MetadataCache,
         lifecycle: BrokerLifecycleManager,
         channel: NodeToControllerChannel,
+        events: EventJournal,
         loggers: Loggers,
     ) -> None:
         self._world = world
@@ -41,19 +70,13 @@ class BrokerReplication:
         self._metadata = metadata
         self._lifecycle = lifecycle
         self._channel = channel
-        self.isr = AlterPartitionManager(
-            config.node_id, self._broker_epoch, channel, world.clock, loggers.get("replicas")
-        )
-        self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(), loggers.get("fetcher"))
+        self.isr = isr
         log = loggers.get("replicas")
         self.losses = LossTeller(
             config.node_id, lambda: metadata.image, channel, CutFiles(replicas, log), world.clock, log
         )
-        self.fetchers.settings.before_truncation = self.losses.truncating
-        replicas.isr_rules = IsrRules(world.clock.now, self._lag_seconds_max, metadata.may_be_in_sync)
-        replicas.serving.sends_consumers_to_followers = config.optional_text("replica.selector.class") == RACK_AWARE
-        replicas.reconsider_isr = self.isr.reconsider
-        replicas.on_role_change(self.fetchers.role_changed)
+        truncations = TruncationRecorder(self.losses, events, config.node_id)
+        self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(truncations), loggers.get("fetcher"))
 
     async def run(self) -> None:
         """Follow and be followed, once the controller knows this incarnation: its epoch goes with every fetch
@@ -79,7 +102,7 @@ class BrokerReplication:
     def _lag_seconds_max(self) -> float:
         return self._config.seconds("replica.lag.time.max.ms")
 
-    def _fetcher_settings(self) -> FetcherSettings:
+    def _fetcher_settings(self, truncations: TruncationListener) -> FetcherSettings:
         config = self._config
         return FetcherSettings(
             endpoint=lambda broker: self._metadata.endpoint_of(broker, config.inter_broker_listener_name),
@@ -92,4 +115,5 @@ class BrokerReplication:
             ),
             backoff_seconds=config.seconds("replica.fetch.backoff.ms"),
             socket_timeout_seconds=config.seconds("replica.socket.timeout.ms"),
+            truncations=truncations,
         )

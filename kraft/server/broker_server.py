@@ -24,14 +24,16 @@ from kraft.handlers.services import BrokerServices
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.network.limits import ConnectionCounts
 from kraft.protocol.messages.broker_registration_request import Listener as RegisteredListener
+from kraft.replication.alter_partition_manager import AlterPartitionManager
 from kraft.replication.fetch_session import FetchSessionCache
 from kraft.replication.log_tasks import LogTasks
-from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
 from kraft.server.broker_metadata_publisher import BrokerMetadataPublisher
 from kraft.server.broker_replication import BrokerReplication
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
+from kraft.server.event_journal import EventJournal
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.own_registration import shows_registration
 from kraft.server.partition_log import PartitionLog
@@ -75,7 +77,7 @@ class TopicLookup:
         return self._metadata.image.topics.by_name(name)
 
 
-class BrokerServer:
+class BrokerServer(ReplicaListener):
     """Built once by `kraft.server.node`; `run` serves until cancelled."""
 
     def __init__(
@@ -88,6 +90,7 @@ class BrokerServer:
         channel: NodeToControllerChannel,
         counts: ConnectionCounts,
         finalized_features: Callable[[], dict[str, int]],
+        events: EventJournal,
         nursery: trio.Nursery,
     ) -> None:
         self._world = world
@@ -96,8 +99,9 @@ class BrokerServer:
         self.log = loggers.get("broker")
         self.metadata = MetadataCache(world.clock, MetadataImage())
         self.configs = ConfigView(config)
-        self.replicas = ReplicaManager(config.node_id, logs, self.configs, world, loggers.get("replicas"))
-        self.replicas.knows_leaders_by(self.metadata.leader_of)
+        log = loggers.get("replicas")
+        isr = AlterPartitionManager(config.node_id, lambda: self.lifecycle.epoch, channel, world.clock, log)
+        self.replicas = ReplicaManager(config.node_id, logs, self.configs, self.metadata, isr, world, log)
         self.groups = GroupCoordinator(
             config=_group_config(config),
             log=PartitionLog(self.replicas),
@@ -109,9 +113,9 @@ class BrokerServer:
             world, config, cluster_id, channel, lambda: self.metadata.offset, loggers.get("lifecycle")
         )
         self._disk_lost = trio.Event()
-        self.replicas.on_directory_failure(self._directory_failed)
+        self.replicas.add_listener(self)
         self.replication = BrokerReplication(
-            world, config, self.replicas, self.metadata, self.lifecycle, channel, loggers
+            world, config, self.replicas, isr, self.metadata, self.lifecycle, channel, events, loggers
         )
         self.publisher = BrokerMetadataPublisher(
             self.metadata, self.replicas, self.groups, self._published, loggers.get("metadata")
@@ -221,7 +225,8 @@ class BrokerServer:
         topic = self.metadata.image.topics.by_name(OFFSETS_TOPIC)
         return len(topic.partitions) if topic is not None else self._config.integer("offsets.topic.num.partitions")
 
-    def _directory_failed(self, path: str) -> None:
+    def directory_failed(self, path: str) -> None:
+        """See `ReplicaListener`: the controller hears of it. Without its last directory the broker ends."""
         directory = next(directory for directory in self.replicas.logs.directories if directory.path == path)
         if directory.directory_id is not None:
             self.lifecycle.offline_directories.append(directory.directory_id)
@@ -248,7 +253,7 @@ class BrokerServer:
         The controller waits to hear how far this broker's metadata is while it is fenced, and while another wants to
         leave.
         """
-        self.replication.fetchers.settle()
+        self.replication.fetchers.follow_changed()
         if self.lifecycle.fenced or any(
             broker.in_controlled_shutdown and not broker.fenced
             for broker in self.metadata.image.cluster.brokers.values()

@@ -11,27 +11,9 @@ from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.metadata.image.partition_registration import PartitionRegistration, is_unclean_election
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.raft.ports import LeaderAndEpoch
-from kraft.replication.following import FetcherSettings, Truncation
-from kraft.replication.partition import Partition
 from kraft.server.event_journal import EventJournal, EventKind
 
 PARTITIONS_PER_STEP: Final = 200
-
-
-def tell_truncations(journal: EventJournal, replica_id: int, fetchers: FetcherSettings) -> None:
-    """From now on the journal hears what replicas here had and gave up."""
-
-    def truncated(partition: Partition, cut: Truncation) -> None:
-        where = {
-            "topic": partition.topic,
-            "partition": partition.index,
-            "leader": partition.leader_id,
-            "leader_epoch": partition.leader_epoch,
-        }
-        told = {"start_offset": cut.start_offset, "end_offset": cut.end_offset, "high_watermark": cut.high_watermark}
-        journal.append(EventKind.REPLICA_TRUNCATED, **where, replica=replica_id, **told)
-
-    fetchers.on_truncation = truncated
 
 
 class MetadataEvents:

@@ -37,7 +37,7 @@ from kraft.server.formatting import (
     refuse_foreign_directories,
     require_metadata_directory,
 )
-from kraft.server.metadata_events import MetadataEvents, tell_truncations
+from kraft.server.metadata_events import MetadataEvents
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.server.stall_monitor import StallMonitor
@@ -284,9 +284,9 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                         channel,
                         counts,
                         features,
+                        node.events,
                         broker_nursery,
                     )
-                    tell_truncations(node.events, config.node_id, node.broker.replication.fetchers.settings)
                     await _start_broker(node.broker, parts, first, broker_nursery)
                 task_status.started(node)
                 await stop.wait()

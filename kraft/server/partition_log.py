@@ -43,7 +43,7 @@ class PartitionLog:
                 leader_epoch=leader_epoch,
             )
         except (KraftError, OSError) as problem:
-            self._replicas.met(problem, partition.topic, partition.partition, "append")
+            self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "append")
             raise
         if info.rolled:
             self._replicas.flusher.flush_later(target.log)  # What is not durable is not compacted either.
@@ -51,7 +51,7 @@ class PartitionLog:
             try:
                 await self._replicas.flush(target)
             except (KraftError, OSError) as problem:
-                self._replicas.met(problem, partition.topic, partition.partition, "flush")
+                self._replicas.handle_storage_error(problem, partition.topic, partition.partition, "flush")
                 raise ReloadNeeded from problem
         return info.last_offset
 

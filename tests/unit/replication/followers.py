@@ -17,7 +17,7 @@ from kraft.protocol.messages.list_offsets_response import (
 )
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.fetch_session_handler import FetchLimits
-from kraft.replication.following import FetcherSettings
+from kraft.replication.following import FetcherSettings, Truncation
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetcher import ReplicaFetcher
 from kraft.world.simulated import Universe
@@ -63,6 +63,13 @@ class ScriptedLeader:
         frame[:] = bytes(len(frame))
 
 
+class IgnoredTruncations:
+    """A listener who does nothing."""
+
+    def truncating(self, partition: Partition, truncation: Truncation) -> None: ...
+    def truncated(self, partition: Partition, truncation: Truncation) -> None: ...
+
+
 class Follower:
     """A partition of three replicas that this broker follows, and its fetcher."""
 
@@ -79,6 +86,7 @@ class Follower:
             limits=limits,
             backoff_seconds=1.0,
             socket_timeout_seconds=30.0,
+            truncations=IgnoredTruncations(),
         )
         self.fetcher = ReplicaFetcher(LEADER, made.replicas, settings, made.server.services.loggers.get("fetcher"))
         self.topic_id = topic_id

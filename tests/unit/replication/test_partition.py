@@ -96,7 +96,7 @@ def test_whoever_is_proposed_to_leave_still_counts() -> None:
             fetched(made, partition, 2, 1)
             await universe.sleep(31.0)
             fetched(made, partition, 2, 1)
-            made.replicas.reconsider_isr(partition)
+            made.server.replication.isr.reconsider(partition)
             assert partition.pending_isr == (NODE, 2)
             assert partition.log.high_watermark == 0
             partition.isr_decided((NODE, 2), 0, 1)

@@ -11,9 +11,20 @@ import pytest
 import trio
 
 from kraft.common.errors import StorageError
+from kraft.replication.replica_manager import ReplicaListener
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import Broker, batch, broker, simulate
+
+
+class FailedDirectories(ReplicaListener):
+    """Notes the paths of log directories that failed."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+
+    def directory_failed(self, path: str) -> None:
+        self._paths.append(path)
 
 
 def made_once(made: Broker) -> None:
@@ -43,7 +54,7 @@ def test_a_disk_that_refuses_goes_offline() -> None:
             made_once(made)
             universe.disk("broker").faults = [Fault("sync", errno.EIO, "checkpoint")]
             failed: list[str] = []
-            made.replicas.on_directory_failure(failed.append)
+            made.replicas.add_listener(FailedDirectories(failed))
             made.topic("t")
             assert failed == ["/a"]
             with pytest.raises(StorageError):

@@ -10,10 +10,21 @@ import trio
 from kraft.common.errors import ApiError, NotLeader, StorageError
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kraft.replication.replica_manager import ReplicaListener
 from kraft.storage.checkpoints import read_partition_metadata
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.server.brokers import NODE, Broker, batch, broker, decoded, simulate
+
+
+class FailedDirectories(ReplicaListener):
+    """Notes the paths of log directories that failed."""
+
+    def __init__(self, paths: list[str]) -> None:
+        self._paths = paths
+
+    def directory_failed(self, path: str) -> None:
+        self._paths.append(path)
 
 
 def append(made: Broker, index: int = 0) -> None:
@@ -50,7 +61,7 @@ def test_a_directory_without_replicas_that_fails_is_reported_as_well() -> None:
     async def play(universe: Universe) -> None:
         async with broker(universe, ["/a", "/b"]) as made:
             told: list[str] = []
-            made.replicas.on_directory_failure(told.append)
+            made.replicas.add_listener(FailedDirectories(told))
             made.replicas.directory_failed("/b", "test")
             made.replicas.directory_failed("/b", "again")
             assert told == ["/b"]

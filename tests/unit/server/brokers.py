@@ -28,6 +28,7 @@ from kraft.protocol.framing import SIZE_BYTES, decode_response, encode_request
 from kraft.protocol.records.builder import Record, build_batch
 from kraft.replication.partition import Partition
 from kraft.server.broker_server import BrokerServer
+from kraft.server.event_journal import EventJournal
 from kraft.storage.log_manager import LogManager
 from kraft.world.simulated import SimulatedWorld, Universe
 
@@ -81,8 +82,17 @@ class Broker:
         self._ids = 0
         loggers = Loggers(self.events.append, world.clock)
         self.server = BrokerServer(
-            world, self.config, CLUSTER, self.logs, loggers, self.controller, ConnectionCounts(), dict, nursery
-        )  # type: ignore[arg-type]
+            world,
+            self.config,
+            CLUSTER,
+            self.logs,
+            loggers,
+            self.controller,  # type: ignore[arg-type]  # A scripted one.
+            ConnectionCounts(),
+            dict,
+            EventJournal(world.clock),
+            nursery,
+        )
         self.replicas = self.server.replicas
         self.peer = Peer("127.0.0.1", "PLAINTEXT", ("127.0.0.1", 9092))
 
