@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from kraft.common.broker_state import ACTIVE
-from kraft.common.loss_reports import Report
+from kraft.common.config.loss_reports import Report
 from kraft.protocol.schema import Message
 
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kraft.common.config.alterations import Alteration, altered, check_report, replaced
+from kraft.common.config.loss_reports import is_report_key
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import RESOURCE_TYPE_NAMES
 from kraft.common.errors import ApiError
-from kraft.common.loss_reports import is_report_key
 from kraft.controller.controller_result import ControllerResult, check_operation_size, message_of_error
 from kraft.controller.controller_view import MIN_IN_SYNC_REPLICAS, ControllerView
 from kraft.controller.request_context import ControllerRequestContext

@@ -14,10 +14,10 @@ from kraft.replication.following import FetcherSettings, Truncation, TruncationL
 from kraft.replication.partition import Partition
 from kraft.replication.replica_fetcher_manager import ReplicaFetcherManager
 from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.unclean.loss_teller import LossTeller
+from kraft.replication.unclean.untold_loss_files import UntoldLossFiles
 from kraft.server.broker_lifecycle_manager import BrokerLifecycleManager
-from kraft.server.cut_files import CutFiles
 from kraft.server.event_journal import EventJournal, EventKind
-from kraft.server.loss_teller import LossTeller
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.world.ports import World
 
@@ -73,7 +73,7 @@ class BrokerReplication:
         self.isr = isr
         log = loggers.get("replicas")
         self.losses = LossTeller(
-            config.node_id, lambda: metadata.image, channel, CutFiles(replicas, log), world.clock, log
+            config.node_id, lambda: metadata.image, channel, UntoldLossFiles(replicas, log), world.clock, log
         )
         truncations = TruncationRecorder(self.losses, events, config.node_id)
         self.fetchers = ReplicaFetcherManager(replicas, self._fetcher_settings(truncations), loggers.get("fetcher"))

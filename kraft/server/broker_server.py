@@ -132,10 +132,7 @@ class BrokerServer(ReplicaListener):
             registry=registry,
             metadata=self.metadata,
             replicas=self.replicas,
-            sessions=FetchSessionCache(
-                config.integer("max.incremental.fetch.session.cache.slots"),
-                world.random.stream("fetch-session").getrandbits(31),
-            ),
+            sessions=_fetch_sessions(config, world),
             groups=self.groups,
             controller=channel,
             producer_ids=self.producer_ids,
@@ -259,6 +256,11 @@ class BrokerServer(ReplicaListener):
             for broker in self.metadata.image.cluster.brokers.values()
         ):
             self.lifecycle.poke()
+
+
+def _fetch_sessions(config: NodeConfig, world: World) -> FetchSessionCache:
+    slots = config.integer("max.incremental.fetch.session.cache.slots")
+    return FetchSessionCache(slots, first_id=world.random.stream("fetch-session").getrandbits(31))
 
 
 def _group_config(config: NodeConfig) -> GroupCoordinatorConfig:

@@ -17,12 +17,12 @@ from kraft.common.config.client_metrics import check_subscription
 from kraft.common.config.definition import ConfigKey, Status, UpdateMode
 from kraft.common.config.endpoints import PER_IP_OVERRIDES, host_counts
 from kraft.common.config.group_config import check_group
+from kraft.common.config.loss_reports import election_of_loss, is_report_key, parse_loss
 from kraft.common.config.node_config import NodeConfig
 from kraft.common.config.resource_type import ResourceType
 from kraft.common.config.resources import LOG_LEVELS, RESOURCE_TYPE_NAMES, broker_key, keys_of
 from kraft.common.config.types import ConfigType, split_list
 from kraft.common.errors import ApiError
-from kraft.common.loss_reports import election_of_loss, is_report_key, parse_loss
 
 INVALID_CONFIG: Final = 40
 INVALID_REQUEST: Final = 42

@@ -1,4 +1,4 @@
-"""What the controller writes of unclean elections beside the elections themselves (`kraft.common.loss_reports`).
+"""What the controller writes of unclean elections beside the elections themselves (`kraft.common.config.loss_reports`).
 Pure."""
 
 from __future__ import annotations
@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
+from kraft.common.config.loss_reports import ELECTIONS_KEPT, Loss, Report, election_key, loss_key, reports_of, text_of
 from kraft.common.config.resource_type import ResourceType
-from kraft.common.loss_reports import ELECTIONS_KEPT, Loss, Report, election_key, loss_key, reports_of, text_of
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.controller_view import ControllerView
 from kraft.metadata.image.partition_registration import RECOVERING, PartitionRegistration, is_unclean_election

@@ -7,7 +7,7 @@ from typing import Any
 from kraft_http.ports import UncleanElectionFacts
 from kraft_http.routers.elections import shown
 
-from kraft.common.loss_reports import Loss, Report
+from kraft.common.config.loss_reports import Loss, Report
 from kraft.controller.unclean.recovery import LogEnd, Recovered, fields_of
 
 FACTS = {

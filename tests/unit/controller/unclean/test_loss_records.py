@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kraft.common.config.alterations import Alteration, Operation
-from kraft.common.errors import ApiError
-from kraft.common.loss_reports import (
+from kraft.common.config.loss_reports import (
     ELECTIONS_KEPT,
     Loss,
     Report,
@@ -18,6 +17,7 @@ from kraft.common.loss_reports import (
     reports_of,
     text_of,
 )
+from kraft.common.errors import ApiError
 from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.replication_control import leader_and_isr

@@ -1,4 +1,4 @@
-"""kraft/server/loss_teller.py"""
+"""kraft/replication/unclean/loss_teller.py"""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 import trio
 
+from kraft.common.config.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.errors import ApiError
-from kraft.common.loss_reports import Cut, Loss, election_key, loss_key, parse_loss, text_of
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_record import PartitionRecord
 from kraft.metadata.records.topic_record import TopicRecord
 from kraft.protocol.error_codes import ErrorCode
 from kraft.replication.following import Truncation
-from kraft.server.loss_teller import LossTeller
+from kraft.replication.unclean.loss_teller import LossTeller
 from kraft.world.simulated import Universe
 
 ID = b"t" * 16
@@ -49,24 +49,24 @@ class Controller:
 
 
 class Files:
-    """What `CutFiles` is to the teller, of cuts that are made as soon as they are noted."""
+    """What `UntoldLossFiles` is to the teller, of cuts that are made as soon as they are noted."""
 
     def __init__(self) -> None:
-        self.cuts: list[Cut] = []
+        self.cuts: list[UntoldLoss] = []
 
-    def read(self) -> list[tuple[str, Cut]]:
+    def read(self) -> list[tuple[str, UntoldLoss]]:
         return [("/data", cut) for cut in self.cuts]
 
     def directory_of(self, partition: Any) -> str:
         return "/data"
 
-    def is_made(self, cut: Cut) -> bool:
+    def has_happened(self, cut: UntoldLoss) -> bool:
         return True
 
-    def write_now(self, directory: str, cuts: list[Cut]) -> None:
+    def write_now(self, directory: str, cuts: list[UntoldLoss]) -> None:
         self.cuts = cuts
 
-    async def write(self, directory: str, cuts: list[Cut]) -> bool:
+    async def write(self, directory: str, cuts: list[UntoldLoss]) -> bool:
         await trio.lowlevel.checkpoint()
         self.cuts = cuts
         return True

@@ -1,5 +1,5 @@
-"""Cuts that nobody has heard of: what counts (kraft/server/untold_cuts.py), and that no crash loses or invents one
-(cut_files.py, loss_teller.py)."""
+"""Losses that no controller has heard of: which count (untold_losses.py), and that no crash drops or invents one
+(untold_loss_files.py, loss_teller.py)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import trio
 
+from kraft.common.config.loss_reports import Loss, UntoldLoss, election_key, loss_key, parse_loss, text_of
 from kraft.common.ids import Uuid
-from kraft.common.loss_reports import Cut, Loss, election_key, loss_key, parse_loss, text_of
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.records.config_record import ConfigRecord
 from kraft.metadata.records.partition_change_record import PartitionChangeRecord
@@ -27,10 +27,9 @@ from kraft.protocol.messages.incremental_alter_configs_response import (
 )
 from kraft.replication.following import Truncation
 from kraft.replication.replica_fetcher import ReplicaFetcher
-from kraft.server import untold_cuts
-from kraft.server.cut_files import CutFiles
-from kraft.server.untold_cuts import UntoldCuts
-from kraft.storage.cut_checkpoint import CutCheckpoint
+from kraft.replication.unclean import untold_losses
+from kraft.replication.unclean.untold_loss_files import UntoldLossCheckpoint, UntoldLossFiles
+from kraft.replication.unclean.untold_losses import UntoldLosses
 from kraft.world.simulated import Universe
 from kraft.world.simulated.disk import Fault
 from tests.unit.replication.followers import LEADER, ScriptedLeader, record
@@ -69,24 +68,24 @@ def election(epoch: int) -> ConfigRecord:
     return ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, epoch), value=value)
 
 
-def cut(start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6, topic_id: bytes = TOPIC_ID) -> Cut:
-    return Cut("t", topic_id, 0, first_epoch, Loss(start, end, start, leader_epoch, 1))
+def cut(start: int, end: int, *, first_epoch: int = 4, leader_epoch: int = 6, topic_id: bytes = TOPIC_ID) -> UntoldLoss:
+    return UntoldLoss("t", topic_id, 0, first_epoch, Loss(start, end, start, leader_epoch, 1))
 
 
-def noted(*cuts: Cut, image: MetadataImage | None = None, made: bool = True) -> UntoldCuts:
-    found = UntoldCuts(NODE)
+def noted(*cuts: UntoldLoss, image: MetadataImage | None = None, made: bool = True) -> UntoldLosses:
+    found = UntoldLosses(NODE)
     for each in cuts:
         found.note("/data", each)
     found.look(image or image_of(), lambda _: made)
     return found
 
 
-def ranges(cuts: UntoldCuts) -> list[tuple[int, int]]:
+def ranges(cuts: UntoldLosses) -> list[tuple[int, int]]:
     return [(each.loss.start_offset, each.loss.end_offset) for each in cuts.of("/data")]
 
 
 def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metadata() -> None:
-    cuts = UntoldCuts(NODE)
+    cuts = UntoldLosses(NODE)
     assert cuts.may_count(image_of(), cut(10, 20))
     assert not cuts.may_count(image_of(), cut(10, 20, first_epoch=5)), "written after the election"
     assert not cuts.may_count(image_of(leader_epoch=4), cut(10, 20, first_epoch=3, leader_epoch=4)), (
@@ -96,7 +95,7 @@ def test_only_what_a_report_has_a_place_for_counts_or_what_is_ahead_of_the_metad
         "the election may be what the image does not show yet"
     )
     assert not cuts.may_count(image_of(), cut(10, 20, topic_id=b"o" * 16)), "a topic of that name which was deleted"
-    assert not UntoldCuts(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
+    assert not UntoldLosses(LEADER).may_count(image_of(), cut(10, 20)), "who was elected lost nothing by it"
 
 
 def test_steps_of_one_cut_become_one_and_others_stay_apart() -> None:
@@ -111,7 +110,7 @@ def test_what_is_not_made_yet_is_not_told_and_a_further_step_outlives_the_tellin
     cuts.look(image_of(), lambda _: True)
     telling = cuts.telling(image_of())
     cuts.note("/data", cut(10, 20))
-    cuts.settled(telling.told)
+    cuts.forget(telling.told)
     assert ranges(cuts) == [(10, 30)]
 
 
@@ -129,7 +128,7 @@ def test_what_is_not_made_yet_is_not_told_and_a_further_step_outlives_the_tellin
 )
 def test_a_cut_that_will_not_be_made_any_more_is_forgotten(change: list[Any], stays: bool) -> None:
     cuts, image = noted(cut(10, 20), made=False), image_of(*change)
-    assert [entry.cut for entry in cuts.look(image, lambda _: False)] == ([] if stays else [cut(10, 20)])
+    assert [entry.loss for entry in cuts.look(image, lambda _: False)] == ([] if stays else [cut(10, 20)])
     assert bool(cuts) is stays
 
 
@@ -137,11 +136,11 @@ def test_what_a_report_has_no_place_for_is_moot() -> None:
     dismissed = ConfigRecord(resource_type=2, resource_name="t", name=election_key(0, ELECTED_IN), value=None)
     for image in (image_of(dismissed), image_of(RemoveTopicRecord(topic_id=TOPIC_ID))):
         telling = noted(cut(10, 20)).telling(image)
-        assert ([entry.cut for entry in telling.moot], telling.told, telling.losses) == ([cut(10, 20)], [], {})
+        assert ([entry.loss for entry in telling.dropped], telling.told, telling.losses) == ([cut(10, 20)], [], {})
 
 
 def test_the_oldest_of_too_many_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(untold_cuts, "CUTS_MAX", 2)
+    monkeypatch.setattr(untold_losses, "UNTOLD_MAX", 2)
     assert ranges(noted(*(cut(at, at + 1, leader_epoch=at) for at in (6, 7, 8)))) == [(7, 8), (8, 9)]
 
 
@@ -209,8 +208,8 @@ class Life:
         assert await self.fetcher._fetch(leader)  # type: ignore[arg-type]
 
     @property
-    def file(self) -> list[Cut]:
-        return CutCheckpoint(self.made.world.files, "/data").read()
+    def file(self) -> list[UntoldLoss]:
+        return UntoldLossCheckpoint(self.made.world.files, "/data").read()
 
 
 def live(universe: Universe, controller: Controller, script: Callable[[Life], Any]) -> bool:
@@ -353,7 +352,7 @@ def test_a_damaged_file_is_said_and_tells_nothing() -> None:
         await life.made.world.clock.sleep(1)
 
     async def returning(life: Life) -> None:
-        assert any(event["event"] == "cuts of the last run cannot be told" for event in life.made.events)
+        assert any(event["event"] == "losses of the last run cannot be told" for event in life.made.events)
         await _until_all_is_told(life)
 
     assert not live(universe, controller, damaging)
@@ -373,7 +372,7 @@ def test_a_disk_that_cannot_take_the_note_is_not_cut(error: int, is_online: bool
         assert log.log_end_offset == 6
         assert not controller.told
         assert bool(life.made.logs.online()) is is_online
-        assert not CutFiles(life.made.replicas, life.made.server.log).is_made(cut(3, 6)), (
+        assert not UntoldLossFiles(life.made.replicas, life.made.server.log).has_happened(cut(3, 6)), (
             "what an offline disk has is not known"
         )
         if is_online:

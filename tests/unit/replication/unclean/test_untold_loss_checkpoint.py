@@ -6,24 +6,24 @@ from contextlib import suppress
 
 import pytest
 
+from kraft.common.config.loss_reports import Loss, UntoldLoss
 from kraft.common.errors import CorruptData
-from kraft.common.loss_reports import Cut, Loss
+from kraft.replication.unclean.untold_loss_files import UntoldLossCheckpoint
 from kraft.storage.checkpoints import replace_file
-from kraft.storage.cut_checkpoint import CutCheckpoint
 from kraft.world.simulated.node import NodeDied
 from tests.unit.storage.support import TOPIC_ID, Machine
 
-FIRST = Cut("t", TOPIC_ID, 0, 4, Loss(10, 20, 15, 6, 1_700_000_000_000))
-SECOND = Cut("a.b-c_d", TOPIC_ID, 7, -1, Loss(0, 1, 0, 9, 5))
+FIRST = UntoldLoss("t", TOPIC_ID, 0, 4, Loss(10, 20, 15, 6, 1_700_000_000_000))
+SECOND = UntoldLoss("a.b-c_d", TOPIC_ID, 7, -1, Loss(0, 1, 0, 9, 5))
 PATH = "/data/untold-cuts-checkpoint"
 
 
 def test_it_is_text_and_says_what_it_was_told() -> None:
     machine = Machine()
-    assert CutCheckpoint(machine.files, "/data").read() == []
-    CutCheckpoint(machine.files, "/data").job([FIRST, SECOND]).run()
+    assert UntoldLossCheckpoint(machine.files, "/data").read() == []
+    UntoldLossCheckpoint(machine.files, "/data").job([FIRST, SECOND]).run()
     machine.power_off()
-    assert CutCheckpoint(machine.files, "/data").read() == [FIRST, SECOND]
+    assert UntoldLossCheckpoint(machine.files, "/data").read() == [FIRST, SECOND]
     file = machine.files.open(PATH, writable=False)
     assert file.pread(1000, 0).decode().splitlines() == [
         "0",
@@ -38,13 +38,13 @@ def test_a_crash_in_the_middle_leaves_what_was_or_what_was_to_be() -> None:
     seen, calls = [], 0
     while True:
         machine = Machine(seed=calls)
-        CutCheckpoint(machine.files, "/data").job([FIRST]).run()
+        UntoldLossCheckpoint(machine.files, "/data").job([FIRST]).run()
         machine.node.die_after_calls(calls, power_lost=True)
         with suppress(NodeDied):
-            CutCheckpoint(machine.files, "/data").job([FIRST, SECOND]).run()
+            UntoldLossCheckpoint(machine.files, "/data").job([FIRST, SECOND]).run()
         is_done = machine.node.alive
         machine.power_off()
-        seen.append(CutCheckpoint(machine.files, "/data").read())
+        seen.append(UntoldLossCheckpoint(machine.files, "/data").read())
         if is_done:
             break
         calls += 1
@@ -55,7 +55,7 @@ def test_a_crash_in_the_middle_leaves_what_was_or_what_was_to_be() -> None:
 
 def test_a_job_in_three_steps_gives_way_to_one_that_was_made_later() -> None:
     machine = Machine()
-    checkpoint = CutCheckpoint(machine.files, "/data")
+    checkpoint = UntoldLossCheckpoint(machine.files, "/data")
     slow = checkpoint.job([])
     slow.prepare()
     checkpoint.job([FIRST]).run()
@@ -77,4 +77,4 @@ def test_a_damaged_line_is_named(line: str) -> None:
     machine = Machine()
     replace_file(machine.files, PATH, f"0\n1\n{line}\n".encode())
     with pytest.raises(CorruptData, match="untold-cuts-checkpoint: malformed line"):
-        CutCheckpoint(machine.files, "/data").read()
+        UntoldLossCheckpoint(machine.files, "/data").read()

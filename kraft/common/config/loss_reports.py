@@ -25,8 +25,8 @@ _KEY: Final = re.compile(
 
 
 class Loss(NamedTuple):
-    """What one replica gave up: records from `start_offset` to `end_offset` (exclusive), in the leader epoch in
-    which it followed again. Empty: nothing."""
+    """What one replica lost: records from `start_offset` to `end_offset` (exclusive), in the leader epoch in which it
+    followed again. Empty: nothing."""
 
     start_offset: int
     end_offset: int
@@ -36,7 +36,7 @@ class Loss(NamedTuple):
     time_ms: int
 
     def joined(self, earlier: Loss | None) -> Loss:
-        """With what the replica told before: a log is cut in steps, and after a crash perhaps again."""
+        """Together with what the replica told before: a log is truncated in steps, and after a crash perhaps again."""
         if earlier is None or earlier.start_offset == earlier.end_offset:
             return self
         return self._replace(
@@ -46,9 +46,9 @@ class Loss(NamedTuple):
         )
 
 
-class Cut(NamedTuple):
-    """One replica's log, cut: the first record of what it gave up was written in `first_epoch`, -1 where that is
-    unknown."""
+class UntoldLoss(NamedTuple):
+    """What one replica lost, on its way to the report. The first lost record was written in `first_epoch`, -1 where
+    that is unknown."""
 
     topic: str
     topic_id: bytes

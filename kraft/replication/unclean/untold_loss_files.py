@@ -1,0 +1,126 @@
+"""The files that keep losses of which no controller has heard: `untold-cuts-checkpoint`, one in each log directory.
+
+Text, as the other checkpoints: version, count, then a line for each loss - topic, partition, topic id, epoch of the
+first record, start offset, end offset (exclusive), high watermark, leader epoch, time in ms. A file is replaced whole
+and is durable before the log is truncated. So a line says what was there; the log tells whether it was truncated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from kraft.common.config.loss_reports import Loss, UntoldLoss
+from kraft.common.errors import CorruptData, OutOfResources, StorageError
+from kraft.common.ids import TopicPartition, uuid_from_text, uuid_to_text
+from kraft.replication.partition import Partition
+from kraft.replication.replica_manager import ReplicaManager
+from kraft.replication.step_driver import write_checkpoint
+from kraft.storage.checkpoints import checkpoint_lines, checkpoint_text, read_text
+from kraft.storage.log_directory import CheckpointJob
+from kraft.world.ports import FileSystem
+
+if TYPE_CHECKING:
+    from kraft.common.logging import Logger
+
+UNTOLD_LOSSES_CHECKPOINT: Final = "untold-cuts-checkpoint"
+
+
+class UntoldLossCheckpoint:
+    """The file of the log directory at `directory`. It is made when there is something to write, and has no lines when
+    everything is told."""
+
+    __slots__ = ("_files", "_newest", "path")
+
+    def __init__(self, files: FileSystem, directory: str) -> None:
+        self.path = f"{directory}/{UNTOLD_LOSSES_CHECKPOINT}"
+        self._files = files
+        self._newest: dict[str, bytes] = {}
+
+    def read(self) -> list[UntoldLoss]:
+        """What the last run left, oldest first. Raises OSError, CorruptData."""
+        text = read_text(self._files, self.path)
+        return [_parse(self.path, words) for words in checkpoint_lines(self.path, text or "")]
+
+    def job(self, untold: Iterable[UntoldLoss]) -> CheckpointJob:
+        """To write these in place of what is there; a job that is made later wins."""
+        content = checkpoint_text(map(_line, untold)).encode()
+        self._newest[self.path] = content
+        return CheckpointJob(self._files, [(self.path, content)], self._newest)
+
+
+def _line(untold: UntoldLoss) -> str:
+    return " ".join(
+        (
+            untold.topic,
+            str(untold.partition),
+            uuid_to_text(untold.topic_id),
+            str(untold.first_epoch),
+            *map(str, untold.loss),
+        )
+    )
+
+
+def _parse(path: str, words: list[str]) -> UntoldLoss:
+    try:
+        topic, partition, topic_id, first_epoch, *numbers = words
+        return UntoldLoss(topic, uuid_from_text(topic_id), int(partition), int(first_epoch), Loss(*map(int, numbers)))
+    except (ValueError, TypeError):
+        raise CorruptData(f"{path}: malformed line {' '.join(words)!r}") from None
+
+
+class UntoldLossFiles:
+    """Owned by the broker's loop."""
+
+    def __init__(self, replicas: ReplicaManager, log: Logger) -> None:
+        self._replicas = replicas
+        self._log = log
+        self._checkpoints = {
+            directory.path: UntoldLossCheckpoint(replicas.world.files, directory.path)
+            for directory in replicas.logs.directories
+        }
+
+    def directory_of(self, partition: Partition) -> str:
+        return self._replicas.logs.directory_of(partition.log).path
+
+    def has_happened(self, untold: UntoldLoss) -> bool:
+        """Whether the log has lost these records. An offset is written once in an epoch, so nothing is lost while the
+        first record is there."""
+        log = self._replicas.logs.get(TopicPartition(untold.topic, untold.partition))
+        start = untold.loss.start_offset
+        if log is None:
+            # What an offline directory has is seen at the next start.
+            return (untold.topic, untold.partition) not in self._replicas.offline
+        if log.topic_id != untold.topic_id or log.log_end_offset <= start:
+            return True
+        return log.leader_epoch_cache.epoch_for_offset(start) != untold.first_epoch
+
+    def read(self) -> list[tuple[str, UntoldLoss]]:
+        """What the last run left, with the directories. A damaged file is logged and counts as empty. One that cannot
+        be read takes its directory offline."""
+        found: list[tuple[str, UntoldLoss]] = []
+        for directory in self._replicas.logs.online():
+            try:
+                found += [(directory.path, untold) for untold in self._checkpoints[directory.path].read()]
+            except CorruptData as problem:
+                self._log.error("losses of the last run cannot be told", reason=str(problem))
+            except OSError as problem:
+                self._replicas.directory_failed(directory.path, str(problem))
+        return found
+
+    def write_now(self, directory: str, untold: Sequence[UntoldLoss]) -> None:
+        """Durably, before this returns. Blocks for some syncs. Raises StorageError."""
+        self._checkpoints[directory].job(untold).run()
+
+    async def write(self, directory: str, untold: Sequence[UntoldLoss]) -> bool:
+        """Write in a thread. False when it has to be tried again. A disk that fails takes its directory offline."""
+        if directory not in (online.path for online in self._replicas.logs.online()):
+            return True
+        try:
+            await write_checkpoint(self._checkpoints[directory].job(untold), self._replicas.world.threads)
+        except OutOfResources as problem:
+            self._log.warning("file of untold losses put off", directory=directory, reason=str(problem))
+            return False
+        except StorageError as problem:
+            self._replicas.directory_failed(directory, str(problem))
+        return True
