@@ -193,22 +193,27 @@ _RESET: Final = "\033[0m"
 
 
 def render_console(line: LogLine, now_ms: int, *, colour: bool = False) -> str:
-    """A line for a person: time, level, event, then fields as key=value."""
-    level = str(line.get("level", "info"))
+    """A line for a person: time, level, event, then fields as key=value. What a terminal would obey is escaped: clients
+    choose their names."""
+    level = _printable(str(line.get("level", "info")))
     time = format_time_ms(line.get("time_ms", now_ms))[11:23]
     shown = [
-        f"{key}={_field_text(value)}"
+        f"{_printable(key)}={_field_text(value)}"
         for key, value in line.items()
         if key not in ("time_ms", "level", "event", "logger")
     ]
-    logger = f" [{line['logger']}]" if "logger" in line else ""
+    logger = f" [{_printable(str(line['logger']))}]" if "logger" in line else ""
     mark = f"{_COLOURS.get(level, '')}{level:<7}{_RESET}" if colour else f"{level:<7}"
-    return f"{time} {mark} {line.get('event', '')}{logger}{' ' if shown else ''}{' '.join(shown)}"
+    return f"{time} {mark} {_printable(str(line.get('event', '')))}{logger}{' ' if shown else ''}{' '.join(shown)}"
 
 
 def _field_text(value: Any) -> str:
     text = str(value)
-    return repr(text) if not text or any(character in text for character in ' \t\n"=') else text
+    return repr(text) if not text or any(character in text for character in ' "=') else _printable(text)
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else repr(text)
 
 
 def level_of(line: LogLine) -> int:

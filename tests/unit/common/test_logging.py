@@ -96,6 +96,15 @@ def test_times_are_the_calendars(time_ms: int) -> None:
     assert format_time_ms(time_ms) == moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % 1000:03d}Z"
 
 
+@pytest.mark.parametrize("text", ["\x1b[2J\x1b[1;1H", "a\rb", "a\x00", "\u202eabc", "\x9b31m", "\x7f"])
+def test_nothing_that_a_terminal_obeys_reaches_the_console(text: str) -> None:
+    line = {"event": f"e{text}", "level": f"l{text}", "logger": text, "client": text, text: 1}
+    shown = render_console(line, 1_700_000_000_123)
+    assert shown.isprintable(), repr(shown)
+    assert f"client={text!r}" in shown
+    assert all(character.isprintable() for character in render_json(line, 0))
+
+
 class SteppedClock:
     seconds = 100.0
 
