@@ -84,6 +84,11 @@ class Connection:
         elif not isinstance(problem, ConnectionError):  # The peer went away; clients do that all the time.
             self._server.failed(self.peer, problem)
 
+    @property
+    def open_frame(self) -> tuple[int, int] | None:
+        """Bytes that have come of the frame in the making, and bytes of its buffer; None where there is none."""
+        return self._assembler.open_frame
+
     def close(self) -> None:
         """Close at once; whoever waits on the stream wakes with an error. Idempotent."""
         if not self._closed:
@@ -97,6 +102,7 @@ class Connection:
         while not self._closed:
             target = assembler.target()
             if target is not None and pool.bytes_out > server.limits.queued_request_bytes_max:
+                await self._park()  # A peer that stopped is not held back by us: its frame may have to give way.
                 await server.wait_for_room(self)
             count = stream.receive_nowait(scratch if target is None else target)
             if count is None:

@@ -47,6 +47,11 @@ class FrameAssembler:
         return self._body is None and not self._head
 
     @property
+    def open_frame(self) -> tuple[int, int] | None:
+        """Bytes of the open frame that have come, and bytes of its buffer; None between frames."""
+        return None if self._body is None else (self._filled, len(self._body))
+
+    @property
     def expected(self) -> int:
         """Bytes that the open frame still lacks; 1 between frames."""
         return 1 if self._body is None else self._size - self._filled

@@ -28,6 +28,8 @@ class ConnectionLimits:
     connections_per_ip_overrides: dict[str, int] = field(default_factory=dict)
     request_bytes_max: int = 104_857_600
     queued_request_bytes_max: int = 268_435_456
+    frame_progress_seconds: float = 2.0
+    """How often frames in the making are looked at while others are held back for them."""
     idle_seconds_max: float = 600.0
 
 

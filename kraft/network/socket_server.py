@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import trio
 
 from kraft.common.errors import ProtocolError
+from kraft.common.logging import RateLimitedLog
 from kraft.network.cold_reads import ColdReads
 from kraft.network.connection import Connection
 from kraft.network.connection_protocol import FramePool
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
 ACCEPT_RETRY_SECONDS = 0.05
+FRAME_PROGRESS_BYTES_MIN = 128 << 10
+"""A frame that moved by more since the last look does not give way."""
+STALE_LOOKS = 3
+"""A look at the progress of frames counts for so many periods."""
+REFUSALS_TOLD_MAX = 10
+REFUSALS_PERIOD_SECONDS = 60.0
 
 
 class SocketServer:
@@ -52,9 +59,17 @@ class SocketServer:
         self._counts = counts
         counts.join(name, self.connections, lambda: self.limits)
         self._log = log
+        self._refusals = RateLimitedLog(
+            log, world.clock, events_max=REFUSALS_TOLD_MAX, period_seconds=REFUSALS_PERIOD_SECONDS
+        )
+        """For what clients can cause as often as they like."""
         self._next_id = 0
         self._admitted: Connection | None = None
         self._room = trio.Event()
+        self._held_back: set[Connection] = set()
+        self._progress: dict[int, int] = {}
+        self._looked_at = -math.inf
+        """When `_progress` was taken: bytes of each frame in the making, by connection."""
         self._accepting: trio.CancelScope | None = None
 
     async def run(self, listener: Listener, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -108,7 +123,7 @@ class SocketServer:
             refusal = self._counts.refusal(stream.peer, self.limits)
             if refusal is not None:
                 self._counts.refused += 1
-                self._log.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
+                self._refusals.warning("connection refused", listener=self.name, peer=stream.peer, reason=refusal)
                 stream.close()
                 continue
             # Here and not in its task: more may be accepted before that runs.
@@ -131,6 +146,7 @@ class SocketServer:
         period = max(self.limits.idle_seconds_max / 10, 0.05)
         while True:
             await self.clock.sleep(period)
+            self._refusals.tell_left_out("connections refused or closed: protocol error", listener=self.name)
             oldest = self.clock.now() - self.limits.idle_seconds_max
             for connection in list(self.connections.values()):
                 if (connection.parked or connection.sending) and connection.last_active < oldest:
@@ -140,13 +156,57 @@ class SocketServer:
     async def wait_for_room(self, connection: Connection) -> None:
         """Hold a large frame back while too many request bytes are held (queued.max.request.bytes).
 
-        One connection at a time goes on regardless, so frames in the making never block each other.
+        One connection at a time goes on regardless, so frames in the making never block each other. Of the frames in
+        the making the slowest give way, if they hardly move: a peer that announces much and stops must not keep
+        others out.
         """
-        while self.pool.bytes_out > self.limits.queued_request_bytes_max and self._admitted is not connection:
-            if self._admitted is None:
-                self._admitted = connection
-                return
-            await self._room.wait()
+        self._held_back.add(connection)
+        try:
+            while self.pool.bytes_out > self.limits.queued_request_bytes_max and self._admitted is not connection:
+                if self._admitted is None:
+                    self._admitted = connection
+                    return
+                with self.clock.move_on_after(self.limits.frame_progress_seconds) as waiting:
+                    await self._room.wait()
+                if waiting.cancelled_caught:
+                    self._look_at_progress()
+        finally:
+            self._held_back.discard(connection)
+
+    def _look_at_progress(self) -> None:
+        """Close connections whose frames have hardly moved since the last look, the slowest first, until there is
+        room."""
+        now, since = self.clock.now(), self._looked_at
+        if now < since + self.limits.frame_progress_seconds:
+            return
+        before, self._progress, self._looked_at = self._progress, {}, now
+        slow: list[tuple[int, int, int]] = []
+        for key, connection in self.connections.items():
+            if connection.open_frame is None or connection in self._held_back:
+                continue
+            received, size = connection.open_frame
+            self._progress[key] = received
+            moved = received - before.get(key, received - FRAME_PROGRESS_BYTES_MIN)
+            if 0 <= moved < FRAME_PROGRESS_BYTES_MIN:
+                slow.append((moved, key, size))
+        if now - since > STALE_LOOKS * self.limits.frame_progress_seconds:
+            return
+        excess = self.pool.bytes_out - self.limits.queued_request_bytes_max
+        for moved, key, size in sorted(slow):
+            if excess <= 0:
+                break
+            excess -= size
+            self._give_way(self.connections[key], moved, now - since)
+
+    def _give_way(self, connection: Connection, moved: int, seconds: float) -> None:
+        self._refusals.warning(
+            "connection closed: its frame stopped and gives way to others",
+            listener=self.name,
+            peer=connection.peer.host,
+            moved_bytes=moved,
+            seconds=round(seconds, 1),
+        )
+        connection.close()
 
     def leave_room(self, connection: Connection) -> None:
         """`connection` has no frame in the making any more."""
@@ -165,6 +225,8 @@ class SocketServer:
         )
 
     def reject(self, peer: Peer, problem: ProtocolError) -> None:
-        """One log line for a connection that broke the protocol."""
+        """One log line for a connection that broke the protocol, as long as there are few of them."""
         self.rejected += 1
-        self._log.warning("connection closed: protocol error", listener=self.name, peer=peer.host, reason=str(problem))
+        self._refusals.warning(
+            "connection closed: protocol error", listener=self.name, peer=peer.host, reason=str(problem)
+        )

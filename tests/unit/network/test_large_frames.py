@@ -53,6 +53,44 @@ def test_large_frames_beyond_the_queue_bound_still_all_arrive() -> None:
     scenario(play, ConnectionLimits(queued_request_bytes_max=1))
 
 
+def test_frames_that_stop_give_way_to_those_that_are_held_back() -> None:
+    async def play(run: Running) -> None:
+        stopped = [await run.connect() for _ in range(3)]
+        for stream in stopped:  # Announced, begun, and nothing more comes.
+            await stream.send_all([frame(bytes(50_000_000))[: 1 << 20]])
+        await eventually(lambda: run.server.pool.bytes_out >= 3 << 20)
+        other = await run.connect()
+        payload = b"e" + b"z" * 3_000_000
+        await other.send_all([frame(payload)])
+        assert await reply(other) == payload
+        closed = [event for event in run.events if "gives way" in event["event"]]
+        assert 1 <= len(closed) <= 3
+
+    scenario(play, ConnectionLimits(queued_request_bytes_max=1 << 20, frame_progress_seconds=0.05))
+
+
+def test_a_frame_that_moves_on_does_not_give_way() -> None:
+    async def play(run: Running) -> None:
+        moving, other = await run.connect(), await run.connect()
+        whole = frame(b"e" + bytes(4 << 20))
+        payload = b"e" + b"z" * 1_000_000
+
+        async def trickle() -> None:
+            for start in range(0, len(whole), 1 << 18):
+                await moving.send_all([whole[start : start + (1 << 18)]])
+                await run.world.clock.sleep(0.02)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(trickle)
+            await eventually(lambda: run.server.pool.bytes_out > 0)
+            await other.send_all([frame(payload)])
+            assert await reply(other) == payload
+            assert await reply(moving) == whole[4:]
+        assert not run.events
+
+    scenario(play, ConnectionLimits(queued_request_bytes_max=1, frame_progress_seconds=0.1))
+
+
 def test_large_requests_whose_answers_wait_keep_nobody_elses_out() -> None:
     async def play(run: Running) -> None:
         waiting = [await run.connect() for _ in range(3)]

@@ -14,7 +14,7 @@ from kraft.common.logging import Loggers
 from kraft.network.cold_reads import ColdReads
 from kraft.network.limits import ConnectionCounts, ConnectionLimits
 from kraft.network.reply import FileRange, Peer, Reply
-from kraft.network.socket_server import SocketServer
+from kraft.network.socket_server import REFUSALS_TOLD_MAX, SocketServer
 from kraft.world.ports import Stream
 from kraft.world.real import RealWorld
 from kraft.world.simulated import Universe
@@ -29,6 +29,18 @@ def test_a_protocol_error_closes_that_connection_with_one_log_line_and_nothing_e
         await good.send_all([frame(b"e")])
         assert await reply(good) == b"e"
         assert [event["event"] for event in run.events] == ["connection closed: protocol error"]
+
+    scenario(play)
+
+
+def test_a_flood_of_protocol_errors_is_told_by_few_lines_and_a_count() -> None:
+    async def play(run: Running) -> None:
+        for _ in range(REFUSALS_TOLD_MAX + 20):
+            bad = await run.connect()
+            await bad.send_all([frame(b"x")])
+            assert await ended(bad)
+        assert run.server.rejected == REFUSALS_TOLD_MAX + 20
+        assert len(run.events) == REFUSALS_TOLD_MAX
 
     scenario(play)
 
