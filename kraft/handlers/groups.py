@@ -29,8 +29,14 @@ if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
 
 
-def _group_api(key: int, versions: tuple[int, int], method: str, on_error: OnError | None = None) -> Handler:
-    handler = Handler(key, versions)
+def _group_api(
+    key: int,
+    versions: tuple[int, int],
+    method: str,
+    on_error: OnError | None = None,
+    frame_bytes_max: Callable[[Any], int] | None = None,
+) -> Handler:
+    handler = Handler(key, versions, frame_bytes_max=frame_bytes_max)
     handler.serve(_delegate(method))
     handler.on_error = on_error
     return handler
@@ -93,13 +99,17 @@ def _offset_fetch_failed(request: OffsetFetchRequest, code: int, message: str | 
     return fetch_error(request, code)
 
 
+def _request_bytes_max(broker: BrokerServices) -> int:
+    return broker.config.integer("kraft.group.request.max.bytes")
+
+
 APIS = (
     _group_api(ApiKey.OFFSET_COMMIT, between(2, 10), "offset_commit", _offset_commit_failed),
     _group_api(ApiKey.OFFSET_FETCH, between(1, 10), "offset_fetch", _offset_fetch_failed),
-    _group_api(ApiKey.JOIN_GROUP, between(0, 9), "join_group"),
+    _group_api(ApiKey.JOIN_GROUP, between(0, 9), "join_group", frame_bytes_max=_request_bytes_max),
     _group_api(ApiKey.HEARTBEAT, between(0, 4), "heartbeat"),
     _group_api(ApiKey.LEAVE_GROUP, between(0, 5), "leave_group"),
-    _group_api(ApiKey.SYNC_GROUP, between(0, 5), "sync_group"),
+    _group_api(ApiKey.SYNC_GROUP, between(0, 5), "sync_group", frame_bytes_max=_request_bytes_max),
     DESCRIBE_GROUPS,
     _group_api(ApiKey.LIST_GROUPS, between(0, 5), "list_groups"),
     _group_api(ApiKey.DELETE_GROUPS, between(0, 2), "delete_groups", _delete_groups_failed),

@@ -266,6 +266,38 @@ async def longest_step(made: Broker, request: Any) -> tuple[str | None, float]:
     return steps.longest_since()
 
 
+@pytest.mark.parametrize("size", [3 << 20, 5 << 20, 90 << 20])
+def test_what_a_member_says_of_itself_is_bounded(size: int) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made, trio.open_nursery() as nursery:
+            made.topic(OFFSETS_TOPIC, 1)
+            await nursery.start(made.server.groups.run)
+            await made.world.clock.sleep(1)
+            protocol = join_group_request.JoinGroupRequestProtocol(name="range", metadata=bytes(size))
+            join = join_group_request.JoinGroupRequest(
+                group_id="g",
+                session_timeout_ms=10_000,
+                rebalance_timeout_ms=10_000,
+                protocol_type="consumer",
+                protocols=[protocol],
+            )
+            assignment = sync_group_request.SyncGroupRequestAssignment(member_id="m", assignment=bytes(size))
+            sync = sync_group_request.SyncGroupRequest(
+                group_id="g", protocol_type="consumer", protocol_name="range", assignments=[assignment]
+            )
+            fits = size < 4 << 20
+            for version in (0, 4, 9):
+                answer = await made.ask(join, version)
+                expected = ErrorCode.MEMBER_ID_REQUIRED if version >= 4 else ErrorCode.NONE
+                assert answer.error_code == (expected if fits else ErrorCode.UNKNOWN_SERVER_ERROR)
+            for version in (0, 5):
+                answer = await made.ask(sync, version)
+                assert answer.error_code == (ErrorCode.UNKNOWN_MEMBER_ID if fits else ErrorCode.UNKNOWN_SERVER_ERROR)
+            nursery.cancel_scope.cancel()
+
+    simulate(play)
+
+
 def refuse(request: Any) -> Any:
     raise ApiError(ErrorCode.POLICY_VIOLATION, "the test's controller takes nothing")
 

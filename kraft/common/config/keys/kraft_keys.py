@@ -85,6 +85,20 @@ KEYS: Final[tuple[ConfigKey, ...]] = (
         ),
     ),
     key(
+        "kraft.group.request.max.bytes",
+        LONG,
+        str(4 << 20),
+        MEDIUM,
+        READ_ONLY,
+        ENFORCED,
+        at_least(1024),
+        (
+            "The largest JoinGroup or SyncGroup: what members say of themselves is kept in memory while they are "
+            "members. A larger one is answered with UNKNOWN_SERVER_ERROR, as Kafka answers what does not fit in a "
+            "record of its offsets topic."
+        ),
+    ),
+    key(
         "kraft.log.format",
         STRING,
         "console",
