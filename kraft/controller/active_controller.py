@@ -26,7 +26,7 @@ from kraft.controller.periodic_work import PeriodicWork
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.unclean.open_times import OpenTimes
 from kraft.controller.unclean.recovery import Recovered, fields_of
-from kraft.controller.unclean.reports import RecoveryListener
+from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.loader import MetadataLoader
@@ -57,10 +57,11 @@ class ActiveController:
         bootstrap: Sequence[Any],
         probe: Probe | None = None,
         placer: ReplicaPlacer | None = None,
+        listener: RecoveryListener | None = None,
         logger: Logger | None = None,
     ) -> None:
-        """`bootstrap` are the records that the first controller of a cluster writes; `probe` tells whether an
-        endpoint refuses connections."""
+        """`bootstrap` are the records that the first controller of a cluster writes. `probe` tells whether an
+        endpoint refuses connections. `listener` hears of recoveries."""
         self._settings = settings
         self._loader = loader
         self._quorum = quorum
@@ -69,8 +70,7 @@ class ActiveController:
         self._placer = placer or StripedReplicaPlacer(world.random.stream("replica placer"))
         self._probe = probe or connect_probe(world.network)
         self._logger = logger
-        self.on_recovery: RecoveryListener = lambda fields: None
-        """Hears of each leader that an unclean recovery chose."""
+        self._listener = listener or NobodyListens()
         self.open_times = OpenTimes(lambda image: ControllerView(image, settings, schema), world.clock)
         self._pending = PendingLog(log)
         self._writes = ControllerWrites(settings, schema, self._pending, lambda: self._term, world.clock, logger)
@@ -209,4 +209,4 @@ class ActiveController:
         fields = fields_of(recovered)
         if self._logger is not None:
             self._logger.warning("leader recovered", **fields)
-        self.on_recovery(fields)
+        self._listener.handle_recovered(fields)

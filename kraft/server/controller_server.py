@@ -28,12 +28,24 @@ from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import SECURITY_PROTOCOL_IDS
 from kraft.server.connection_limits import DynamicConnectionLimits, socket_servers
 from kraft.server.controller_metadata_publisher import ControllerMetadataPublisher
+from kraft.server.event_journal import EventJournal, EventKind
 from kraft.server.node_to_controller_channel import NodeToControllerChannel
 from kraft.server.shared_server import SharedServer
 from kraft.world.ports import Listener as BoundListener
 from kraft.world.ports import World
 
 REGISTRATION_RETRY_SECONDS = 1.0
+
+
+class RecoveryEvents:
+    """Puts what the controller tells of recoveries into the node's journal."""
+
+    def __init__(self, events: EventJournal) -> None:
+        self._events = events
+
+    def handle_recovered(self, fields: Mapping[str, Any]) -> None:
+        """See `kraft.controller.unclean.reports.RecoveryListener`."""
+        self._events.append(EventKind.UNCLEAN_RECOVERY, **fields)
 
 
 class ControllerServer:
@@ -48,9 +60,11 @@ class ControllerServer:
         bootstrap: Sequence[Any],
         channel: NodeToControllerChannel,
         counts: ConnectionCounts,
+        events: EventJournal,
         loggers: Loggers,
     ) -> None:
-        """`bootstrap` are the records that formatting left for the first controller of the cluster."""
+        """`bootstrap` are the records that formatting left for the first controller of the cluster; `events` gets
+        what the controller tells of recoveries."""
         self._world = world
         self._config = config
         self._channel = channel
@@ -64,6 +78,7 @@ class ControllerServer:
             quorum_of(raft),
             world,
             bootstrap=bootstrap,
+            listener=RecoveryEvents(events),
             logger=self._log,
         )
         self.metadata = MetadataCache(world.clock, MetadataImage())

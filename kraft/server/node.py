@@ -28,7 +28,7 @@ from kraft.replication.log_loading import load_logs
 from kraft.replication.topic_configs import ConfigView
 from kraft.server.broker_server import BrokerServer
 from kraft.server.controller_server import ControllerServer
-from kraft.server.event_journal import EventJournal, EventKind
+from kraft.server.event_journal import EventJournal
 from kraft.server.farewell import close_logs, leave
 from kraft.server.formatting import (
     format_empty_directories,
@@ -261,10 +261,15 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                 if config.is_controller:
                     bootstrap = read_bootstrap_records(world.files, config.metadata_log_dir)
                     node.controller = ControllerServer(
-                        world, config, parts.cluster_id, shared, bootstrap, channel, ConnectionCounts(), parts.loggers
-                    )
-                    node.controller.controller.on_recovery = lambda fields: node.events.append(
-                        EventKind.UNCLEAN_RECOVERY, **fields
+                        world,
+                        config,
+                        parts.cluster_id,
+                        shared,
+                        bootstrap,
+                        channel,
+                        ConnectionCounts(),
+                        node.events,
+                        parts.loggers,
                     )
                     for publisher in node.controller.publishers:
                         shared.loader.add_publisher(publisher)

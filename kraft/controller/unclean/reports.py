@@ -3,8 +3,8 @@ keeps what is told."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -15,8 +15,19 @@ if TYPE_CHECKING:
 
 TOLD_AT_ONCE_MAX: Final = 20
 
-RecoveryListener = Callable[[Mapping[str, Any]], object]
-"""Gets the fields of each recovery as `fields_of` makes them."""
+
+class RecoveryListener(Protocol):
+    """Hears of recoveries, in fields that are JSON values."""
+
+    def handle_recovered(self, fields: Mapping[str, Any]) -> None:
+        """A recovery chose a leader, and that is committed. The fields are those of `recovery.fields_of`."""
+
+
+class NobodyListens:
+    """The listener where there is none."""
+
+    def handle_recovered(self, fields: Mapping[str, Any]) -> None:
+        """See `RecoveryListener`."""
 
 
 def log_unclean_elections(logger: Logger, changes: MetadataChanges, image: MetadataImage) -> None:
