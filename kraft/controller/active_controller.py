@@ -25,7 +25,7 @@ from kraft.controller.pending_log import MetadataLog, PendingLog
 from kraft.controller.periodic_work import PeriodicWork
 from kraft.controller.replica_placer import ReplicaPlacer, StripedReplicaPlacer
 from kraft.controller.unclean.open_times import OpenTimes
-from kraft.controller.unclean.recovery import Recovered, fields_of
+from kraft.controller.unclean.recovery import Recovered, Waiting, fields_of, waiting_fields
 from kraft.controller.unclean.reports import NobodyListens, RecoveryListener
 from kraft.metadata.image.metadata_changes import MetadataChanges
 from kraft.metadata.image.metadata_image import MetadataImage
@@ -157,6 +157,7 @@ class ActiveController:
             probe=self._probe,
             times=self.open_times,
             tell=self._recovered,
+            tell_waiting=self._waits,
             logger=self._logger,
         )
 
@@ -208,5 +209,13 @@ class ActiveController:
     def _recovered(self, recovered: Recovered) -> None:
         fields = fields_of(recovered)
         if self._logger is not None:
-            self._logger.warning("leader recovered", **fields)
+            tell = self._logger.info if recovered.is_clean else self._logger.warning
+            tell("leader recovered", **fields)
         self._listener.handle_recovered(fields)
+
+    def _waits(self, waiting: Waiting) -> None:
+        clock = self._world.clock
+        fields = waiting_fields(waiting, clock.wall_ms() - int(1000 * clock.now()))
+        if self._logger is not None:
+            self._logger.warning("election waits for replicas", **fields)
+        self._listener.handle_waiting(fields)

@@ -15,7 +15,7 @@ import trio
 from kraft.controller.broker_watch import BrokerWatch, Probe, Write
 from kraft.controller.controller_view import ControllerSettings, ControllerView
 from kraft.controller.heartbeat_manager import BrokerHeartbeatManager
-from kraft.controller.unclean.leaderless_watch import LeaderlessWatch, Tell
+from kraft.controller.unclean.leaderless_watch import LeaderlessWatch, Tell, TellWaiting
 from kraft.controller.unclean.open_times import OpenTimes
 from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
@@ -41,9 +41,11 @@ class ControllerTerm:
         probe: Probe,
         times: OpenTimes,
         tell: Tell,
+        tell_waiting: TellWaiting,
         logger: Logger | None,
     ) -> None:
-        """`write` and `view` are those of `ControllerWrites`; `tell` hears of every leader that a recovery chose."""
+        """`write` and `view` are those of `ControllerWrites`; `tell` hears of every leader that a recovery chose,
+        `tell_waiting` of partitions that wait for replicas."""
         self._clock = world.clock
         self._session_seconds = settings.broker_session_timeout_ms / 1000
         self.activated = trio.Event()
@@ -53,7 +55,9 @@ class ControllerTerm:
         self.watch = BrokerWatch(settings, self.heartbeats, world.clock, probe, write, logger)
         questions = ReplicaQuestions(world, settings.inter_broker_listener_name, logger)
         recoveries = UncleanRecoveries(settings.unclean_recovery_timeout_ms / 1000, times.since)
-        self.leaderless = LeaderlessWatch(write, view, world.clock, questions, self.watch, tell, recoveries)
+        self.leaderless = LeaderlessWatch(
+            write, view, world.clock, questions, self.watch, tell, tell_waiting, recoveries
+        )
 
     def begin_with(self, brokers: Iterable[BrokerRegistration]) -> None:
         """Each broker has a session's time: an unfenced one to speak to us, a fenced one before somebody is elected

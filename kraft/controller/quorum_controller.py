@@ -27,6 +27,7 @@ from kraft.controller.replication_control import (
     reassignments,
 )
 from kraft.controller.request_context import ControllerRequestContext
+from kraft.controller.unclean.recovery import Waiting
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
 from kraft.protocol.messages.allocate_producer_ids_response import AllocateProducerIdsResponse
@@ -218,6 +219,10 @@ class QuorumController(ActiveController):
         return await self._writes.write(
             lambda view: elect_leaders.elect_leaders(view, request, self._term.leaderless.candidate)
         )
+
+    def waiting_elections(self) -> tuple[Waiting, ...]:
+        """The partitions whose election waits for replicas, as the active controller knows them; empty on others."""
+        return self._term.leaderless.waiting() if self.is_active else ()
 
     async def alter_partition_reassignments(
         self, request: AlterPartitionReassignmentsRequest, context: ControllerRequestContext

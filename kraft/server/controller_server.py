@@ -47,6 +47,10 @@ class RecoveryEvents:
         """See `kraft.controller.unclean.reports.RecoveryListener`."""
         self._events.append(EventKind.UNCLEAN_RECOVERY, **fields)
 
+    def handle_waiting(self, fields: Mapping[str, Any]) -> None:
+        """See `kraft.controller.unclean.reports.RecoveryListener`."""
+        self._events.append(EventKind.ELECTION_WAITING, **fields)
+
 
 class ControllerServer:
     """Built once by `kraft.server.node`; `run` serves until cancelled."""

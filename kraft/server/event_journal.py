@@ -41,6 +41,9 @@ class EventKind:
     UNCLEAN_ELECTION: Final = "election.unclean"
     # As election.unclean, with strategy, last_known, last_epoch, end_offset, ends, silent: active controller
     UNCLEAN_RECOVERY: Final = "election.recovery"
+    # topic, partition, strategy, members, awaited, since_ms, until_ms (None: no bound), ends, candidate (-1: none),
+    # command: active controller
+    ELECTION_WAITING: Final = "election.waiting"
     # topic, partition, replica, leader, leader_epoch, start_offset, end_offset, high_watermark: on its node
     REPLICA_TRUNCATED: Final = "replica.truncated"
 

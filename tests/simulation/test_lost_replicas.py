@@ -222,6 +222,36 @@ def test_followers_that_kept_their_logs_lead_when_the_leader_lost_its_own(min_is
     simulate(partial(_the_leader_lost_its_log, min_isr=min_isr, order=order))
 
 
+async def _a_member_is_missing(cluster: Cluster) -> None:
+    """2 led last and lost its log; 3, which was in sync with it, is down for a while; 4 was not in sync any more."""
+    await cluster.create(min_insync_replicas="2")
+    await cluster.produce(1_000)
+    cluster.universe.kill("4")
+    await cluster.until(lambda now: now.isr == (2, 3))
+    await cluster.produce(10)
+    cluster.universe.power_off("2")
+    cluster.universe.kill("3")
+    for name in ("3", "2"):
+        await cluster.start(name)
+        await cluster.universe.sleep(0.2)
+    cluster.universe.kill("3")
+    await cluster.start("4")
+    await cluster.universe.sleep(4 * SESSION_SECONDS)
+    (waiting,) = cluster.told(CONTROLLER, "election.waiting")
+    assert (waiting["awaited"], waiting["candidate"]) == ([3], 4), waiting
+    assert waiting["until_ms"] - waiting["since_ms"] == 300_000
+    await cluster.start("3")
+    await cluster.until(lambda now: now.leader >= 0 and len(now.isr) == 3, seconds=10.0)
+    for name in BROKERS:
+        broker = cluster.nodes[name].broker
+        assert broker is not None
+        assert broker.replicas.partition(TOPIC, 0).log.log_end_offset == 1_010, name
+
+
+def test_a_member_is_waited_for_and_everybody_is_told() -> None:
+    simulate(_a_member_is_missing)
+
+
 async def _dies_untold(cluster: Cluster) -> None:
     await cluster.create(min_insync_replicas="1", kraft_unclean_recovery_strategy="aggressive", flush_messages="1")
     await cluster.run_down(cluster.universe.kill)

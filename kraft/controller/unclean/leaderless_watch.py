@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 import trio
@@ -28,7 +29,11 @@ ELECTIONS_PER_WRITE: Final = 1_000
 PARTITIONS_PER_STEP: Final = 500
 """Partitions that are looked at before others are served."""
 
+WAITS_TOLD_MAX: Final = 20
+"""Waiting partitions that are told of in one look; the others are told of in later ones."""
+
 Tell = Callable[[Recovered], None]
+TellWaiting = Callable[[Waiting], None]
 
 
 class LeaderlessWatch:
@@ -42,15 +47,18 @@ class LeaderlessWatch:
         questions: ReplicaQuestions,
         watch: BrokerWatch,
         tell: Tell,
+        tell_waiting: TellWaiting,
         recoveries: UncleanRecoveries,
     ) -> None:
-        """`tell` hears of every leader that a recovery chose, once that is committed."""
+        """`tell` hears of every leader that a recovery chose, once that is committed; `tell_waiting` of partitions that
+        have waited for replicas for a while, and again when it waits for others."""
         self._write = write
         self._view = view
         self._clock = clock
         self._questions = questions
         self._watch = watch
         self._tell = tell
+        self._tell_waiting = tell_waiting
         self._recoveries = recoveries
         self._seen: ControllerView | None = None
         self._next_look = 0.0
@@ -125,6 +133,8 @@ class LeaderlessWatch:
             chosen = await self._write(partial(self._decide, keys=keys))
             for recovered in chosen:
                 self._tell(recovered)
+        for waiting in islice(self._recoveries.waits_to_tell(self._view(), self._clock.now()), WAITS_TOLD_MAX):
+            self._tell_waiting(waiting)
         due = self._recoveries.take_due()
         self._next_look = due if all_answered and not deaths else self._clock.now()
 

@@ -46,6 +46,8 @@ from kraft.metadata.image.topics_image import TopicIdPartition
 
 DECISIONS_MAX: Final = 1_000
 """Partitions decided in one write."""
+TOLD_AFTER_SECONDS: Final = 5.0
+"""How long a partition waits before that is told."""
 OTHERS_SECONDS: Final = 2.0
 """How long the default policy waits for replicas that are no members, once it waits for no member any more."""
 
@@ -116,8 +118,8 @@ class Waiting(NamedTuple):
     clock. `until` is None where the wait has no bound. `candidate` would lead if an operator ended the wait now; -1
     if nobody is known to have a log."""
 
+    key: TopicIdPartition
     topic: str
-    partition: int
     strategy: str
     since: float
     until: float | None
@@ -136,12 +138,13 @@ class _Told(NamedTuple):
 class _Open:
     """One partition that is open: since when, since when no member is waited for, and what was told."""
 
-    __slots__ = ("leader_epoch", "members_done", "since", "told")
+    __slots__ = ("awaited_told", "leader_epoch", "members_done", "since", "told")
 
     def __init__(self, leader_epoch: int, since: float) -> None:
         self.leader_epoch = leader_epoch
         self.since = since
         self.members_done: float | None = None
+        self.awaited_told: tuple[int, ...] = ()
         self.told: dict[int, _Told] = {}
 
 
@@ -248,9 +251,8 @@ class UncleanRecoveries:
             if recovery is None or len(reports) >= DECISIONS_MAX:
                 continue
             answers = _answers(view, partition, recovery)
-            if not answers or any(_epochs_to_compare(replica, answers) for replica in answers):
-                continue
-            if self._awaited(view, key, partition, recovery, answers, now):
+            is_unclear = not answers or any(_epochs_to_compare(replica, answers) for replica in answers)
+            if is_unclear or self._awaited(view, key, partition, recovery, answers, now):
                 self._due = min(self._due, self._next_deadline(recovery, now))
                 continue
             leader = choose(partition, answers)
@@ -279,7 +281,7 @@ class UncleanRecoveries:
         return due
 
     def _next_deadline(self, recovery: _Open, now: float) -> float:
-        deadlines = [recovery.since + self._wait_seconds]
+        deadlines = [recovery.since + self._wait_seconds, recovery.since + TOLD_AFTER_SECONDS]
         if recovery.members_done is not None:
             deadlines.append(recovery.members_done + OTHERS_SECONDS)
         return min((deadline for deadline in deadlines if deadline > now), default=math.inf)
@@ -305,8 +307,8 @@ class UncleanRecoveries:
             members = last_known(partition)
             is_bounded = strategy != RecoveryStrategy.NONE or any(replica in answers for replica in members)
             yield Waiting(
+                key=key,
                 topic=topic,
-                partition=key[1],
                 strategy=strategy,
                 since=recovery.since,
                 until=recovery.since + self._wait_seconds if is_bounded else None,
@@ -315,6 +317,14 @@ class UncleanRecoveries:
                 ends=tuple((replica, answer.end) for replica, answer in answers.items()),
                 candidate=choose(partition, answers) if answers else -1,
             )
+
+    def waits_to_tell(self, view: ControllerView, now: float) -> Iterator[Waiting]:
+        """The partitions of which it has not been told yet whom they wait for; each is told once it is taken."""
+        for waiting in self.waiting(view, now):
+            recovery = self._open[waiting.key]
+            if now - recovery.since >= TOLD_AFTER_SECONDS and waiting.awaited not in ((), recovery.awaited_told):
+                recovery.awaited_told = waiting.awaited
+                yield waiting
 
     def _awaited(
         self,
@@ -477,6 +487,27 @@ def fields_of(recovered: Recovered) -> dict[str, Any]:
         **_end(recovered.end),
         "ends": [{"replica": replica, **_end(end)} for replica, end in recovered.ends],
         "silent": list(recovered.silent),
+    }
+
+
+def waiting_fields(waiting: Waiting, wall_offset_ms: int) -> dict[str, Any]:
+    """A wait as an event: JSON values only. `wall_offset_ms` turns seconds of the controller's clock into wall time.
+    `command` ends the wait: then `candidate` leads, and what the awaited replicas have beyond its log is lost."""
+
+    def wall(seconds: float) -> int:
+        return wall_offset_ms + int(1000 * seconds)
+
+    return {
+        "topic": waiting.topic,
+        "partition": waiting.key[1],
+        "strategy": waiting.strategy,
+        "members": list(waiting.members),
+        "awaited": list(waiting.awaited),
+        "since_ms": wall(waiting.since),
+        "until_ms": None if waiting.until is None else wall(waiting.until),
+        "ends": [{"replica": replica, **_end(end)} for replica, end in waiting.ends],
+        "candidate": waiting.candidate,
+        "command": f"kraft elections unclean {waiting.topic}-{waiting.key[1]}",
     }
 
 

@@ -22,11 +22,18 @@ class RecoveryListener(Protocol):
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:
         """A recovery chose a leader, and that is committed. The fields are those of `recovery.fields_of`."""
 
+    def handle_waiting(self, fields: Mapping[str, Any]) -> None:
+        """A partition has waited for replicas for a while, or waits for others now. The fields are those of
+        `recovery.waiting_fields`."""
+
 
 class NobodyListens:
     """The listener where there is none."""
 
     def handle_recovered(self, fields: Mapping[str, Any]) -> None:
+        """See `RecoveryListener`."""
+
+    def handle_waiting(self, fields: Mapping[str, Any]) -> None:
         """See `RecoveryListener`."""
 
 

@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from kraft.controller.replication_control.elect_leaders import UNCLEAN, elect_leaders
-from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries
+from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries, waiting_fields
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tests.unit.controller.partition_requests import propose
@@ -269,7 +269,36 @@ def test_only_what_is_due_is_looked_at_again() -> None:
     run.back(1)
     run.gone(2)
     run.look(0.0)
+    assert run.recoveries.take_due() == 5.0
+    run.look(5.0)
     assert run.recoveries.take_due() == WAIT
-    run.look(WAIT)
+    run.look(WAIT - 5.0)
     assert run.recoveries.take_due() == WAIT + 2.0
     assert run.recoveries.take_due() == inf
+
+
+def test_a_wait_is_told_once_for_each_set_of_replicas_that_it_is_for() -> None:
+    run = AllKilled(min_isr=2)
+    run.logs[1] = [0] * 10
+    run.back(2)
+    run.back(1)
+    run.gone(2)
+    run.look(0.0)
+    assert not list(run.recoveries.waits_to_tell(run.cluster.view, run.now)), "it has only begun"
+    assert run.recoveries.take_due() == 5.0
+    run.look(5.0)
+    (waiting,) = run.recoveries.waits_to_tell(run.cluster.view, run.now)
+    assert waiting_fields(waiting, 1_000_000) == {
+        "topic": "t",
+        "partition": 0,
+        "strategy": "none",
+        "members": [1, 2],
+        "awaited": [2],
+        "since_ms": 1_000_000,
+        "until_ms": 1_300_000,
+        "ends": [{"replica": 1, "last_epoch": 0, "end_offset": 10}],
+        "candidate": 1,
+        "command": "kraft elections unclean t-0",
+    }
+    run.look(5.0)
+    assert not list(run.recoveries.waits_to_tell(run.cluster.view, run.now))
