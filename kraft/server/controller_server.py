@@ -103,11 +103,11 @@ class ControllerServer:
         self.socket_servers = socket_servers(
             world, config, config.controller_listeners, counts, self.dispatcher, loggers
         )
-        self.publishers = (
+        for publisher in (
             ControllerMetadataPublisher(self.metadata),
             DynamicConnectionLimits(self.services.configs, tuple(self.socket_servers.values())),
-        )
-        """What hears of each new image."""
+        ):
+            shared.loader.add_publisher(publisher)
         channel.use_local(self.registry, self.services)
 
     async def run(self, listeners: Mapping[str, BoundListener], advertised: tuple[Endpoint, ...]) -> None:

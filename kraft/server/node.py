@@ -271,8 +271,6 @@ async def _serve(parts: _Parts, task_status: trio.TaskStatus[Node]) -> None:
                         node.events,
                         parts.loggers,
                     )
-                    for publisher in node.controller.publishers:
-                        shared.loader.add_publisher(publisher)
                     node_nursery.start_soon(node.controller.run, parts.listeners, parts.advertised)
                 first = _FirstImage()
                 shared.loader.add_publisher(first)

@@ -30,7 +30,8 @@ from kraft.controller.replication_control.alter_partition import alter_partition
 from kraft.controller.replication_control.leader_and_isr import leader_and_isr_updates, partitions_in_isr
 from kraft.controller.request_context import ControllerRequestContext
 from kraft.controller.unclean import recovery
-from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries, last_known
+from kraft.controller.unclean.log_comparison import LogEnd, last_known
+from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries
 from kraft.metadata.image.partition_registration import PartitionRegistration
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from tests.unit.controller.pure_cluster import PureCluster

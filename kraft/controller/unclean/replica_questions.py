@@ -20,7 +20,8 @@ import trio
 from kraft.client.connection import ClientConnection, connect
 from kraft.common.errors import KraftError
 from kraft.common.ids import DEBUGGING_REPLICA
-from kraft.controller.unclean.recovery import Answer, LogEnd, Question
+from kraft.controller.unclean.log_comparison import Answer, LogEnd
+from kraft.controller.unclean.recovery import Question
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from kraft.protocol.messages.offset_for_leader_epoch_request import (

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries
+from kraft.controller.unclean.log_comparison import LogEnd
+from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries
 from tests.unit.controller.pure_cluster import PureCluster
 
 Epochs = Sequence[int]

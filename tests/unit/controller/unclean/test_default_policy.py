@@ -8,7 +8,8 @@ from math import inf
 import pytest
 
 from kraft.controller.replication_control.elect_leaders import UNCLEAN, elect_leaders
-from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries, waiting_fields
+from kraft.controller.unclean.log_comparison import LogEnd
+from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries, waiting_fields
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from tests.unit.controller.partition_requests import propose

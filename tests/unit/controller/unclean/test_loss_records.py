@@ -21,8 +21,9 @@ from kraft.common.errors import ApiError
 from kraft.controller.configuration_control import alter_resource
 from kraft.controller.controller_result import MAX_RECORDS_PER_BATCH, ControllerResult
 from kraft.controller.replication_control import leader_and_isr
+from kraft.controller.unclean.log_comparison import LogEnd
 from kraft.controller.unclean.loss_records import with_reports
-from kraft.controller.unclean.recovery import LogEnd, UncleanRecoveries
+from kraft.controller.unclean.recovery import UncleanRecoveries
 from kraft.metadata.image.configs_image import ConfigResource
 from kraft.metadata.image.partition_registration import RECOVERING, is_unclean_election
 from kraft.metadata.records.no_op_record import NoOpRecord

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from kraft.controller.request_context import ControllerRequestContext
-from kraft.controller.unclean.recovery import Answer, LogEnd, Question
+from kraft.controller.unclean.log_comparison import Answer, LogEnd
+from kraft.controller.unclean.recovery import Question
 from kraft.controller.unclean.replica_questions import ReplicaQuestions
 from kraft.metadata.image.cluster_image import BrokerRegistration
 from kraft.protocol.messages.incremental_alter_configs_request import (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kraft.controller.replication_control import leader_and_isr
-from kraft.controller.unclean.recovery import LogEnd, Recovered, UncleanRecoveries, fields_of
+from kraft.controller.unclean.log_comparison import LogEnd
+from kraft.controller.unclean.recovery import Recovered, UncleanRecoveries, fields_of
 from kraft.metadata.image.partition_registration import RECOVERED, RECOVERING
 from tests.unit.controller.pure_cluster import PureCluster
 

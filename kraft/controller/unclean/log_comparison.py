@@ -1,0 +1,75 @@
+"""Which of several logs of a partition has the most: comparisons by leader epoch (KIP-101). Pure.
+
+One leader writes an epoch, so two logs that both have records of an epoch agree up to where the shorter one ends in
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kraft.metadata.image.partition_registration import PartitionRegistration
+
+
+class LogEnd(NamedTuple):
+    """Where a log ends, or where one leader epoch ends in it. Their order is the order of preference."""
+
+    last_epoch: int
+    end_offset: int
+
+
+class Answer(NamedTuple):
+    """`epoch_ends` has, for each epoch asked, the greatest epoch of the log that is not beyond it, and its end
+    (OffsetForLeaderEpoch)."""
+
+    end: LogEnd
+    epoch_ends: Mapping[int, LogEnd]
+
+    def contains(self, end: LogEnd) -> bool:
+        """Whether this log begins with the whole log that ends at `end`."""
+        if end.last_epoch in (-1, self.end.last_epoch):
+            return self.end.end_offset >= end.end_offset
+        own = self.epoch_ends.get(end.last_epoch)
+        return own is not None and own.last_epoch == end.last_epoch and own.end_offset >= end.end_offset
+
+
+def last_known(partition: PartitionRegistration) -> tuple[int, ...]:
+    """The members: whoever is in ISR, ELR or lastKnownElr, in order of the assignment."""
+    members = (*partition.isr, *partition.elr, *partition.last_known_elr)
+    return tuple(replica for replica in partition.replicas if replica in members)
+
+
+def choose(partition: PartitionRegistration, answers: Mapping[int, Answer]) -> int:
+    """The replica to lead, of those that answered; `answers` must not be empty.
+
+    Of the members, the greatest (last epoch, log end) has every acknowledged record that any of them still has: a
+    member that lost the end of its log ends in no later epoch than one that did not. A replica that is no member may
+    end in a later epoch and lack acknowledged records: it may have led alone and have acknowledged nothing (figure 8
+    of the Raft paper). So it leads only if it contains that member's log.
+    """
+
+    members = [replica for replica in last_known(partition) if replica in answers]
+
+    def preference(replica: int) -> tuple[LogEnd, bool, int]:
+        return answers[replica].end, replica in members, -partition.replicas.index(replica)
+
+    best = max(members or answers, key=preference)
+    able = [replica for replica, answer in answers.items() if replica == best or answer.contains(answers[best].end)]
+    return max(able, key=preference)
+
+
+def has_all(partition: PartitionRegistration, answers: Mapping[int, Answer], leader: int) -> bool:
+    """Whether every assigned replica has answered, and the log of `leader` contains all the others: then its election
+    loses nothing that is left."""
+    return all(replica in answers and answers[leader].contains(answers[replica].end) for replica in partition.replicas)
+
+
+def epochs_to_compare(replica: int, answers: Mapping[int, Answer]) -> tuple[int, ...]:
+    """The last epochs of the other logs whose ends in this one are not known yet. It has none that is beyond its
+    own."""
+    own = answers.get(replica)
+    if own is None:
+        return ()
+    last = {answer.end.last_epoch for other, answer in answers.items() if other != replica}
+    return tuple(sorted(epoch for epoch in last if 0 <= epoch < own.end.last_epoch and epoch not in own.epoch_ends))
