@@ -55,13 +55,13 @@ lint: check-python setup ## ruff (rules and format), mypy strict, import contrac
 	@$(PY) -m pytest tests/tidy
 
 test: packages check-python setup ## Lint and every test, with a share of the proofs (the whole counts: make soak)
-	@$(PY) -m kraft._tools.preflight
+	@$(PY) -m tests.preflight
 	@$(MAKE) --no-print-directory lint
 	@$(PY) -m pytest tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
 soak: packages check-maven setup ## The full counts of every proof (under an hour)
-	@$(PY) -m kraft._tools.preflight
-	@$(PY) -m kraft._tools.soak
+	@$(PY) -m tests.preflight
+	@$(PY) -m tests.soak
 
 bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs/benchmarks/
 	@worst=0; for part in tests.bench tests.bench.cluster tests.bench.spark; do \
@@ -69,13 +69,13 @@ bench: check-maven setup ## Measure against Apache Kafka in one run; writes docs
 	done; exit $$worst
 
 simulate: check-machine setup ## Run whole clusters in the simulated world: make simulate SEEDS=20
-	@$(PY) -m kraft._tools.simulate --kind $(KIND) --seeds $(SEEDS)
+	@$(PY) -m jepsen.simulate --kind $(KIND) --seeds $(SEEDS)
 
 jepsen: check-machine setup ## Tear five real nodes apart for MINUTES=n and judge what their clients saw, as root (TARGET=kafka: Apache Kafka instead)
 	@$(PY) -m jepsen run --target $(TARGET) --plan swarm --seconds 60 --minutes $(MINUTES)
 
 mutants: check-machine setup ## Prove that the simulation bites: each defect of tests/mutants is reached and caught
-	@$(PY) -m kraft._tools.mutants
+	@$(PY) -m tests.mutants.hunt
 
 spark-harness: check-maven setup ## Spark over three nodes while all of it is killed, and everything counted: make spark-harness ROUNDS=20
 	@$(PY) -m jepsen.spark --rounds $(ROUNDS)
@@ -84,7 +84,7 @@ record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under 
 	@$(PY) -m tests.vectors record
 
 docs: setup ## Regenerate the generated pages of docs/
-	@$(PY) -m kraft._tools.generate_docs
+	@$(PY) -m tests.vectors.generate_docs
 	@$(PY) -m kraft._tools.generate_config_docs
 	@$(PY) -m kraft._tools.draw_architecture
 

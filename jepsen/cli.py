@@ -13,7 +13,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from jepsen import sandbox
-from jepsen.checkers.verdict import EXIT_CODES, Verdict, judge_file
+from jepsen.judges.verdict import EXIT_CODES, Verdict, judge_file
 
 RUNS = "KRAFT_JEPSEN_RUNS"
 

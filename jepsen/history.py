@@ -1,6 +1,6 @@
 """One file a run: what clients did and saw, what was done to the cluster, and what the cluster said of itself.
 
-The lines of clients and faults are those of the shared checker (`kraft/testing/checker/history.py`), so that
+The lines of clients and faults are those of the shared checker (`jepsen/checker/history.py`), so that
 simulated and real runs are judged alike. Four kinds of line are added here: `run` (first: what was run and how),
 `sample` (who led what, at a moment), `power_loss` (which disks lost what was not synced, and when) and
 `loss_reports` (what the cluster says that unclean elections cost). Times are seconds since the run's beginning.
@@ -16,8 +16,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
-from kraft.testing.checker.history import History, from_line, to_line
-from kraft.testing.checker.operations import OK, Operation, Partition, Send
+from jepsen.checker.history import History, from_line, to_line
+from jepsen.checker.operations import OK, Operation, Partition, Send
 
 METADATA: Partition = ("__cluster_metadata", 0)
 

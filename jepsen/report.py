@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from pathlib import Path
 
-from jepsen.checkers.elections import Elections
-from jepsen.checkers.verdict import Verdict
+from jepsen.checker.operations import OK, Commit, FaultInjected, Phase, Poll, Send, TopicChange
 from jepsen.history import RunHistory, load
-from kraft.testing.checker.operations import OK, Commit, FaultInjected, Phase, Poll, Send, TopicChange
+from jepsen.judges.elections import Elections
+from jepsen.judges.verdict import Verdict
 
 WIDTH, LEFT, ROW = 1180, 190, 20
 CHART = 120

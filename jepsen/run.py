@@ -12,9 +12,10 @@ from pathlib import Path
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from jepsen.checkers.verdict import UNSEEN_SECONDS_MAX, Verdict, judge_file
+from jepsen.checker.operations import OK, Partition, Phase, Unexpected
 from jepsen.db import Cluster
 from jepsen.history import METADATA, Recorder, RunFacts
+from jepsen.judges.verdict import UNSEEN_SECONDS_MAX, Verdict, judge_file
 from jepsen.nemesis.injection import Context
 from jepsen.nemesis.plans import needs_preload
 from jepsen.nemesis.runner import Nemesis
@@ -25,7 +26,6 @@ from jepsen.targets import Target
 from jepsen.workloads.client import SERVERS_COMMON, Client
 from jepsen.workloads.final import compare_replicas, read_all, read_committed, stuck
 from jepsen.workloads.workload import GROUP, PARTITIONS, SOLO, TOPIC, UNCLEAN, WORKLOADS, Clients, Setting
-from kraft.testing.checker.operations import OK, Partition, Phase, Unexpected
 
 CREATE_ATTEMPTS_MAX = 3
 WARM_UP_ACKNOWLEDGED = 100

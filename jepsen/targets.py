@@ -97,7 +97,7 @@ class KafkaTarget:
     }
 
     def __init__(self) -> None:
-        from tests.java.jars import jars
+        from jepsen.java.jars import jars
 
         self.jars = jars("kafka")
 

@@ -1,7 +1,7 @@
 """What this machine can do, for tests that need more than Python.
 
 `require_capability("root")` at the head of a test skips it with the capability's name where it is missing. As root, and
-with CI=true, a missing capability is a failure, so that no proof is lost unnoticed. `kraft/_tools/preflight.py` knows
+with CI=true, a missing capability is a failure, so that no proof is lost unnoticed. `tests/preflight.py` knows
 how each is found, and what to install.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pytest
 
-from kraft._tools.preflight import CAPABILITIES, find, is_required
+from tests.preflight import CAPABILITIES, find, is_required
 
 MISSING = "missing capability "
 """How the reason of every such skip begins."""

@@ -2,7 +2,7 @@
 
 Tests marked `soak` have no share for `make test`: without KRAFT_SOAK=1 they are deselected, which pytest counts and
 tells. `--part I/N` takes every Nth of the rest, beginning with the Ith: all parts together are all tests, each once
-(kraft/_tools/soak.py).
+(tests/soak.py).
 
 Laws have no time limit of their own: on a busy machine an example of any size may take a second, and that says
 nothing about the law.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import traceback
 
+from jepsen.checker.operations import INFO, OK, FaultInjected, Unexpected
 from jepsen.loopback import LoopbackNetwork
 from jepsen.nemesis.injection import Context, Injection, NotHere, NotNow
 from jepsen.nemesis.plans import FAULTS, Step, steps
-from kraft.testing.checker.operations import INFO, OK, FaultInjected, Unexpected
 
 OVERLAP_CHANCE = 0.35
 RECOVERY_SECONDS_MAX = 40.0

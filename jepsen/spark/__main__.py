@@ -16,8 +16,8 @@ from pathlib import Path
 from jepsen.spark.checks import Verdict
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
 from jepsen.spark.round import FAULTS, Round
+from jepsen.three_nodes import ThreeNodes
 from kraft.testing.node_process import NodeFailed
-from tests.integration.three_nodes import ThreeNodes
 
 SOURCES = ("kraft", "kafka")
 OK, VIOLATION, INVALID = 0, 1, 2

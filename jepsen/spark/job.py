@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tests.integration.spark_sessions import start_session
+from jepsen.spark.spark_sessions import start_session
 
 RESTARTS_MAX = 200
 STARTS_MAX = 20

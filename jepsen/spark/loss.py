@@ -22,8 +22,8 @@ from confluent_kafka.cimpl import NewTopic
 from jepsen.spark.checks import Seen, Verdict
 from jepsen.spark.loss_checks import Lost, judge_failure, judge_rest, judge_warning, shown
 from jepsen.spark.processes import SparkQueries
+from jepsen.three_nodes import NODES, ThreeNodes, until
 from kraft.testing.watermarks import watermarks
-from tests.integration.three_nodes import NODES, ThreeNodes, until
 
 PARTITIONS = 2
 SEGMENT_BYTES = 1 << 20

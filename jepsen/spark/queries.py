@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from jepsen.spark.job import batch_files
-from tests.integration.spark_sessions import start_session
+from jepsen.spark.spark_sessions import start_session
 
 SECONDS_MAX = 120
 

@@ -22,9 +22,9 @@ from jepsen.spark.checks import (
 )
 from jepsen.spark.job import SINKS, STUCK
 from jepsen.spark.processes import SparkDriver
+from jepsen.spark.spark_logs import read_to_the_end
 from jepsen.spark.writer import NumberedWriter
-from tests.integration.spark_logs import read_to_the_end
-from tests.integration.three_nodes import ThreeNodes, until
+from jepsen.three_nodes import ThreeNodes, until
 
 PARTITIONS = 2
 DRIVER_SECONDS_MAX = 480.0

@@ -12,10 +12,10 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from jepsen.checker.operations import Partition, Send
 from jepsen.history import Recorder
 from jepsen.workloads.client import KEY, Client
 from jepsen.workloads.rdkafka import UNKNOWN_ATTEMPTS, Polls
-from kraft.testing.checker.operations import Partition, Send
 
 STOP_SECONDS_MAX = 20.0
 IN_FLIGHT_MAX = 300

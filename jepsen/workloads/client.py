@@ -8,8 +8,8 @@ import threading
 import traceback
 from typing import Any
 
+from jepsen.checker.operations import OK, Unexpected
 from jepsen.history import Recorder
-from kraft.testing.checker.operations import OK, Unexpected
 
 KEY = b"k" * 180  # Records get some weight, so that segments roll.
 SERVERS_COMMON: dict[str, Any] = {

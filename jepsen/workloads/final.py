@@ -11,12 +11,12 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from jepsen.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 from jepsen.db import Cluster
 from jepsen.history import METADATA, Recorder
 from jepsen.workloads.client import SERVERS_COMMON
 from jepsen.workloads.rdkafka import record_committed
 from kraft.protocol.records.record_batch import RecordBatch
-from kraft.testing.checker.operations import OK, FinalRead, Partition, ReplicaContent, Stuck, Writers
 from kraft.testing.watermarks import watermarks
 
 READ_SECONDS_MAX = 40.0

@@ -9,9 +9,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from jepsen.checker.operations import Commit, Committed, Partition, Poll, Send
 from jepsen.history import Recorder
 from jepsen.workloads.client import KEY, SERVERS_COMMON, Client
-from kraft.testing.checker.operations import Commit, Committed, Partition, Poll, Send
 
 FLUSH_SECONDS_MAX = 45.0
 ASK_SECONDS_MAX = 3.0

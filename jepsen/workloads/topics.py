@@ -10,9 +10,9 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
+from jepsen.checker.operations import OK, TopicChange, TopicSeen
 from jepsen.history import Recorder
 from jepsen.workloads.client import SERVERS_COMMON, Client
-from kraft.testing.checker.operations import OK, TopicChange, TopicSeen
 
 TOPICS_MAX = 80
 ASK_SECONDS_MAX = 8

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jepsen.checker.operations import ListOffset, Partition
 from jepsen.db import Cluster
 from jepsen.history import Recorder
 from jepsen.observer import FAILURES, Observer
 from jepsen.workloads.client import Client
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from kraft.testing.checker.operations import ListOffset, Partition
 
 LATEST, EARLIEST = -1, -2
 ASK_SECONDS_MAX = 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from jepsen.checker.operations import Partition
 from jepsen.db import Cluster
 from jepsen.history import Recorder
 from jepsen.observer import Observer
@@ -14,7 +15,6 @@ from jepsen.workloads.losses import LossWatch
 from jepsen.workloads.rdkafka import RdMember, RdProducer, RdReader
 from jepsen.workloads.topics import TopicMaker
 from jepsen.workloads.watermarks import Watermarks
-from kraft.testing.checker.operations import Partition
 
 GROUP = "readers"
 TOPIC = "events"

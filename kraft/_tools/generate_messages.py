@@ -2,7 +2,7 @@
 
     python -m kraft._tools.generate_messages SCHEMAS [--root DIR]
 
-SCHEMAS is a folder with Kafka's jars, which contain their schemas (`python -m tests.java.jars` fetches them and
+SCHEMAS is a folder with Kafka's jars, which contain their schemas (`python -m jepsen.java.jars` fetches them and
 prints the folder; docs/testing.md), or with one sub-folder of schemas per jar. What comes out:
 
 - `kraft/protocol/messages/`: requests, responses, headers, Raft control records and other data of the clients, raft

@@ -25,8 +25,8 @@ from confluent_kafka import Producer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from jepsen.spark.spark_sessions import start_session
 from tests.integration.clusters import Cluster, running_cluster
-from tests.integration.spark_sessions import start_session
 
 SOURCES = ("kraft", "kafka")
 PARTITIONS = 4

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+from jepsen.java.kafka import ApacheKafka
 from kraft.testing.ports import free_ports
-from tests.java.kafka import ApacheKafka
 
 
 class System(Protocol):

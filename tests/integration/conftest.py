@@ -27,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """A session with both sources: ours and Spark's own connector."""
     require_capability("java17")
     require_capability("mvn")
-    from tests.integration.spark_sessions import start_session
+    from jepsen.spark.spark_sessions import start_session
 
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session

@@ -6,11 +6,11 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from jepsen.three_nodes import NODES, ThreeNodes
 from kraft.cli.admin.app import main
 from kraft.common.ids import uuid_to_text
 from kraft.testing.node_process import NodeProcess
 from kraft.testing.process_cluster import CLUSTER_ID
-from tests.integration.three_nodes import NODES, ThreeNodes
 
 DIRECTORY_IDS = {node: uuid_to_text(bytes([*range(64, 79), node])) for node in NODES}
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 import trio
 
+from jepsen.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 from kraft.client.connection import Disconnected, connect
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -17,7 +18,6 @@ from kraft.protocol.records.builder import build_batch
 from kraft.protocol.records.record import Record
 from kraft.testing.steady_writer import SteadyWriter
 from kraft.world.real import RealWorld
-from tests.integration.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 
 ROUNDS = 10 if os.environ.get("KRAFT_SOAK") == "1" else 1
 # Kafka's defaults are 9 s, 30 s: how long a silent broker is believed in, and a follower that does not fetch.

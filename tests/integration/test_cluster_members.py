@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from jepsen.three_nodes import NODES, assert_acknowledged, assert_nothing_lost, until
 from kraft.cli.admin.app import main
 from kraft.protocol.messages.describe_cluster_request import DescribeClusterRequest
 from kraft.testing.node_process import NodeFailed
 from kraft.testing.process_cluster import CLUSTER_ID
 from kraft.testing.steady_writer import SteadyWriter
 from tests.integration.dynamic_quorum import DynamicQuorum
-from tests.integration.three_nodes import NODES, assert_acknowledged, assert_nothing_lost, until
 
 
 @pytest.fixture(scope="module")

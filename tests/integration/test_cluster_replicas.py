@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from jepsen.three_nodes import NODES, ThreeNodes, assert_acknowledged, until
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -16,7 +17,6 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 )
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.testing.steady_writer import SteadyWriter
-from tests.integration.three_nodes import NODES, ThreeNodes, assert_acknowledged, until
 
 SETTINGS = {
     "log.flush.offset.checkpoint.interval.ms": 500,

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from jepsen.java.kafka import tool
+from jepsen.three_nodes import NODES, until
 from kraft.testing.process_cluster import CLUSTER_ID
 from kraft.testing.steady_writer import SteadyWriter
 from tests.capabilities import require_capability
 from tests.integration.dynamic_quorum import DIRECTORY_IDS, DynamicQuorum
-from tests.integration.three_nodes import NODES, until
-from tests.java.kafka import tool
 
 pytestmark = pytest.mark.java
 TOOLS_AT_ONCE = 2

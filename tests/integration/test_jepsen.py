@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from jepsen.checkers.verdict import judge_file
+from jepsen.judges.verdict import judge_file
 from tests.capabilities import require_capability
 
 ROOT = Path(__file__).resolve().parents[2]

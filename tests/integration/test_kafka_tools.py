@@ -14,11 +14,11 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jepsen.java.kafka import tool
 from kraft.cli.admin.app import main
 from kraft.testing.node_process import NodeProcess
 from tests.capabilities import require_capability
 from tests.integration.plain_clients import CODECS, Record, write_confluent
-from tests.java.kafka import tool
 
 pytestmark = pytest.mark.java
 TOOLS_AT_ONCE = 2

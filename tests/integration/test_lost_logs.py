@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from jepsen.three_nodes import ThreeNodes, until
 from kraft.testing.watermarks import watermarks
-from tests.integration.three_nodes import ThreeNodes, until
 
 RECORDS = 1_000
 ORDERS = [

@@ -11,6 +11,7 @@ import trio
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jepsen.three_nodes import until
 from kraft.client.connection import connect
 from kraft.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
@@ -20,7 +21,6 @@ from kraft.testing.node_process import NodeProcess
 from kraft.testing.ports import free_ports
 from kraft.testing.process_cluster import CLUSTER_ID
 from kraft.world.real import RealWorld
-from tests.integration.three_nodes import until
 
 METADATA = DescribeQuorumRequest(
     topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]

@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
+from jepsen.three_nodes import until
 from kraft.cli.admin.app import main
 from kraft.cli.admin.events import parse_stream
-from tests.integration.three_nodes import until
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import OFFSET_END, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
+from jepsen.spark.spark_logs import read_to_the_end
 from kraft.spark.batch_encoder import Row
 from kraft.spark.batch_identity import EPOCHS, BatchIdentity
 from kraft.spark.errors import SourceError
@@ -18,7 +19,6 @@ from kraft.spark.exactly_once import TopicWriter
 from kraft.spark.once_writer import OnceWriter
 from kraft.spark.wire import WireCluster
 from tests.integration.clusters import Cluster
-from tests.integration.spark_logs import read_to_the_end
 
 Rows = list[tuple[Any, ...]]
 

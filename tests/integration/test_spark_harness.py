@@ -9,8 +9,8 @@ import pytest
 
 from jepsen.spark.loss import RETENTION_CHECK_MS, LossRound
 from jepsen.spark.round import FAULTS, Round
+from jepsen.three_nodes import ThreeNodes
 from tests.capabilities import require_capability
-from tests.integration.three_nodes import ThreeNodes
 
 pytestmark = [pytest.mark.spark, pytest.mark.java]
 SETTINGS = ("--set", f"log.retention.check.interval.ms={RETENTION_CHECK_MS}", "--set", "broker.session.timeout.ms=4000")

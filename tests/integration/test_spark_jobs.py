@@ -17,10 +17,10 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster, running_cluster
 from tests.integration.outcomes import Kraft
 from tests.integration.spark_commands import kraft_in
-from tests.integration.spark_logs import read_to_the_end
 
 pytestmark = [
     pytest.mark.spark,

@@ -14,10 +14,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
+from jepsen.spark.spark_logs import read_to_the_end
 from tests.integration.clusters import Cluster
 from tests.integration.outcomes import Kraft, Outcome
 from tests.integration.spark_commands import kraft_in
-from tests.integration.spark_logs import read_to_the_end
 
 pytestmark = [
     pytest.mark.spark,

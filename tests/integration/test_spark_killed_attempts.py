@@ -10,8 +10,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from tests.integration.spark_logs import read_to_the_end
-from tests.integration.three_nodes import ThreeNodes
+from jepsen.spark.spark_logs import read_to_the_end
+from jepsen.three_nodes import ThreeNodes
 
 ROOT = Path(__file__).parents[2]
 BATCHES = 40 if os.environ.get("KRAFT_SOAK") == "1" else 5

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
+from jepsen.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 from kraft.protocol.messages.alter_partition_reassignments_request import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
@@ -17,7 +18,6 @@ from kraft.protocol.messages.alter_partition_reassignments_request import (
 from kraft.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kraft.protocol.messages.list_partition_reassignments_request import ListPartitionReassignmentsRequest
 from kraft.testing.steady_writer import SteadyWriter
-from tests.integration.three_nodes import NODES, ThreeNodes, assert_nothing_lost, until
 
 
 @pytest.fixture(scope="module")

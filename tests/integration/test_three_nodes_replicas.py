@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
+from jepsen.java.kafka import TOOLS, java, tool
+from jepsen.three_nodes import NODES, ThreeNodes, until
 from kraft.protocol.messages.describe_log_dirs_request import DescribeLogDirsRequest
 from kraft.testing.steady_writer import SteadyWriter
-from tests.integration.three_nodes import NODES, ThreeNodes, until
-from tests.java.kafka import TOOLS, java, tool
 
 DISKS = ("one", "two")
 SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"

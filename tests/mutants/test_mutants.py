@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kraft._tools.mutants import ROOT, Hunter, Mutant, changed_line, make_tree, read_mutants
+from jepsen.simulate import run_elsewhere
+from tests.mutants.hunt import ROOT, Hunter, Mutant, changed_line, make_tree, read_mutants
 
 MUTANTS = read_mutants()
 MUTANTS_LEAST = 14
@@ -22,7 +23,7 @@ def test_there_are_enough() -> None:
 def test_a_mutant_applies_and_differs_from_the_product(
     mutant: Mutant, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kraft._tools.mutants.PACKAGES", ())
+    monkeypatch.setattr("tests.mutants.hunt.PACKAGES", ())
     copy = tmp_path / mutant.path
     copy.parent.mkdir(parents=True)
     copy.write_text((ROOT / mutant.path).read_text(encoding="utf-8"), encoding="utf-8")
@@ -41,7 +42,7 @@ def test_a_defect_of_the_raft_core_is_tried_on_the_quorums_own_simulation(tmp_pa
 
 
 def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kraft._tools.mutants.PACKAGES", ())
+    monkeypatch.setattr("tests.mutants.hunt.PACKAGES", ())
     with pytest.raises(Exception, match="returned non-zero exit status"):
         make_tree(MUTANTS[0], tmp_path)
 
@@ -49,3 +50,16 @@ def test_a_patch_that_does_not_apply_is_a_failure(tmp_path: Path, monkeypatch: p
 @pytest.mark.parametrize(("after", "line"), [("a\nc\nd\n", 2), ("a\nd\n", 2), ("a\nb\nc\nd\n", 3)])
 def test_the_changed_line_is_found(after: str, line: int) -> None:
     assert changed_line("a\nb\nd\n", after) == line
+
+
+def test_a_defect_of_the_http_package_is_what_runs(tmp_path: Path) -> None:
+    make_tree(None, tmp_path)
+    (tmp_path / "api/kraft_http/__init__.py").write_text("raise ZeroDivisionError('planted')\n")
+    (outcome,) = run_elsewhere([1], tree=tmp_path)
+    assert outcome["verdict"] == "violation"
+    assert "planted" in outcome["violations"][0]
+
+
+def test_a_tree_whose_product_would_not_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=f"outside {tmp_path}"):
+        run_elsewhere([1], tree=tmp_path)

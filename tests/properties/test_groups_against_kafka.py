@@ -11,6 +11,7 @@ from random import Random
 import pytest
 import trio
 
+from jepsen.java.kafka import ApacheKafka
 from kraft.coordinator.group.config import GroupCoordinatorConfig
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
@@ -19,7 +20,6 @@ from kraft.protocol.messages.describe_groups_request import DescribeGroupsReques
 from kraft.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from tests.capabilities import require_capability
-from tests.java.kafka import ApacheKafka
 from tests.properties.groups_against_kafka import ArbitraryChoice, Kafka, Life, Ours
 from tests.unit.coordinator.fakes import MemoryLog
 from tests.unit.coordinator.service import PARTITIONS, Service

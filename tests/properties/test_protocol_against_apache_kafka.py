@@ -1,7 +1,7 @@
 """Apache Kafka's own generated classes read our bytes as the same values and write them back unchanged: every
 message, metadata record and coordinator record.
 
-One JVM serves all tests, a line for each message (`tests/java/messages/Echo.java`).
+One JVM serves all tests, a line for each message (`jepsen/java/messages/Echo.java`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jepsen.java.jars import POMS, jars
 from kraft._tools.message_declarations import snake_case
 from kraft.common.ids import uuid_from_text
 from kraft.protocol.schema import Field, Message, Struct, fields_of
 from tests.capabilities import require_capability
-from tests.java.jars import POMS, jars
 from tests.properties.protocol_strategies import SOAK, examples, message_classes, messages, shares, versions
 
 pytestmark = pytest.mark.java

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from kraft.testing.checker import check
-from kraft.testing.checker.check import RULES
-from kraft.testing.checker.errors import is_definite
-from kraft.testing.checker.history import History, read_lines, write_lines
-from kraft.testing.checker.operations import (
+from jepsen.checker import check
+from jepsen.checker.check import RULES
+from jepsen.checker.errors import is_definite
+from jepsen.checker.history import History, read_lines, write_lines
+from jepsen.checker.operations import (
     FAIL,
     OK,
     Assigned,

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import os
 
-from kraft._tools.simulate import Summary, kept_seeds, outcomes, standard_seeds
-from kraft.testing.simulation.cluster import PLACES, ClusterRun
-from kraft.testing.simulation.faults import KINDS
-from kraft.testing.simulation.layouts import LAYOUTS
-from kraft.testing.simulation.observer import ROLES
+from jepsen.simulate import Summary, kept_seeds, outcomes, standard_seeds
+from jepsen.simulation.cluster import PLACES, ClusterRun
+from jepsen.simulation.faults import KINDS
+from jepsen.simulation.layouts import LAYOUTS
+from jepsen.simulation.observer import ROLES
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 SEEDS = 200 if SOAK else 20

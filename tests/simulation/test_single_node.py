@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from kraft._tools.simulate import replay_command, run_elsewhere, run_here
+from jepsen.simulate import replay_command, run_elsewhere, run_here
 
 SOAK = os.environ.get("KRAFT_SOAK") == "1"
 SEEDS = range(1, 301 if SOAK else 4)

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import trio
 
-from kraft._tools.simulate import MADE_ANEW_FROM, Summary
+from jepsen.checker import check
+from jepsen.checker.history import History
+from jepsen.checker.operations import OK, Commit, Committed, Operation, Poll, Send, TopicChange, TopicSeen
+from jepsen.simulate import MADE_ANEW_FROM, Summary
+from jepsen.simulation.incarnations import NAME, Incarnation, name_in_history
+from jepsen.simulation.leftovers import leftovers
+from jepsen.simulation.session import Unanswered
 from kraft.storage.checkpoints import partition_metadata_text
 from kraft.storage.log_files import PARTITION_METADATA
-from kraft.testing.checker import check
-from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import OK, Commit, Committed, Operation, Poll, Send, TopicChange, TopicSeen
-from kraft.testing.simulation.incarnations import NAME, Incarnation, name_in_history
-from kraft.testing.simulation.leftovers import leftovers
-from kraft.testing.simulation.session import Unanswered
 from kraft.world.simulated.disk import Disk
 
 FIRST, SECOND = b"1" * 16, b"2" * 16

@@ -46,7 +46,8 @@ PROCESS_MODULES = (
     "selectors",
     "http.client",
 )
-USERS_TESTS = "Starts and breaks real processes for users' tests, and simulated nodes for ours."
+USERS_TESTS = "Starts and breaks real processes for users' tests."
+PROOF = "Composes simulated nodes and breaks them; no part of the product."
 SPARK = "Runs in Spark's processes, never in a node."
 GENERATOR = "Runs on a developer's machine, never in a node."
 
@@ -66,6 +67,12 @@ ROOTS = (
     Allowed("kraft/testing/", "ambient name", ANY, USERS_TESTS),
     Allowed("kraft/testing/", "trio deadline", ANY, USERS_TESTS),
     Allowed("kraft/testing/", "real world", ANY, USERS_TESTS),
+    Allowed("jepsen/simulation/", "ambient module", ANY, PROOF),
+    Allowed("jepsen/simulation/", "chance", ANY, PROOF),
+    Allowed("jepsen/simulation/", "ambient name", ANY, PROOF),
+    Allowed("jepsen/simulation/", "trio deadline", ANY, PROOF),
+    Allowed("jepsen/simulation/", "real world", ANY, PROOF),
+    Allowed("jepsen/checker/", "ambient module", ANY, PROOF),
     Allowed(
         "api/",
         "async generator",

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PRODUCT = ("kraft", "api/kraft_http")
+PRODUCT = ("kraft", "api/kraft_http", "jepsen/simulation", "jepsen/checker")
 GENERATED = ("kraft/protocol/messages/", "kraft/metadata/records/", "kraft/coordinator/records/")
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from jepsen.java.kafka import ApacheKafka
 from tests.bench.probe import until_serving
 from tests.bench.systems import KraftSystem
-from tests.java.kafka import ApacheKafka
 from tests.vectors.runner import Target
 
 # What is not served by us yet is off in the Kafka that is recorded, as far as Kafka lets it be: the answers then differ

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from jepsen.three_nodes import until
 from kraft.testing.steady_writer import SteadyWriter
 from tests.bench.cluster.trios import NODES, Trio
 from tests.bench.measure import Figures, load
 from tests.bench.probe import DONE_CODES, PAUSE_S, ask, create_body, produce_body, warm_up
 from tests.bench.process_usage import rss_mb
 from tests.bench.systems import recycle_pages
-from tests.integration.three_nodes import until
 from tests.vectors.wire import Connection
 
 RECORD = 1024

@@ -10,13 +10,13 @@ from typing import Any
 import trio
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from jepsen.java.kafka import CLUSTER_ID, ApacheKafka, tool
 from kraft.client.connection import connect
 from kraft.protocol.messages.describe_quorum_request import DescribeQuorumRequest, PartitionData, TopicData
 from kraft.testing.ports import free_ports
 from kraft.world.real import RealWorld
 from tests.bench.process_usage import cpu_seconds, rss_mb
 from tests.bench.systems import KafkaSystem, KraftSystem
-from tests.java.kafka import CLUSTER_ID, ApacheKafka, tool
 
 NODES = (1, 2, 3)
 REPLICATED = {"offsets.topic.replication.factor": "3", "group.initial.rebalance.delay.ms": "0"}

@@ -7,6 +7,7 @@ import argparse
 import json
 import sys
 
+from jepsen.simulate import check_trees
 from tests.properties.raft_quorum.simulation import EVENTS, Simulation
 
 
@@ -15,6 +16,7 @@ def main() -> int:
     parser.add_argument("--these", type=int, nargs="+", required=True, help="seeds")
     parser.add_argument("--stop", action="store_true", help="the first violation is the last seed")
     arguments = parser.parse_args()
+    check_trees()
     for seed in arguments.these:
         simulation, violations = Simulation(seed), list[str]()
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kraft._tools.generate_docs import TARGET, _cell, advertised, document, recorded
 from kraft.handlers.all_handlers import broker_registry, controller_registry
+from tests.vectors.generate_docs import TARGET, _cell, advertised, document, recorded
 
 
 def test_the_page_is_what_the_generator_writes() -> None:

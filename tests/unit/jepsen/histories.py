@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from jepsen.checker.history import History
+from jepsen.checker.operations import OK, FaultInjected, FinalRead, Operation, Phase, Poll, ReplicaContent, Send
 from jepsen.history import METADATA, LossReport, PowerLoss, RunFacts, RunHistory, Sample
-from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import OK, FaultInjected, FinalRead, Operation, Phase, Poll, ReplicaContent, Send
 
 PLACE = {"topic": "events", "partition": 0}
 REPLICAS = [1, 2, 3]

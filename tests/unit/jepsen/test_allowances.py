@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jepsen.checkers.allowances import allow
-from jepsen.checkers.verdict import judge
 from jepsen.history import PowerLoss
+from jepsen.judges.allowances import allow
+from jepsen.judges.verdict import judge
 from tests.unit.jepsen.histories import final, poll, report, run, sample, send
 
 ALL = [PowerLoss(at=10.0, nodes=[1, 2, 3, 4, 5])]

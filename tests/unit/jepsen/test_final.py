@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from jepsen.checker.operations import Committed, Partition, Stuck, Writers
 from jepsen.history import Recorder, RunFacts, RunHistory, load
 from jepsen.workloads.final import METADATA, contents, read_committed, tell_writers
 from kraft.protocol.records.builder import Record, build_batch
-from kraft.testing.checker.operations import Committed, Partition, Stuck, Writers
 
 EVENTS: Partition = ("events", 0)
 

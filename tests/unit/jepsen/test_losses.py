@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from jepsen.checkers.verdict import judge
+from jepsen.checker.operations import INFO, Operation
 from jepsen.history import LossReport, PowerLoss, Recorder, load
+from jepsen.judges.verdict import judge
 from jepsen.report import render
 from jepsen.workloads.losses import LossWatch
-from kraft.testing.checker.operations import INFO, Operation
 from tests.unit.jepsen.histories import final, phases, poll, report, run, send
 
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from jepsen.checkers.verdict import judge
+from jepsen.checker.operations import INFO, Operation, Poll
 from jepsen.history import LossReport, PowerLoss, RunHistory
-from kraft.testing.checker.operations import INFO, Operation, Poll
+from jepsen.judges.verdict import judge
 from tests.unit.jepsen.histories import final, poll, report, run, sample, send
 
 ALL = [PowerLoss(at=10.0, nodes=[1, 2, 3])]

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from jepsen.checker.operations import Unexpected
 from jepsen.history import Recorder, RunFacts, load
 from jepsen.workloads.rdkafka import RdProducer
-from kraft.testing.checker.operations import Unexpected
 
 DESYNCHRONIZED = KafkaError(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER, "sequence desynchronization", True)
 

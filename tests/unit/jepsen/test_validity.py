@@ -8,14 +8,7 @@ from typing import Any
 
 import pytest
 
-from jepsen.checkers.validity import leader_changes
-from jepsen.checkers.verdict import judge
-from jepsen.history import METADATA, PowerLoss, RunHistory
-from jepsen.nemesis.injection import Injection, NotNow
-from jepsen.nemesis.membership import transfer
-from jepsen.nemesis.plans import FAULTS, Step
-from jepsen.nemesis.runner import Nemesis
-from kraft.testing.checker.operations import (
+from jepsen.checker.operations import (
     OK,
     Commit,
     Committed,
@@ -28,6 +21,13 @@ from kraft.testing.checker.operations import (
     TopicChange,
     TopicSeen,
 )
+from jepsen.history import METADATA, PowerLoss, RunHistory
+from jepsen.judges.validity import leader_changes
+from jepsen.judges.verdict import judge
+from jepsen.nemesis.injection import Injection, NotNow
+from jepsen.nemesis.membership import transfer
+from jepsen.nemesis.plans import FAULTS, Step
+from jepsen.nemesis.runner import Nemesis
 from tests.unit.jepsen.histories import PLACE, final, load, phases, poll, run, sample, send
 
 SUCCEEDED: dict[str, Any] = {"process": "c", "began": 6.0, "ended": 6.1, "outcome": OK}

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jepsen.checkers.verdict import judge, judge_file
+from jepsen.checker.operations import FaultInjected, Operation, Phase, Send
 from jepsen.cli import main, summary
 from jepsen.history import Recorder, RunFacts, Sample
+from jepsen.judges.verdict import judge, judge_file
 from jepsen.report import render
-from kraft.testing.checker.operations import FaultInjected, Operation, Phase, Send
 from tests.unit.jepsen.histories import final, load, phases, poll, run, sample, send
 
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from jepsen.java.jars import jars
 from kraft._tools.generate_messages import COORDINATOR_RECORDS, MESSAGES, METADATA_RECORDS, PACKAGE_OF_JAR, generate
 from kraft._tools.message_declarations import FieldDeclaration, parse_schema, snake_case
 from tests.capabilities import require_capability
-from tests.java.jars import jars
 
 ROOT = Path(__file__).resolve().parents[3]
 HAND_WRITTEN = {f"{package}/__init__.py" for package in (MESSAGES, METADATA_RECORDS, COORDINATOR_RECORDS)}

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from kraft.testing.simulation.disk_faults import failing_sync
-from kraft.testing.simulation.faults import cut, half_open, isolate, lossy_network
-from kraft.testing.simulation.scene import Act, Directories, Scene
+from jepsen.simulation.disk_faults import failing_sync
+from jepsen.simulation.faults import cut, half_open, isolate, lossy_network
+from jepsen.simulation.scene import Act, Directories, Scene
 from kraft.world.simulated import Universe
 
 NODES = ("1", "2", "3", "4")

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from kraft.testing.checker import check
-from kraft.testing.checker.history import History
-from kraft.testing.checker.operations import (
+from jepsen.checker import check
+from jepsen.checker.history import History
+from jepsen.checker.operations import (
     FAIL,
     Commit,
     Committed,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import trio
 
-from kraft.testing.checker.operations import OK, Commit, FaultInjected, Phase, Send, Unexpected
-from kraft.testing.simulation.cluster import ClusterRun
-from kraft.testing.simulation.single_node import SingleNodeRun
+from jepsen.checker.operations import OK, Commit, FaultInjected, Phase, Send, Unexpected
+from jepsen.simulation.cluster import ClusterRun
+from jepsen.simulation.single_node import SingleNodeRun
 from kraft.world.simulated import Universe
 
 PLACE: dict[str, Any] = {"topic": "events", "partition": 0, "outcome": OK}
@@ -39,7 +39,7 @@ def test_a_node_that_ends_without_being_asked_is_a_finding(monkeypatch: pytest.M
         if asked:
             await stopped.wait()
 
-    monkeypatch.setattr("kraft.testing.simulation.run.run_node", ends)
+    monkeypatch.setattr("jepsen.simulation.run.run_node", ends)
     run = SingleNodeRun(1)
 
     async def main(universe: Universe) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kraft._tools.soak import ROOT, Group, counted, groups, run, share_done, summary
+from tests.soak import ROOT, Group, counted, groups, run, share_done, summary
 
 REPORT = (
     '<testsuites><testsuite errors="{errors}" failures="{failures}" tests="{tests}">{skips}</testsuite></testsuites>'

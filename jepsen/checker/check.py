@@ -1,0 +1,68 @@
+"""All rules over one history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Final, NamedTuple
+
+from jepsen.checker.analysis import Analysis
+from jepsen.checker.history import History
+from jepsen.checker.rules import content, ends, groups, order, progress, white_box
+
+FINDINGS_MAX = 20  # Of one rule; one defect breaks most of its promises many times.
+
+RULES: Final[dict[str, Callable[[Analysis], Iterator[str]]]] = {
+    "1 inconsistent offset": content.inconsistent_offsets,
+    "2 duplicate": content.duplicates,
+    "3 lost write": content.lost_writes,
+    "3b vanished": content.vanished,
+    "4 unseen write": content.unseen_writes,
+    "4b hole": content.holes,
+    "6 phantom": content.phantoms,
+    "6b torn batch": content.torn_batches,
+    "11 poll inside": order.polls_inside,
+    "12 poll sequence": order.polls_in_sequence,
+    "13 send sequence": order.sends_in_sequence,
+    "14 real-time inversion": order.real_time_inversions,
+    "15 stale tail": ends.stale_tails,
+    "16 regressing end": ends.regressing_ends,
+    "16b log start too far": content.log_start_too_far,
+    "17 committed offset": groups.committed_offsets,
+    "17b one decision": groups.one_decision_a_generation,
+    "20 zombie member": groups.zombie_members,
+    "20b zombie producer": groups.zombie_producers,
+    "21 definite error that was not": content.definite_errors_that_were_not,
+    "21b offset given twice": content.offsets_given_twice,
+    "22 stuck": progress.stuck,
+    "23 unexpected": progress.unexpected,
+    "24 topic": progress.topics,
+    "25 compaction": progress.compaction,
+    "W1 one leader": white_box.one_leader_an_epoch,
+    "W2 nothing falls": white_box.nothing_falls,
+    "W3 high watermark": white_box.high_watermark_covered,
+    "W4 ISR": white_box.isr_as_recorded,
+    "W5 images": white_box.images_agree,
+    "W6 replicas": white_box.replicas_agree,
+    "W7 rebuilt": white_box.rebuilt_states,
+    "W8 votes": white_box.votes_are_kept,
+    "W9 committed": white_box.committed_is_durable,
+}
+
+
+class Finding(NamedTuple):
+    """A rule that the history breaks, and how."""
+
+    rule: str
+    sentence: str
+
+    def __str__(self) -> str:
+        return f"{self.rule}: {self.sentence}"
+
+
+def check(history: History) -> list[Finding]:
+    """Everything that is wrong with the history, at most `FINDINGS_MAX` of each rule."""
+    analysis = Analysis(history)
+    return [
+        Finding(name, sentence) for name, rule in RULES.items() for sentence in islice(rule(analysis), FINDINGS_MAX)
+    ]

@@ -1,0 +1,190 @@
+"""What a partition holds: rules 1 to 6 and 21."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from jepsen.checker.analysis import Analysis, PartitionHistory
+from jepsen.checker.operations import FAIL, OK, ListOffset, Poll, Send
+
+
+def inconsistent_offsets(analysis: Analysis) -> Iterator[str]:
+    """1: one offset has one value, whoever reads it and whenever. A poll may see a value that is not committed only
+    under acks below all."""
+    for partition in analysis.partitions.values():
+        for offset, values in partition.versions.items():
+            if len(values) > 1:
+                yield (
+                    f"{partition.name} offset {offset} has "
+                    f"{', '.join(f'{value} ({who})' for value, who in values.items())}"
+                )
+
+
+def duplicates(analysis: Analysis) -> Iterator[str]:
+    """2: a value is at one offset. Senders that repeat a batch are idempotent, or do not repeat it.
+
+    librdkafka takes a new producer id for all partitions when one of them was refused in the middle, and sends again
+    what was under way in the others: no broker can tell that from new. Where the batches are known to be of two
+    producers, it is no finding.
+    """
+    for partition in analysis.partitions.values():
+        place: dict[str, int] = {}
+        for offset, values in partition.versions.items():
+            for value in values:
+                if value in place and not _are_of_two_producers(partition, place[value], offset):
+                    yield f"{value} is in {partition.name} at offsets {place[value]} and {offset}"
+                place[value] = offset
+
+
+def _are_of_two_producers(partition: PartitionHistory, one: int, other: int) -> bool:
+    first, second = partition.producer_of(one), partition.producer_of(other)
+    return first is not None and second is not None and first != second
+
+
+def lost_writes(analysis: Analysis) -> Iterator[str]:
+    """3: what was acknowledged is seen by whoever reads past it: no reader's way leads over its offset without it."""
+    for partition in analysis.plain():
+        owed = {
+            send.offset + index: (value, send)
+            for send in partition.acknowledged
+            for index, value in enumerate(send.values)
+        }
+        for poll in partition.polls:
+            if not poll.records:
+                continue
+            seen = {offset: value for offset, value, _ in poll.records}
+            deleted = partition.deleted_by(math.inf if poll.ended is None else poll.ended)
+            for offset in range(poll.position, max(seen) + 1):
+                if offset in owed and offset not in seen and offset >= deleted:
+                    yield (
+                        f"{owed[offset][0]} was acknowledged at {partition.name} offset {offset}; {poll.process} "
+                        f"read past it at {poll.began:.3f}"
+                    )
+
+
+def unseen_writes(analysis: Analysis) -> Iterator[str]:
+    """4: after healing, what was acknowledged is where its acknowledgement said."""
+    for partition in analysis.plain():
+        if partition.final is None:
+            continue
+        for send in partition.acknowledged:
+            for index, value in enumerate(send.values):
+                offset = send.offset + index
+                found = partition.final_log.get(offset)
+                if found != value and not offset < min(partition.final.start, partition.deleted_before):
+                    yield (
+                        f"{value} was acknowledged at {partition.name} offset {offset} at {send.ended}, where "
+                        f"{found} is in the end"
+                    )
+
+
+def holes(analysis: Analysis) -> Iterator[str]:
+    """4b: after healing, every offset from the start to the end holds a record. (There are no control records:
+    nobody sends transactions.)"""
+    for partition in analysis.plain():
+        final = partition.final
+        if final is None:
+            continue
+        missing = [
+            offset
+            for offset in range(max(final.start, partition.deleted_before), final.end)
+            if offset not in partition.final_log
+        ]
+        if missing:
+            yield (
+                f"{partition.name} ends at {final.end}, and there is nothing at {len(missing)} offsets, the first "
+                f"of them {missing[0]}"
+            )
+
+
+def vanished(analysis: Analysis) -> Iterator[str]:
+    """3b: what anybody read is still there in the end: readers see only what is committed."""
+    for partition in analysis.plain():
+        final = partition.final
+        if final is None:
+            continue
+        for poll in partition.polls:
+            for offset, value, _ in poll.records:
+                if partition.final_log.get(offset) != value and not offset < min(final.start, partition.deleted_before):
+                    yield (
+                        f"{value} was read by {poll.process} at {partition.name} offset {offset}, where "
+                        f"{partition.final_log.get(offset)} is in the end"
+                    )
+
+
+def phantoms(analysis: Analysis) -> Iterator[str]:
+    """6: every value was sent, to that partition."""
+    for partition in analysis.partitions.values():
+        for offset, values in partition.versions.items():
+            for value, who in values.items():
+                if value not in partition.sender:
+                    yield f"{value} at {partition.name} offset {offset} ({who}) was never sent"
+
+
+def torn_batches(analysis: Analysis) -> Iterator[str]:
+    """6b: in the end a batch is there whole, in one piece, or not at all."""
+    for partition in analysis.plain():
+        if partition.final is None:
+            continue
+        place = {value: offset for offset, value in partition.final_log.items()}
+        for send in partition.sends:
+            found = [place[value] for value in send.values if value in place]
+            if found and not _is_whole(found, send, partition):
+                yield f"the batch {send.values} is in {partition.name} at {found}"
+
+
+def _is_whole(found: list[int], send: Send, partition: PartitionHistory) -> bool:
+    assert partition.final is not None
+    if found != list(range(found[0], found[0] + len(found))):
+        return False
+    return len(found) == len(send.values) or 0 < partition.final.start == found[0]
+
+
+def definite_errors_that_were_not(analysis: Analysis) -> Iterator[str]:
+    """21 (and 5): what certainly failed has no effect."""
+    for partition in analysis.partitions.values():
+        for offset, values in partition.versions.items():
+            for value in values:
+                send = partition.sender.get(value)
+                if send is not None and send.outcome == FAIL:
+                    yield f"{value} is at {partition.name} offset {offset}, and its send failed with {send.error}"
+
+
+def offsets_given_twice(analysis: Analysis) -> Iterator[str]:
+    """21b: no two acknowledgements name one offset (a spurious 0, say), and none is without an offset."""
+    for partition in analysis.partitions.values():
+        for send in partition.sends:
+            if send.outcome == OK and send.acks != 0 and send.offset < 0:
+                yield f"{send.values[0]} was acknowledged to {send.process} in {partition.name} without an offset"
+        holder: dict[int, str] = {}
+        for send in partition.acknowledged:
+            for index, value in enumerate(send.values):
+                other = holder.setdefault(send.offset + index, value)
+                if other != value:
+                    yield f"{partition.name} offset {send.offset + index} was acknowledged for {other} and for {value}"
+
+
+def log_start_too_far(analysis: Analysis) -> Iterator[str]:
+    """16b: the log begins no later than somebody had asked it to, in the end, as clients are told, and on each
+    replica."""
+    for partition in analysis.plain():
+        for start, moment, who in _told_starts(partition):
+            if start > partition.deleted_by(moment):
+                yield (
+                    f"{partition.name} begins at {start} ({who}); deletion was asked for up to "
+                    f"{partition.deleted_by(moment)}"
+                )
+
+
+def _told_starts(partition: PartitionHistory) -> Iterator[tuple[int, float, str]]:
+    """Log start, until when it may have been told, by or to whom."""
+    if partition.final is not None:
+        yield partition.final.start, math.inf, "in the end"
+    told: list[tuple[int, Poll | ListOffset]] = [(poll.log_start, poll) for poll in partition.polls]
+    told += [(asked.offset, asked) for asked in partition.asked if asked.kind == "earliest"]
+    for start, operation in told:
+        if operation.outcome == OK:
+            yield start, math.inf if operation.ended is None else operation.ended, f"told to {operation.process}"
+    for state in partition.states:
+        yield state.log_start, state.began, f"on {state.process}"

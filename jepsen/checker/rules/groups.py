@@ -1,0 +1,122 @@
+"""Committed offsets, and who may commit: rules 17 and 20."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from jepsen.checker.analysis import Analysis
+from jepsen.checker.operations import FAIL, OK, Assigned, Commit, Committed, Partition
+
+Register = tuple[str, Partition]
+NONE = -1
+
+
+def committed_offsets(analysis: Analysis) -> Iterator[str]:
+    """17: a group's offset is a register: a read gives the last write, or one whose fate is unknown, never one that
+    another certainly replaced.
+
+    A write of unknown fate may take effect at any time after it began. What a read found had taken effect by then. A
+    deposed coordinator may tell what is old.
+    """
+    writes: dict[Register, dict[int, list[Commit]]] = {}
+    reads: dict[Register, list[Committed]] = {}
+    for commit in analysis.history.of(Commit):
+        writes.setdefault((commit.group, commit.place), {}).setdefault(commit.offset, []).append(commit)
+    for read in analysis.history.of(Committed):
+        if read.outcome == OK:
+            reads.setdefault((read.group, read.place), []).append(read)
+    for register, found in sorted(reads.items()):
+        yield from _judge(register, found, writes.get(register, {}))
+
+
+def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Commit]]) -> Iterator[str]:
+    group, (topic, partition) = register
+    # Known to be effective by the first time; begun at the second.
+    effective = [
+        (write.ended, write.began, write.offset)
+        for each in writes.values()
+        for write in each
+        if write.outcome == OK and write.ended is not None
+    ]
+    effective += [
+        (read.ended, writes[read.offset][0].began, read.offset)
+        for read in reads
+        if read.offset in writes and read.ended is not None
+    ]
+    effective.sort()
+    latest, due = (-math.inf, NONE), 0
+    for read in sorted(reads, key=lambda each: each.began):
+        while due < len(effective) and effective[due][0] < read.began:
+            latest = max(latest, (effective[due][1], effective[due][2]))
+            due += 1
+        ended = _ended(writes.get(read.offset, []), read)
+        if ended is None:
+            yield (
+                f"{group} is told at {read.began:.3f} that it committed {read.offset} of {topic}-{partition}, "
+                "which nobody did"
+            )
+        elif ended < latest[0] and not read.deposed:
+            yield f"{group} committed {latest[1]} of {topic}-{partition} and is told {read.offset} at {read.began:.3f}"
+
+
+def _ended(writes: list[Commit], read: Committed) -> float | None:
+    """When all writes of the offset that `read` can have found were certainly over; None if there are none: not
+    begun yet, or failed for certain."""
+    if read.offset == NONE:
+        return -math.inf
+    able = [write for write in writes if write.outcome != FAIL and (read.ended is None or write.began <= read.ended)]
+    return max(
+        (write.ended if write.outcome == OK and write.ended is not None else math.inf for write in able), default=None
+    )
+
+
+def one_decision_a_generation(analysis: Analysis) -> Iterator[str]:
+    """17b: all members of a generation are assigned by one decision of one leader."""
+    decisions: dict[tuple[str, int], Assigned] = {}
+    for assigned in analysis.history.of(Assigned):
+        if assigned.outcome != OK:
+            continue
+        known = decisions.setdefault((assigned.group, assigned.generation), assigned)
+        if (known.leader, known.decision) != (assigned.leader, assigned.decision):
+            yield (
+                f"{assigned.group} generation {assigned.generation}: {known.process} is assigned by "
+                f"{known.decision}, {assigned.process} by {assigned.decision}"
+            )
+
+
+def zombie_members(analysis: Analysis) -> Iterator[str]:
+    """20: once a member of a later generation has its share, nobody commits under an earlier one."""
+    arrivals: dict[str, list[tuple[float, int]]] = {}
+    for assigned in analysis.history.of(Assigned):
+        if assigned.outcome == OK and assigned.ended is not None:
+            arrivals.setdefault(assigned.group, []).append((assigned.ended, assigned.generation))
+    for commit in analysis.history.of(Commit):
+        if commit.outcome != OK or commit.generation < 0:
+            continue
+        newest = max(
+            (generation for ended, generation in arrivals.get(commit.group, ()) if ended < commit.began), default=-1
+        )
+        if newest > commit.generation:
+            yield (
+                f"{commit.process} commits in {commit.group} under generation {commit.generation} at "
+                f"{commit.began:.3f}, after generation {newest} began"
+            )
+
+
+def zombie_producers(analysis: Analysis) -> Iterator[str]:
+    """20b: once a partition has acknowledged a producer's epoch, it takes nothing from an earlier one."""
+    for partition in analysis.partitions.values():
+        newest: dict[int, list[tuple[float, int]]] = {}
+        for send in partition.acknowledged:
+            if send.producer_id >= 0 and send.ended is not None:
+                newest.setdefault(send.producer_id, []).append((send.ended, send.producer_epoch))
+        for send in partition.sends:
+            if send.values[0] not in partition.places:
+                continue
+            epoch = max((epoch for ended, epoch in newest.get(send.producer_id, ()) if ended < send.began), default=-1)
+            if epoch > send.producer_epoch:
+                yield (
+                    f"{send.values[0]} of producer {send.producer_id} epoch {send.producer_epoch} is taken by "
+                    f"{partition.name} after its epoch {epoch}"
+                )

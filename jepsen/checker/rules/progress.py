@@ -1,0 +1,128 @@
+"""What must go on, and what somebody noticed already: rule 22, unexpected answers, topics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jepsen.checker.analysis import Analysis
+from jepsen.checker.operations import FAIL, INFO, OK, Stuck, TopicChange, TopicSeen, Unexpected
+
+PROGRESS_SECONDS_MAX = 30.0
+HANDED_ON_ONCE_SECONDS = 0.05
+"""A broker that hands a request on does so again after that at the earliest (its channel's RETRY_SECONDS): the
+connection ended, or there is a new leader."""
+
+
+def stuck(analysis: Analysis) -> Iterator[str]:
+    """22: after healing every partition that had clients soon acknowledges a send and answers a poll, and whatever
+    the harness waited for came.
+
+    A topic that somebody asked to delete need not."""
+    for each in analysis.history.of(Stuck):
+        yield each.what
+    healed = analysis.healed_at
+    if healed is None:
+        return
+    doomed = {
+        change.topic for change in analysis.history.of(TopicChange) if _is_deletion(change) and change.outcome != FAIL
+    }
+    for partition in analysis.partitions.values():
+        if partition.place[0] in doomed:
+            continue
+        for what, operations in (("acknowledges no send", partition.sends), ("answers no poll", partition.polls)):
+            lasting = any(each.began >= healed for each in operations) or any(each.ended is None for each in operations)
+            ends = [
+                each.ended
+                for each in operations
+                if each.outcome == OK and each.ended is not None and each.ended >= healed
+            ]
+            if lasting and (not ends or min(ends) > healed + PROGRESS_SECONDS_MAX):
+                yield f"{partition.name} {what} within {PROGRESS_SECONDS_MAX:g} s after healing"
+
+
+def unexpected(analysis: Analysis) -> Iterator[str]:
+    """23: no client gets an answer that no client should get; no node ends by itself."""
+    for each in analysis.history.of(Unexpected):
+        yield f"{each.process}: {each.what}"
+
+
+def topics(analysis: Analysis) -> Iterator[str]:
+    """24: topics are in the end what they were last made to be: there with the partitions and configuration given,
+    or gone."""
+    seen = {each.topic: each for each in analysis.history.of(TopicSeen)}
+    changes: dict[str, list[TopicChange]] = {}
+    for change in analysis.history.of(TopicChange):
+        changes.setdefault(change.topic, []).append(change)
+    for topic, made in changes.items():
+        if topic in seen:
+            yield from _topic(topic, made, seen[topic])
+
+
+def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
+    """Changes of one topic are asked for one after the other; those of unknown fate may be carried out at any time,
+    also after later ones.
+
+    So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was
+    deleted.
+    """
+    may_return = any(change.partitions and _was_asked_twice(change) for change in changes)
+    deletions = [change for change in changes if _is_deletion(change)]
+    if any(change.outcome == OK for change in deletions):
+        if seen.partitions and not may_return:
+            yield f"topic {topic} was deleted and is there"
+        return
+    counts = [change for change in changes if change.partitions]
+    if (
+        seen.partitions
+        and counts
+        and seen.partitions not in [change.partitions for change in counts if change.outcome != FAIL]
+    ):
+        yield f"topic {topic} has {seen.partitions} partitions, and nobody made it so"
+    least = max((change.partitions for change in changes if change.outcome == OK), default=0)
+    if seen.partitions < least and not deletions:
+        yield f"topic {topic} was given {least} partitions and has {seen.partitions}"
+    if seen.partitions and not (deletions and may_return):
+        for key in sorted({key for change in changes for key in change.config}):
+            sets = [change for change in changes if key in change.config]
+            done = [change.config[key] for change in sets if change.outcome == OK]
+            possible = {
+                *done[-1:],
+                *(
+                    change.config[key]
+                    for change in sets
+                    if change.outcome == INFO or (change.outcome == OK and _was_asked_twice(change))
+                ),
+            }
+            if done and seen.config.get(key) not in possible:
+                yield f"topic {topic}: {key} was set to {' or '.join(sorted(possible))} and is {seen.config.get(key)}"
+
+
+def _is_deletion(change: TopicChange) -> bool:
+    return not change.partitions and not change.config
+
+
+def _was_asked_twice(change: TopicChange) -> bool:
+    """By the client, or by the broker that handed it on: without an answer for so long that does it again, and what
+    it sent first may arrive yet."""
+    return change.attempts > 1 or (change.ended is not None and change.ended - change.began > HANDED_ON_ONCE_SECONDS)
+
+
+def compaction(analysis: Analysis) -> Iterator[str]:
+    """25: a compacted log has, of each key, the last value that was acknowledged or read or a later one, at its
+    offset, and no value under another key."""
+    for partition in analysis.compacted():
+        final = partition.final
+        assert final is not None
+        sent = {
+            value: key for send in partition.sends for key, value in zip(send.keys or [], send.values, strict=False)
+        }
+        last: dict[str, tuple[int, str]] = {}
+        for (offset, value, _), key in zip(final.records, final.keys or [], strict=False):
+            last[key] = (offset, value)
+            if sent.get(value, key) != key:
+                yield f"{value} is in {partition.name} at {offset} under {key}, and was sent under {sent[value]}"
+        for offset, values in partition.versions.items():
+            for value, who in values.items():
+                found = last.get(sent[value]) if value in sent else (offset, value)
+                if found is None or found[0] < offset:
+                    yield f"{sent[value]}={value} was at {partition.name} offset {offset} ({who}); the log has {found}"

@@ -1,0 +1,63 @@
+"""Jars from Maven Central in a user cache.
+
+A pom in this folder names what is wanted; `jars("kafka")` answers the directory that holds it all. The directory's
+name carries the pom's digest, so a changed pom is a new directory and a finished directory never changes.
+`KRAFT_CACHE` moves the cache (default `~/.cache/kraft`).
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+POMS = Path(__file__).parent
+
+
+class JavaMissing(RuntimeError):
+    """Java or mvn is not installed, or the jars cannot be had; the message says which."""
+
+
+def cache_directory() -> Path:
+    """Where downloads live between runs."""
+    return Path(os.environ.get("KRAFT_CACHE", Path.home() / ".cache" / "kraft"))
+
+
+def missing() -> str | None:
+    """What is missing to run Java programs, or None."""
+    absent = [name for name in ("java", "mvn") if shutil.which(name) is None]
+    return f"not installed: {', '.join(absent)}" if absent else None
+
+
+def jars(name: str) -> Path:
+    """The directory with every jar of `jepsen/java/<name>/pom.xml`, fetched on first use. Raises JavaMissing."""
+    pom = POMS / name / "pom.xml"
+    target = cache_directory() / "jars" / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
+    if target.is_dir():
+        return target
+    if reason := missing():
+        raise JavaMissing(reason)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with open(target.parent / f".{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not target.is_dir():
+            fetch(pom, target)
+    return target
+
+
+def fetch(pom: Path, target: Path) -> None:
+    """Download into a neighbour and rename, so that a directory that exists is whole."""
+    partial = target.with_name(target.name + ".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", f"-DoutputDirectory={partial}"]
+    done = subprocess.run(command, cwd=partial, capture_output=True, text=True, timeout=600)
+    if done.returncode != 0:
+        raise JavaMissing(f"mvn could not fetch {pom}: {(done.stdout + done.stderr)[-2000:]}")
+    partial.rename(target)
+
+
+if __name__ == "__main__":
+    for each in ("kafka", "spark_connector"):
+        print(jars(each))

@@ -1,0 +1,129 @@
+"""Whether a run proves anything. A green run without load, without leaders that change, or with faults that did
+nothing is invalid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from jepsen.checker.operations import (
+    OK,
+    Commit,
+    Committed,
+    FaultInjected,
+    FinalRead,
+    ListOffset,
+    Operation,
+    Partition,
+    Phase,
+    ReplicaContent,
+    Send,
+    TopicChange,
+    TopicSeen,
+)
+from jepsen.history import METADATA, RunHistory
+from jepsen.judges.allowances import LOST_AS_ALLOWED
+
+ACKNOWLEDGED_PER_SECOND_LEAST = 5.0
+LEADER_CHANGES_LEAST = 2
+CALM = "calm"
+OVERTAKEN = "overtaken-leader"
+NEEDS: dict[str, tuple[type[Operation], ...]] = {
+    "queue": (Commit, Committed, ListOffset, TopicChange),
+    "groups": (Commit, Committed),
+    "topics": (TopicChange,),
+    "offsets": (ListOffset,),
+}
+"""What a workload is there for: of each kind something has to have succeeded."""
+
+
+def leader_changes(run: RunHistory) -> int:
+    """How often a partition or the quorum was seen to be under a new leader epoch since the faults began."""
+    chaos = max((phase.began for phase in run.operations.of(Phase) if phase.name == "chaos"), default=0.0)
+    first = max((number for number, sample in enumerate(run.samples) if sample.at < chaos), default=0)
+    epochs: dict[str, set[int]] = {}
+    for sample in run.samples[first:]:
+        if sample.controller_epoch >= 0:
+            epochs.setdefault("quorum", set()).add(sample.controller_epoch)
+        for name, (_, epoch, _, _) in sample.partitions.items():
+            epochs.setdefault(name, set()).add(epoch)
+    return sum(len(seen) - 1 for seen in epochs.values())
+
+
+def invalid(run: RunHistory, lost: int, reads: Sequence[float]) -> Iterator[str]:
+    """Each reason why the run counts for nothing. `lost` is how many acknowledged records are gone, allowed or not;
+    `reads` when each read of records began, of those that are gone also."""
+    phases = {phase.name: phase.began for phase in run.operations.of(Phase)}
+    if "healed" not in phases:
+        yield "the run did not come to its end"
+        return
+    acknowledged = [
+        send.began for send in run.operations.of(Send) if send.outcome == OK or send.error == LOST_AS_ALLOWED
+    ]
+    chaos = [began for began in acknowledged if phases["chaos"] <= began < phases["healed"]]
+    wanted = ACKNOWLEDGED_PER_SECOND_LEAST * (phases["healed"] - phases["chaos"])
+    if len(chaos) < wanted:
+        yield f"{len(chaos)} records were acknowledged under faults, {wanted:.0f} are wanted"
+    if not any(began < phases["chaos"] for began in acknowledged) or not any(
+        began >= phases["healed"] for began in acknowledged
+    ):
+        yield "nothing was acknowledged before the first fault, or nothing after the last"
+    if not any(phases["chaos"] <= began < phases["healed"] for began in reads):
+        yield "nothing was read under faults"
+    yield from _unlooked(run)
+    if run.facts.plan != CALM:
+        yield from _faults(run)
+    if (
+        run.facts.plan == OVERTAKEN
+        and run.facts.tells_losses
+        and (not lost or not any(report.lost for report in run.loss_reports))
+    ):
+        yield (
+            f"{lost} acknowledged records were lost by unclean elections, with {len(run.loss_reports)} reports: "
+            "there was nothing to tell the truth about"
+        )
+
+
+def _unlooked(run: RunHistory) -> Iterator[str]:
+    """What was acknowledged and nobody looked at in the end: no rule says anything of it."""
+    history = run.operations
+    read = {each.place for each in history.of(FinalRead)}
+    compared: dict[Partition, set[str]] = {}
+    for content in history.of(ReplicaContent):
+        if content.start < content.end:
+            compared.setdefault(content.place, set()).add(content.process)
+    if METADATA not in compared:
+        yield "no node's metadata log was compared"
+    for place in sorted({send.place for send in history.of(Send) if send.outcome == OK}):
+        name = f"{place[0]}-{place[1]}"
+        if place not in read:
+            yield f"{name} was not read in the end"
+        replicas = next(
+            (sample.partitions[name][3] for sample in reversed(run.samples) if name in sample.partitions), []
+        )
+        if len(compared.get(place, ())) < max(1, len(replicas)):
+            yield f"{len(compared.get(place, ()))} replicas of {name} were compared, and there are {len(replicas)}"
+    topics = {change.topic for change in history.of(TopicChange) if change.outcome == OK} - {
+        each.topic for each in history.of(TopicSeen)
+    }
+    if topics:
+        yield f"{len(topics)} topics were changed and not looked at in the end, among them {min(topics)}"
+    for kind in NEEDS.get(run.facts.workload, ()):
+        if not any(each.outcome == OK and not _is_unjudged(each) for each in history.of(kind)):
+            yield f"the workload {run.facts.workload} had no {kind.OP} that succeeded"
+
+
+def _is_unjudged(operation: Operation) -> bool:
+    """Of ends that were asked for without a leader epoch no rule says anything."""
+    return isinstance(operation, ListOffset) and operation.epoch < 0
+
+
+def _faults(run: RunHistory) -> Iterator[str]:
+    changes = leader_changes(run)
+    if changes < LEADER_CHANGES_LEAST:
+        yield f"{changes} changes of leaders were seen, {LEADER_CHANGES_LEAST} are wanted"
+    faults = run.operations.of(FaultInjected)
+    if not faults:
+        yield "no fault was injected"
+    for kind in sorted({fault.kind for fault in faults}):
+        if not any(fault.bit for fault in faults if fault.kind == kind):
+            yield f"no fault of the kind {kind} bit"

@@ -1,0 +1,318 @@
+"""Three to five production nodes in the simulated world, with clients that go wherever a partition is led, and
+administrators who change things meanwhile.
+
+After a short calm come two phases: what fate drew, then everything healed and working again everywhere in bounded
+time. In the end what was acknowledged is where it was acknowledged, and the replicas have the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+import trio
+
+from jepsen.checker.operations import OK, Commit, FaultInjected, Partition, Phase, Poll, ReplicaState, Send
+from jepsen.simulation import layouts
+from jepsen.simulation.admins import Deleter, Mover, VoterChanger
+from jepsen.simulation.ambush import Ambush
+from jepsen.simulation.committers import Committer, committed
+from jepsen.simulation.coordinators import find_coordinator
+from jepsen.simulation.fate import Fate
+from jepsen.simulation.faults import CLIENTS, SURE
+from jepsen.simulation.incarnation_clients import IncarnationReader
+from jepsen.simulation.incarnations import NAME, WIRE, Incarnation
+from jepsen.simulation.leftovers import leftovers
+from jepsen.simulation.members import Member
+from jepsen.simulation.observer import DATA_LEADER, ROLES, Observer
+from jepsen.simulation.producers import Producer
+from jepsen.simulation.readers import Reader
+from jepsen.simulation.run import SimulatedRun
+from jepsen.simulation.scene import Scene
+from jepsen.simulation.session import RoamingSession
+from jepsen.simulation.topic_makers import TopicMaker, create_topic, see_topics
+from jepsen.simulation.topic_remaker import Surroundings, TopicRemaker
+from kraft.world.simulated import Universe
+
+EVENTS: Final = "events"
+TRIMMED: Final[Partition] = ("trimmed", 0)
+COMPACTED: Final[Partition] = ("compacted", 0)
+MOVED: Final[tuple[Partition, ...]] = ((EVENTS, 0), (EVENTS, 1))
+PLACES: Final[tuple[Partition, ...]] = (*MOVED, TRIMMED, COMPACTED)
+ALL_TOPICS: Final = {"min.insync.replicas": "2", "internal.segment.bytes": "20000"}
+TOPICS: Final = {
+    EVENTS: (2, ALL_TOPICS),
+    TRIMMED[0]: (1, ALL_TOPICS),
+    COMPACTED[0]: (
+        1,
+        {**ALL_TOPICS, "cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "2000"},
+    ),
+}
+REPLICAS: Final = 3
+VOTERS: Final = 3
+GROUP: Final = "group"
+FLUSH_RATE: Final = 0.6
+TWO_DISKS_RATE: Final = 0.5
+CALM_SECONDS: Final = 2.0
+CHAOS_SECONDS: Final = 30.0
+HEALED_SECONDS_MAX: Final = 30.0
+CLIENTS_WIND_DOWN_SECONDS: Final = 30.0
+OBSERVED_EVERY_SECONDS: Final = 0.25
+ACKNOWLEDGED_LEAST: Final = 300
+ACKNOWLEDGED_SECONDS_MAX: Final = 30.0
+LEFTOVER_SECONDS_MAX: Final = 10.0
+MADE_UP_MAX: Final = 12
+MADE_UP_SECONDS: Final = 2.5
+LEADER_CHANGES_LEAST: Final = 2
+KINDS_LEAST: Final = 3
+
+Client = Producer | Reader | Committer | TopicMaker | Member | Mover | Deleter | VoterChanger
+
+
+class ClusterRun(SimulatedRun):
+    """One seed's run."""
+
+    def __init__(self, seed: int, trace_path: str | None = None) -> None:
+        super().__init__(seed, trace_path)
+        chance = self.universe.stream("mixture")
+        self.layout = layouts.draw(chance)
+        self.flush = chance.random() < FLUSH_RATE
+        self.fate = Fate(seed, chance, ROLES, flush=self.flush)
+        self.two_disks = self.universe.stream("directories").random() < TWO_DISKS_RATE
+        self.observer = Observer(self.universe, self.recorder, self.nodes, self.lives, PLACES)
+        directories = partial(self.layout.directories, two_disks=self.two_disks)
+        self.scene = Scene(self.universe, self.layout.nodes, self.stop_node, directories, self.observer.is_spare)
+        self.ambush = Ambush(self.scene, self.recorder, self.observer, self.nodes, self.universe.stream("ambush"))
+        self.universe.on_log = self.ambush.heard
+        self.recorder.is_deposed = self.observer.is_deposed
+        self.recorder.leads_no_more = self.observer.leads_no_more
+        self.remaker = TopicRemaker(
+            Surroundings(self.session, self.client, self.observer.taken_for), self.recorder, REPLICAS, ALL_TOPICS
+        )
+        self._last: Incarnation | None = None  # Of the topic that is made anew; None if it has vanished as it may.
+        self._healed = 0  # How many operations there were when all was healed.
+
+    def invalid(self) -> str:
+        if self.acknowledged() < ACKNOWLEDGED_LEAST:
+            return f"only {self.acknowledged()} records were acknowledged"
+        for first, second in (("calm", "chaos"), ("chaos", "healed"), ("healed", "drained")):
+            if not self.acknowledged_between(first, second):
+                return f"no record was acknowledged between {first} and {second}"
+        if self.leader_changes < LEADER_CHANGES_LEAST:
+            return f"only {self.leader_changes} leader changes"
+        if not any(commit.outcome == OK for commit in self.recorder.history.of(Commit)):
+            return "no commit was acknowledged"
+        kinds = {fault.kind for fault in self.recorder.history.of(FaultInjected) if fault.bit}
+        return "" if len(kinds) >= KINDS_LEAST else f"only {len(kinds)} kinds of fault bit"
+
+    def successes(self) -> Iterator[Send]:
+        """Of the topics that stay."""
+        return (send for send in super().successes() if send.place in PLACES)
+
+    def session(self, name: str) -> RoamingSession:
+        hosts = [f"node-{broker}" for broker in self.layout.brokers]
+        return RoamingSession(self.universe.world_for(CLIENTS), hosts, layouts.PORT, name)
+
+    async def main(self, universe: Universe) -> None:
+        async with trio.open_nursery() as node_nursery:
+            for node in self.layout.nodes:
+                node_nursery.start_soon(
+                    self.keep_alive, node, self.layout.configuration(node, flush=self.flush, two_disks=self.two_disks)
+                )
+            await self._set_up()
+            node_nursery.start_soon(self._observe)
+            self.recorder.phase("calm")
+            async with trio.open_nursery() as client_nursery:
+                clients, members = self._start_clients(client_nursery)
+                await universe.sleep(CALM_SECONDS)
+                await self._until_acknowledged(lambda: self.acknowledged_between("calm", "chaos"), 1)
+                self.recorder.phase("chaos")
+                self.ambush.armed = True
+                await self.fate.strike(self.scene, self.recorder, CHAOS_SECONDS, self.observer.roles)
+                self.ambush.armed = False
+                await self._make_up()
+                self.fate.heal(self.scene, self.recorder)
+                self._healed = len(self.recorder.history.operations)
+                self.remaker.settle()
+                await self._progress(members)
+                await self._until_acknowledged(self.acknowledged, ACKNOWLEDGED_LEAST)
+                for client in (*clients, *members, self.remaker):
+                    client.stopping.set()
+                self.wind_down(client_nursery, CLIENTS_WIND_DOWN_SECONDS)
+            self.recorder.phase("drained")
+            await self.within(HEALED_SECONDS_MAX, "everything is read", self._read_everything)
+            await self.within(HEALED_SECONDS_MAX, "the replicas are in sync", self._compare_replicas)
+            await self._see_leftovers()
+            self.end(node_nursery)
+        self.leader_changes = self._leader_changes_seen()
+
+    def made_anew(self) -> int:
+        begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
+        return self.remaker.made_anew(begins.get("chaos", math.inf), begins.get("healed", math.inf))
+
+    async def _see_leftovers(self) -> None:
+        """What deleted topics of the name left on disks goes, in its time; by a clock that jumped that may be long."""
+        jumped = {fault.process for fault in self.recorder.history.of(FaultInjected) if fault.kind == "strange clock"}
+        nodes = [name for name in self.layout.brokers if name not in jumped]
+        last = None if self._last is None else self._last.topic_id
+
+        def left() -> list[str]:
+            places = [(name, path) for name in nodes for path in self.scene.directories(name).paths]
+            return [
+                f"{path}/{found} on {name}"
+                for name, path in places
+                for found in leftovers(self.universe.disk(name), path.strip("/"), NAME, last)
+            ]
+
+        end = self.universe.time.now + LEFTOVER_SECONDS_MAX
+        while left() and self.universe.time.now < end:
+            await self.universe.sleep(0.5)
+        for each in left():
+            self.recorder.stuck(
+                f"{each} is of a topic that was deleted, and still there {LEFTOVER_SECONDS_MAX:g} s after all was read"
+            )
+
+    def _leader_changes_seen(self) -> int:
+        states = {
+            (state.place, state.leader_epoch)
+            for state in self.recorder.history.of(ReplicaState)
+            if state.is_leader and state.place in PLACES
+        }
+        return len(states) - len({place for place, _ in states})
+
+    async def _make_up(self) -> None:
+        """Chaos was too mild to count, or too wild: strike on with what is sure to show, or wait, until it does."""
+        for _ in range(MADE_UP_MAX):
+            bitten = self.fate.bitten()
+            if self._leader_changes_seen() < LEADER_CHANGES_LEAST:
+                self.fate.strike_once(self.scene, self.recorder, "kill", self.observer.roles()[DATA_LEADER])
+            elif len(bitten) < KINDS_LEAST:
+                kind = next(kind for kind in SURE if kind not in bitten)
+                self.fate.strike_once(self.scene, self.recorder, kind, [name for name, _ in self.observer.living()])
+            elif self.acknowledged_between("chaos", "healed"):
+                return
+            await self.universe.sleep(MADE_UP_SECONDS)
+
+    async def _until_acknowledged(self, count: Callable[[], int], least: int) -> None:
+        """Go on, for a bounded time, until so many records are acknowledged."""
+        end = self.universe.time.now + ACKNOWLEDGED_SECONDS_MAX
+        while count() < least and self.universe.time.now < end:
+            await self.universe.sleep(0.2)
+
+    async def _set_up(self) -> None:
+        """The voters join, and topics are made."""
+        if self.layout.dynamic:
+            await VoterChanger(self.session("quorum admin"), self.layout).grow_to(VOTERS)
+        session = self.session("admin")
+        for topic, (partitions, configs) in TOPICS.items():
+            while await create_topic(session, topic, partitions, REPLICAS, configs) != OK:
+                await session.pause(0.5)
+        while not await find_coordinator(session, GROUP):
+            await session.pause(0.5)
+        session.close()
+
+    def _start_clients(self, nursery: trio.Nursery) -> tuple[list[Client], list[Member]]:
+        recorder = self.recorder
+        producing = [(place, idempotent) for place in MOVED for idempotent in (True, False)] + [
+            (TRIMMED, True),
+            (COMPACTED, True),
+        ]
+        clients: list[Client] = [
+            Producer(
+                self.session(f"producer-{number}"),
+                recorder,
+                place,
+                idempotent=idempotent,
+                acks=-1,
+                keyed=place == COMPACTED,
+            )
+            for number, (place, idempotent) in enumerate(producing)
+        ]
+        clients += [
+            Reader(self.session(f"reader-{number}"), recorder, place) for number, place in enumerate((*PLACES, *MOVED))
+        ]
+        clients += [
+            Committer(self.session(f"committer-{number}"), recorder, f"commits-{number}", place)
+            for number, place in enumerate(MOVED)
+        ]
+        clients += [
+            TopicMaker(self.session("maker"), recorder, REPLICAS),
+            Mover(self.session("mover"), MOVED, self.layout.brokers),
+        ]
+        clients += [
+            Deleter(self.session("deleter"), recorder, TRIMMED),
+            Mover(self.session(f"{NAME} mover"), (WIRE,), self.layout.brokers),
+        ]
+        if self.layout.dynamic:
+            clients.append(VoterChanger(self.session("voters"), self.layout))
+        members = [Member(self.session(f"member-{number}"), recorder, GROUP, MOVED[0], number) for number in range(2)]
+        for client in (*clients, *members):
+            nursery.start_soon(self.client, client.run)
+        nursery.start_soon(self.client, partial(self.remaker.run, nursery))
+        return clients, members
+
+    async def _observe(self) -> None:
+        while True:
+            self.observer.snapshot()
+            await self.universe.sleep(OBSERVED_EVERY_SECONDS)
+
+    async def _progress(self, members: list[Member]) -> None:
+        """Wait, bounded, until every partition acknowledges and answers again, and every member has its share."""
+        for member in members:
+            member.settled = trio.Event()
+
+        async def everywhere() -> None:
+            while not self._goes_on():
+                await self.universe.sleep(0.2)
+            for member in members:
+                await member.settled.wait()
+
+        await self.within(HEALED_SECONDS_MAX, "every partition and the group go on", everywhere)
+
+    def _goes_on(self) -> bool:
+        """Whether a send and a poll that began after healing have succeeded for each partition."""
+        fresh = self.recorder.history.operations[self._healed :]
+        ended = {
+            (type(each), each.place)
+            for each in fresh
+            if isinstance(each, Send | Poll) and each.outcome == OK and each.ended is not None
+        }
+        return all((kind, place) in ended for kind in (Send, Poll) for place in PLACES)
+
+    async def _read_everything(self) -> None:
+        for place in PLACES:
+            await Reader(self.session(f"final {place[0]}-{place[1]}"), self.recorder, place).read_all(
+                compacted=place == COMPACTED
+            )
+        for group, place in sorted(
+            {(commit.group, commit.place) for commit in self.recorder.history.of(Commit) if commit.place in PLACES}
+        ):
+            session = self.session(f"final {group}")
+            while not await committed(session, self.recorder, group, place):
+                await find_coordinator(session, group)
+                await session.pause(0.5)
+        await see_topics(self.session("final topics"), self.recorder)
+        await self._read_last()
+
+    async def _read_last(self) -> None:
+        """The topic that was made anew: which one is there, what it holds, and what its group has committed of it."""
+        self._last = await self.remaker.look(self.session(f"final {NAME}"))
+        if self._last is not None:
+            await IncarnationReader(self.session(f"final {NAME} reader"), self.recorder, self._last).read_all()
+            await self.remaker.committer(self._last, "final").look()
+
+    async def _compare_replicas(self) -> None:
+        for place in PLACES:
+            while not self.observer.is_quiet(place):
+                await self.universe.sleep(0.2)
+            self.observer.contents(place, compacted=place == COMPACTED)
+        if self._last is not None:
+            while not self.observer.is_quiet(self._last.place):
+                await self.universe.sleep(0.2)
+            self.observer.contents(self._last.place, compacted=False)
+        while len({node.shared.loader.offset for _, node in self.observer.living()}) > 1:
+            await self.universe.sleep(0.05)
+        for name, node in self.observer.living():
+            self.observer.image(name, node)

@@ -1,0 +1,129 @@
+"""Committers of a simulated run: consumers without a membership that commit growing offsets and ask for them again."""
+
+from __future__ import annotations
+
+import trio
+
+from jepsen.checker.errors import is_definite
+from jepsen.checker.operations import Commit, Committed, Partition
+from jepsen.simulation.coordinators import find_coordinator
+from jepsen.simulation.recorder import Recorder
+from jepsen.simulation.session import TRY_AGAIN, Refused, Session, Unanswered
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kraft.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
+
+COMMIT_VERSIONS = (2, 9)  # By topic name, as are the fetches.
+NO_GENERATION = -1
+
+
+class Committer:
+    """Alone with its group and partition: offsets only grow."""
+
+    def __init__(self, session: Session, recorder: Recorder, group: str, place: Partition) -> None:
+        self._session = session
+        self._recorder = recorder
+        self._group = group
+        self._place = place
+        self._next = 0
+        self.stopping = trio.Event()
+
+    async def run(self) -> None:
+        while not self.stopping.is_set():
+            self._next += 1
+            if not await commit(self._session, self._recorder, self._group, self._place, self._next):
+                await find_coordinator(self._session, self._group)
+                await self._session.pause(0.5)
+            if self._session.chance.random() < 0.5:
+                await committed(self._session, self._recorder, self._group, self._place)
+            await self._session.pause(0.6)
+        self._session.close()
+
+
+async def commit(
+    session: Session,
+    recorder: Recorder,
+    group: str,
+    place: Partition,
+    offset: int,
+    *,
+    generation: int = NO_GENERATION,
+    member: str = "",
+    also: tuple[int, ...] = (),
+) -> bool:
+    """Whether the commit was acknowledged. `also` are error codes that a member may get."""
+    topic, index = place
+    made = recorder.add(
+        Commit(
+            process=session.name,
+            began=recorder.now(),
+            topic=topic,
+            partition=index,
+            group=group,
+            offset=offset,
+            generation=generation,
+        )
+    )
+    part = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+    request = OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member,
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
+    )
+    try:
+        response = await session.call(request, *COMMIT_VERSIONS)
+    except Unanswered:
+        made.ended = recorder.now()
+        return False
+    code = response.topics[0].partitions[0].error_code
+    if code == ErrorCode.NONE:
+        made.ok(recorder.now())
+        return True
+    made.failed(recorder.now(), name_of(code), definite=is_definite(name_of(code)))
+    if code not in TRY_AGAIN and code not in also:
+        raise Refused("OffsetCommit", code)
+    return False
+
+
+async def committed(session: Session, recorder: Recorder, group: str, place: Partition) -> bool:
+    """Ask the coordinator what it has; False if it does not answer."""
+    topic, index = place
+    read = recorder.add(
+        Committed(process=session.name, began=recorder.now(), topic=topic, partition=index, group=group)
+    )
+    old = OffsetFetchRequestTopic(name=topic, partition_indexes=[index])
+    new = OffsetFetchRequestTopics(name=topic, partition_indexes=[index])
+    by_group = session.chance.random() < 0.5
+    if by_group:
+        request, versions = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[new])]), (8, 9)
+    else:
+        request, versions = OffsetFetchRequest(group_id=group, topics=[old]), (1, 7)
+    try:
+        response = await session.call(request, *versions)
+    except Unanswered:
+        read.ended = recorder.now()
+        return False
+    answer = response.groups[0] if by_group else response
+    read.ended = recorder.now()
+    code = answer.error_code or (
+        answer.topics[0].partitions[0].error_code if answer.topics else ErrorCode.NOT_COORDINATOR
+    )
+    if code != ErrorCode.NONE:
+        read.error = name_of(code)
+        if code not in TRY_AGAIN:
+            raise Refused("OffsetFetch", code)
+        return False
+    read.offset = answer.topics[0].partitions[0].committed_offset
+    read.deposed = recorder.is_deposed(session.host, group)
+    read.ok(recorder.now())
+    return True

@@ -1,0 +1,48 @@
+"""Where clients and the harness of a simulated run write down what they did and saw, in universal time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from jepsen.checker.history import History
+from jepsen.checker.operations import FaultInjected, Operation, Partition, Phase, Stuck, Unexpected
+from kraft.world.simulated import Universe
+
+HARNESS: Final = "harness"
+
+SomeOperation = TypeVar("SomeOperation", bound=Operation)
+
+
+class Recorder:
+    """One run's history in the making."""
+
+    def __init__(self, universe: Universe) -> None:
+        self._universe = universe
+        self.history = History()
+        self._told: set[tuple[str, str]] = set()
+        self.is_deposed: Callable[[str, str], bool] = lambda host, group: False
+        """Whether a host believes to coordinate a group, and another does by now."""
+        self.leads_no_more: Callable[[str, Partition], bool] = lambda host, place: False
+        """The same of a partition's leader."""
+
+    def now(self) -> float:
+        return self._universe.time.now
+
+    def add(self, operation: SomeOperation) -> SomeOperation:
+        return self.history.add(operation)
+
+    def unexpected(self, who: str, what: str) -> None:
+        """Noted once, however often it happens."""
+        if (who, what) not in self._told:
+            self._told.add((who, what))
+            self.add(Unexpected(process=who, began=self.now(), what=what))
+
+    def stuck(self, what: str) -> None:
+        self.add(Stuck(process=HARNESS, began=self.now(), what=what))
+
+    def phase(self, name: str) -> None:
+        self.add(Phase(process=HARNESS, began=self.now(), name=name))
+
+    def fault(self, kind: str, node: str, role: str) -> FaultInjected:
+        return self.add(FaultInjected(process=node, began=self.now(), kind=kind, role=role, bit=False))

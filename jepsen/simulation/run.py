@@ -1,0 +1,200 @@
+"""What every simulated run has: a universe, a history, nodes that are started whenever they do not run, bounded
+waits, and an outcome."""
+
+from __future__ import annotations
+
+import errno
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import trio
+
+from jepsen.checker import check
+from jepsen.checker.operations import OK, FaultInjected, Phase, Send
+from jepsen.simulation.fate import Fate
+from jepsen.simulation.recorder import Recorder
+from jepsen.simulation.scene import Scene
+from jepsen.simulation.session import Refused
+from kraft.common.config.node_config import NodeConfig
+from kraft.common.errors import StorageError
+from kraft.server.node import Node, run_node
+from kraft.world.simulated import SimulatedWorld, Universe
+
+RESTART_SECONDS = 0.3
+RUN_SECONDS_MAX = 1000.0
+TURN_SECONDS = 25e-6  # What a turn of trio's loop costs in CPython, roughly.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of one seed. `trace` is the hash that a replay must reproduce; `cells` are the (kind, role) pairs
+    whose fault bit."""
+
+    seed: int
+    violations: tuple[str, ...]
+    invalid: str
+    acknowledged: int
+    leader_changes: int
+    lives: int
+    faults: tuple[str, ...]
+    cells: tuple[tuple[str, str], ...]
+    operations: int
+    port_calls: int
+    seconds: float
+    trace: str
+    made_anew: int = 0
+    """How often a topic that was in use was deleted and made anew under its name while faults struck."""
+
+    @property
+    def verdict(self) -> str:
+        return "violation" if self.violations else "invalid" if self.invalid else "ok"
+
+
+class SimulatedRun:
+    """One seed's run. Subclasses say what the nodes are (`scene`, `fate`), what happens (`main`) and what makes a
+    run count (`invalid`)."""
+
+    scene: Scene
+    fate: Fate
+
+    def __init__(self, seed: int, trace_path: str | None = None) -> None:
+        self.seed = seed
+        self.universe = Universe(seed, trace_path=trace_path, turn_seconds=TURN_SECONDS)
+        self.recorder = Recorder(self.universe)
+        self.nodes: dict[str, Node] = {}
+        self.lives: Counter[str] = Counter()
+        self._asked_to_stop: set[tuple[str, int]] = set()
+        """Nodes in their lives."""
+        self.leader_changes = 0
+        self._ended = (0.0, 0, "")
+
+    def run(self) -> Outcome:
+        with self.universe.trace:
+            self.universe.run(self.main, seconds_max=RUN_SECONDS_MAX)
+            faults = self.recorder.history.of(FaultInjected)
+            counts = Counter(fault.kind for fault in faults if fault.bit)
+            return Outcome(
+                seed=self.seed,
+                violations=tuple(map(str, check(self.recorder.history))),
+                invalid=self.invalid(),
+                acknowledged=self.acknowledged(),
+                leader_changes=self.leader_changes,
+                lives=sum(self.lives.values()),
+                faults=tuple(f"{kind} x{count}" for kind, count in sorted(counts.items())),
+                cells=tuple(sorted({(fault.kind, fault.role) for fault in faults if fault.bit})),
+                operations=len(self.recorder.history.operations),
+                port_calls=self._ended[1],
+                seconds=self._ended[0],
+                trace=self._ended[2],
+                made_anew=self.made_anew(),
+            )
+
+    def end(self, node_nursery: trio.Nursery) -> None:
+        """All is seen: what remains is tearing down, which is no part of the trace."""
+        self._ended = (self.universe.time.now, self.universe.trace.calls, self.universe.trace.hexdigest())
+        node_nursery.cancel_scope.cancel()
+
+    async def main(self, universe: Universe) -> None:
+        """All that happens in the simulation."""
+        raise NotImplementedError
+
+    def invalid(self) -> str:
+        """Why this run shows too little to count; empty if it does."""
+        raise NotImplementedError
+
+    def made_anew(self) -> int:
+        """As `Outcome` has it."""
+        return 0
+
+    def acknowledged(self) -> int:
+        """Records, not batches."""
+        return sum(len(send.values) for send in self.successes())
+
+    def successes(self) -> Iterator[Send]:
+        """The sends that count as progress."""
+        return (send for send in self.recorder.history.of(Send) if send.outcome == OK)
+
+    def acknowledged_between(self, first: str, second: str) -> int:
+        """Records acknowledged from one phase's beginning to another's (or the end of the run)."""
+        begins = {phase.name: phase.began for phase in self.recorder.history.of(Phase)}
+        start, end = begins.get(first, 0.0), begins.get(second, self.universe.time.now)
+        return sum(len(send.values) for send in self.successes() if start <= (send.ended or 0.0) < end)
+
+    async def keep_alive(self, name: str, config: NodeConfig) -> None:
+        """Start the node whenever it is not running."""
+
+        async def life(world: SimulatedWorld) -> None:
+            async with trio.open_nursery() as nursery:
+                self.nodes[name] = await nursery.start(partial(run_node, config, world))
+
+        while True:
+            world = self.universe.world_for(name)
+            self.lives[name] += 1
+            try:
+                if await self.universe.live(world, life):
+                    if (name, self.lives[name]) not in self._asked_to_stop:
+                        self.recorder.unexpected(name, "the node ended, and nobody had asked it to")
+                    self.universe.kill(name)  # The process has ended.
+            except Exception as error:  # noqa: BLE001 - whatever ends a living node is a finding; the run goes on with its next life.
+                self._ended_by_itself(name, error)
+            self.nodes.pop(name, None)
+            self.universe.disk(name).restart()
+            await self.universe.sleep(RESTART_SECONDS)
+
+    def _ended_by_itself(self, name: str, error: Exception) -> None:
+        if name not in self.fate.hurt_disks or not _is_the_disks(error):
+            self.recorder.unexpected(name, f"the node failed: {_causes(error)}")
+        self.universe.kill(name)
+
+    def stop_node(self, name: str) -> bool:
+        """Ask a node to shut down in good order; False if it does not serve."""
+        node = self.nodes.get(name)
+        if node is None or not self.universe.world_of(name).node.alive:
+            return False
+        self._asked_to_stop.add((name, self.lives[name]))
+        node.begin_shutdown()
+        return True
+
+    async def client(self, run: Callable[[], Awaitable[None]]) -> None:
+        """A client that gets an answer which no client should get is a finding, and ends."""
+        try:
+            await run()
+        except Refused as refusal:
+            self.recorder.unexpected("client", str(refusal))
+
+    def wind_down(self, client_nursery: trio.Nursery, seconds: float) -> None:
+        """Clients that were told to stop have a bounded time to learn what became of their last request."""
+
+        def give_up() -> None:
+            if client_nursery.child_tasks:
+                self.recorder.stuck(
+                    f"clients learn what became of their requests not within {seconds:g} s after healing"
+                )
+                client_nursery.cancel_scope.cancel()
+
+        self.universe.time.call_after(seconds, give_up)
+
+    async def within(self, seconds: float, what: str, action: Callable[[], Awaitable[None]]) -> None:
+        """A bounded wait for what must work once all is healed."""
+        with trio.CancelScope() as scope:
+            limit = self.universe.time.call_after(seconds, scope.cancel)
+            await action()
+            self.universe.time.cancel(limit)
+        if scope.cancelled_caught:
+            self.recorder.stuck(f"{what}: not within {seconds:g} s after healing")
+
+
+def _is_the_disks(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(_is_the_disks(inner) for inner in error.exceptions)
+    return isinstance(error, StorageError) or (
+        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EMFILE)
+    )
+
+
+def _causes(error: BaseException) -> str:
+    if isinstance(error, BaseExceptionGroup):
+        return "; ".join(_causes(inner) for inner in error.exceptions)
+    return f"{type(error).__name__}: {error}"

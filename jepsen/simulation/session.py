@@ -1,0 +1,169 @@
+"""Clients' connections: one at a time, any version that both sides know, to a fixed node or to whichever should
+know."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from jepsen.checker.operations import Partition
+from kraft.client.connection import ClientConnection, Disconnected, open_connection
+from kraft.protocol.error_codes import ErrorCode, name_of
+from kraft.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kraft.world.ports import World
+
+REQUEST_SECONDS: Final = 10.0
+ASTRAY_RATE: Final = 0.05
+"""How often a client asks any node instead of the leader that it knows."""
+
+TRY_AGAIN: Final = {
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
+
+
+class Unanswered(Exception):
+    """No answer came: the request may have had its effect or not, or may still have it."""
+
+
+class Refused(Exception):
+    """The node answered with an error code that the caller did not ask about."""
+
+    def __init__(self, what: str, code: int) -> None:
+        super().__init__(f"{what}: {name_of(code)}")
+        self.code = code
+
+
+class Session:
+    """One connection at a time to one node; used by one task. Versions are drawn anew for each request."""
+
+    def __init__(self, world: World, host: str, port: int, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.chance: random.Random = world.random.stream(f"session {name}")
+        self._host = host
+        self._port = port
+        self._connection: ClientConnection | None = None
+        self.topic_id: bytes | None = None
+        """Whose leaders it wants to know where several topics have one name by turns: leader and epoch of another
+        are nothing to go by."""
+
+    async def call(self, request: Any, low: int, high: int) -> Any:
+        """Send `request` in a version drawn from `low` to `high`, as far as the node serves them. Raises Unanswered."""
+        try:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await open_connection(
+                    self.world, self._host, self._port, client_id=self.name, timeout=REQUEST_SECONDS
+                )
+            least, most = self._connection.versions[request.API_KEY]
+            version = self.chance.randint(max(low, least), min(high, most))
+            return await self._connection.call(request, version=version, timeout=REQUEST_SECONDS)
+        except (Disconnected, TimeoutError) as problem:
+            self.close()
+            raise Unanswered(str(problem)) from problem
+
+    async def aim(self, place: Partition) -> int:
+        """Turn to the leader of a partition. Returns its leader epoch as far as it is known, else -1. Raises
+        Unanswered."""
+        del place
+        return -1
+
+    async def aim_at_coordinator(self, host: str) -> None:
+        """Turn to the node that is said to coordinate a group."""
+
+    @property
+    def host(self) -> str:
+        """Where requests go now."""
+        return self._host
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    async def pause(self, seconds_most: float) -> None:
+        await self.world.clock.sleep(self.chance.uniform(0.0, seconds_most))
+
+
+class RoamingSession(Session):
+    """Asks the node that leads, as far as it knows; another one when that does not answer, or says that somebody
+    else has to be asked."""
+
+    def __init__(self, world: World, hosts: Sequence[str], port: int, name: str) -> None:
+        super().__init__(world, "", port, name)
+        self._hosts = tuple(hosts)
+        self._leaders: dict[Partition, tuple[str, int]] = {}
+        self._roam()
+
+    async def call(self, request: Any, low: int, high: int) -> Any:
+        try:
+            response = await super().call(request, low, high)
+        except Unanswered:
+            self._roam()
+            raise
+        if any(code in TRY_AGAIN for code in error_codes(response)):
+            self._roam()
+        return response
+
+    def _roam(self) -> None:
+        self._leaders.clear()
+        self._turn_to(self.chance.choice(self._hosts))
+
+    def _turn_to(self, host: str) -> None:
+        if host != self._host:
+            self.close()
+            self._host = host
+
+    async def aim(self, place: Partition) -> int:
+        if self.chance.random() < ASTRAY_RATE:
+            self._roam()
+            return -1
+        if place not in self._leaders:
+            await self._learn(place)
+        host, epoch = self._leaders.get(place, (self._host, -1))
+        self._turn_to(host)
+        return epoch
+
+    async def _learn(self, place: Partition) -> None:
+        request = MetadataRequest(topics=[MetadataRequestTopic(name=place[0])], allow_auto_topic_creation=False)
+        response = await self.call(request, 7 if self.topic_id is None else 10, 12)
+        hosts = {broker.node_id: broker.host for broker in response.brokers}
+        for topic in response.topics:
+            if self.topic_id not in (None, topic.topic_id):
+                continue
+            for partition in topic.partitions:
+                if partition.leader_id in hosts:
+                    self._leaders[(place[0], partition.partition_index)] = (
+                        hosts[partition.leader_id],
+                        partition.leader_epoch,
+                    )
+
+    async def aim_at_coordinator(self, host: str) -> None:
+        if host in self._hosts:
+            self._turn_to(host)
+
+
+def error_codes(message: Any) -> Iterator[int]:
+    """Every error code in a response, however deep."""
+    for name in getattr(message, "__slots__", ()):
+        value = getattr(message, name)
+        if name == "error_code" and value:
+            yield value
+        elif isinstance(value, list) and value and hasattr(value[0], "__slots__"):
+            for item in value:
+                yield from error_codes(item)
