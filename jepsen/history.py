@@ -35,6 +35,8 @@ class RunFacts:
     seconds: float
     flush: bool
     unclean: bool = False
+    min_in_sync: int = 1
+    """min.insync.replicas of the topic that is written to."""
     machine: str = "namespaces"
     version: str = ""
 

@@ -80,6 +80,7 @@ class Run:
             seconds=options.seconds,
             flush=options.flush,
             unclean=options.workload in UNCLEAN,
+            min_in_sync=1 if options.workload in UNCLEAN else 2,
             version=version(),
             machine="loopback" if options.disk == "directory" else "namespaces",
         )
@@ -106,7 +107,7 @@ class Run:
     def _create_topic(self) -> None:
         admin = AdminClient({**SERVERS_COMMON, "bootstrap.servers": self.cluster.bootstrap})
         self._await_brokers(admin)
-        config = {"min.insync.replicas": "1" if self._facts.unclean else "2", "segment.bytes": str(1 << 20)}
+        config = {"min.insync.replicas": str(self._facts.min_in_sync), "segment.bytes": str(1 << 20)}
         config.update(UNCLEAN.get(self._facts.workload, {}))
         replicas = 1 if self._facts.workload in SOLO else 3
         for attempt in range(CREATE_ATTEMPTS_MAX):

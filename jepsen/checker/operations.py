@@ -110,6 +110,8 @@ class Commit(Keyed):
     group: str
     offset: int
     generation: int = -1
+    may_be_gone: bool = False
+    """It took effect, if ever, before it ended; a loss of power may have taken it since, as the promise allows."""
 
 
 @dataclass(slots=True, kw_only=True)

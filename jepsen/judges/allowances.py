@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jepsen.checker.history import History
 from jepsen.checker.operations import INFO, OK, Commit, Committed, FinalRead, Operation, Partition, Poll, Send
@@ -25,6 +25,8 @@ from jepsen.judges.ways import Record, Ways
 LOST_AS_ALLOWED = "lost, as the promise allows"
 SAMPLE_SLACK_SECONDS = 2.0
 """In-sync sets are sampled: one that was seen so near to an acknowledgement may have been in force."""
+ROUND_SECONDS = 2.5
+"""Within this time each of five nodes has been asked for the in-sync sets, one after the other."""
 
 
 @dataclass(slots=True)
@@ -39,25 +41,57 @@ class Allowed:
 
 
 class Power:
-    """Which nodes lost power when, and which replicas were in sync when."""
+    """Which nodes lost power when, and which replicas were in sync when. With fewer than `min_in_sync` of them
+    nothing is acknowledged, where a partition has so many replicas."""
 
-    def __init__(self, samples: list[Sample], losses: list[PowerLoss]) -> None:
+    def __init__(self, samples: list[Sample], losses: list[PowerLoss], min_in_sync: int) -> None:
         self._samples = samples
-        self._losses = losses
-
-    def lost_since(self, moment: float, until: float) -> set[int]:
-        return {node for loss in self._losses if moment <= loss.at <= until for node in loss.nodes}
+        self._losses = sorted(losses, key=lambda loss: loss.at)
+        self._min_in_sync = min_in_sync
 
     def in_sync_sets(self, place: Partition, began: float, ended: float) -> Iterator[set[int]]:
+        """Those that may have been in force and let a record be committed."""
         name = f"{place[0]}-{place[1]}"
         for sample in self._samples:
             if began - SAMPLE_SLACK_SECONDS <= sample.at <= ended + SAMPLE_SLACK_SECONDS and name in sample.partitions:
-                yield set(sample.partitions[name][2])
+                _, _, in_sync, replicas = sample.partitions[name]
+                if len(in_sync) >= min(self._min_in_sync, len(replicas)):
+                    yield set(in_sync)
 
     def excuses(self, place: Partition, began: float, ended: float, until: float = math.inf) -> bool:
-        """Whether every replica of an in-sync set of that time lost power later."""
-        gone = self.lost_since(began, until)
-        return bool(gone) and any(in_sync and in_sync <= gone for in_sync in self.in_sync_sets(place, began, ended))
+        """Whether power failed, later, until no replica of an in-sync set of that time had kept the record."""
+        losses = [loss for loss in self._losses if began <= loss.at <= until]
+        return bool(losses) and any(
+            in_sync and self._all_lost(place, in_sync, losses) for in_sync in self.in_sync_sets(place, began, ended)
+        )
+
+    def _all_lost(self, place: Partition, in_sync: set[int], losses: list[PowerLoss]) -> bool:
+        """Losses add up, but not for ever: a replica that is in sync again has copied the record from those that
+        kept it."""
+        lost: dict[int, float] = {}
+        for loss in losses:
+            for node, since in list(lost.items()):
+                if self._is_in_sync_again(place, node, since, loss.at):
+                    del lost[node]
+            lost.update(dict.fromkeys(loss.nodes, loss.at))
+            if in_sync <= lost.keys():
+                return True
+        return False
+
+    def _is_in_sync_again(self, place: Partition, node: int, since: float, until: float) -> bool:
+        """Whether a replica was seen to leave the in-sync set between two moments and to be in it again, for a whole
+        round of the nodes that are asked: one alone may tell what is old."""
+        name = f"{place[0]}-{place[1]}"
+        has_left, again_since = False, math.inf
+        for sample in self._samples:
+            if since < sample.at < until and name in sample.partitions:
+                if node not in sample.partitions[name][2]:
+                    has_left, again_since = True, math.inf
+                elif has_left:
+                    again_since = min(again_since, sample.at)
+                    if sample.at - again_since >= ROUND_SECONDS:
+                        return True
+        return False
 
 
 def allow(run: RunHistory) -> Allowed:
@@ -95,7 +129,7 @@ class Excuses:
 
     def __init__(self, run: RunHistory) -> None:
         self._flush = run.facts.flush
-        self._power = Power(run.samples, run.power_losses)
+        self._power = Power(run.samples, run.power_losses, run.facts.min_in_sync)
         self._elections = Elections(run)
         self._final = {
             read.place: {offset: value for offset, value, _ in read.records} for read in run.operations.of(FinalRead)
@@ -181,10 +215,48 @@ class Excuses:
 
 def _allow_commits(run: RunHistory) -> None:
     """Committed offsets are records like others: those from before a power loss of a majority may be gone."""
-    cuts = [loss.at for loss in run.power_losses if len(loss.nodes) > 2]
+    cuts = _losses_of_a_majority(run)
     if not cuts:
         return
-    for operations in (run.operations.of(Commit), run.operations.of(Committed)):
-        for operation in operations:
-            if operation.began < max(cuts):
-                operation.outcome = INFO
+    for commit in run.operations.of(Commit):
+        _after_loss(commit, max(cuts))
+    for read in run.operations.of(Committed):
+        if read.began < max(cuts):
+            read.outcome = INFO
+
+
+def _after_loss(commit: Commit, lost_at: float) -> None:
+    """Changes what a commit is to the time after a loss of power."""
+    if commit.began < lost_at:
+        if commit.ended is not None and commit.ended < lost_at:
+            commit.may_be_gone = True
+        else:
+            commit.outcome = INFO
+
+
+def _losses_of_a_majority(run: RunHistory) -> list[float]:
+    return sorted(loss.at for loss in run.power_losses if len(loss.nodes) > 2)
+
+
+def commits_between_losses(run: RunHistory) -> Iterator[History]:
+    """What groups committed and were told up to the first loss of power that may take committed offsets, and from
+    each to the next. What follows the last one remains in the run's own history."""
+    if run.facts.flush:
+        return
+    since = -math.inf
+    for until in _losses_of_a_majority(run):
+        part: list[Operation] = []
+        for commit in run.operations.of(Commit):
+            if commit.began < until:
+                copy = replace(commit)
+                _after_loss(copy, since)
+                if copy.ended is None or copy.ended >= until:
+                    copy.outcome = INFO
+                part.append(copy)
+        part += [
+            read
+            for read in run.operations.of(Committed)
+            if since <= read.began and read.ended is not None and read.ended < until
+        ]
+        yield History(part)
+        since = until

@@ -19,7 +19,7 @@ from jepsen.checker.operations import (
     TopicChange,
 )
 from jepsen.history import RunHistory, load
-from jepsen.judges.allowances import allow
+from jepsen.judges.allowances import allow, commits_between_losses
 from jepsen.judges.losses import Lost, untrue
 from jepsen.judges.validity import invalid
 
@@ -60,6 +60,7 @@ def judge(run: RunHistory) -> Verdict:
     reads = [poll.began for poll in run.operations.of(Poll) if poll.outcome == OK and poll.records]
     _place_duplicates(run)
     offsets = {value: send.offset for value, send in acknowledged.items()}  # As they were told: allowances forget them.
+    early_commits = [str(finding) for part in commits_between_losses(run) for finding in check(part)]
     allowed = allow(run)
     history = run.operations
     copies = [value for read in history.of(FinalRead) for _, value, _ in read.records]
@@ -68,8 +69,10 @@ def judge(run: RunHistory) -> Verdict:
     unseen = _unseen(run, final - allowed.brought_back)
     lost = [value for value, send in acknowledged.items() if send.place in read_places and value not in final]
     nowhere = set(lost) - set(allowed.lost)
-    findings = tuple(map(str, check(history))) + tuple(
-        f"lost: {value} was acknowledged and is nowhere in the end" for value in sorted(nowhere)[:FINDINGS_MAX]
+    findings = (
+        *map(str, check(history)),
+        *early_commits[:FINDINGS_MAX],
+        *(f"lost: {value} was acknowledged and is nowhere in the end" for value in sorted(nowhere)[:FINDINGS_MAX]),
     )
     if unseen:
         within = f"within {UNSEEN_SECONDS_MAX:g} s of healing"

@@ -37,7 +37,7 @@ def _judge(register: Register, reads: list[Committed], writes: dict[int, list[Co
         (write.ended, write.began, write.offset)
         for each in writes.values()
         for write in each
-        if write.outcome == OK and write.ended is not None
+        if write.outcome == OK and write.ended is not None and not write.may_be_gone
     ]
     effective += [
         (read.ended, writes[read.offset][0].began, read.offset)

@@ -4,11 +4,12 @@ something. And what is legal and looks alike."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
-from jepsen.checker.operations import INFO, Operation, Poll
-from jepsen.history import LossReport, PowerLoss, RunHistory
+from jepsen.checker.operations import INFO, OK, Commit, Committed, Operation, Poll
+from jepsen.history import LossReport, PowerLoss, RunHistory, Sample
 from jepsen.judges.verdict import judge
 from tests.unit.jepsen.histories import final, poll, report, run, sample, send
 
@@ -61,6 +62,40 @@ def unanswered(value: str) -> Operation:
     found = send(value, -1)
     found.outcome, found.ended = INFO, None
     return found
+
+
+def one_by_one(*samples: Sample) -> RunHistory:
+    """A record whose three replicas lose their power one after the other, at 10, 20 and 30 s."""
+    losses = [PowerLoss(at=10.0 * node, nodes=[node]) for node in (1, 2, 3)]
+    return run(send("a", 0), final(), losses=losses, samples=[sample(5.0), *samples], flush=False)
+
+
+def back_from(at: float, *in_sync: list[int]) -> list[Sample]:
+    """One sample a second, from `at` on."""
+    return [sample(at + second, 1, each) for second, each in enumerate(in_sync)]
+
+
+def two_in_sync(replicas: list[int], min_in_sync: int) -> RunHistory:
+    """A record that is gone, acknowledged while three replicas were in sync or, as sampled a little later, fewer; the
+    power of these failed."""
+    seen = [sample(5.0), sample(6.5, in_sync=replicas)]
+    losses = [PowerLoss(at=10.0, nodes=replicas)]
+    judged = run(send("a", 0), final(), losses=losses, samples=seen, flush=False)
+    judged.facts.min_in_sync = min_in_sync
+    return judged
+
+
+def commits(*told: tuple[int, float]) -> RunHistory:
+    """A group commits 1 and then 2 before the first of two power losses of all, and is told offsets at moments."""
+    group: dict[str, Any] = {"process": "c", "group": "g", "outcome": OK, "topic": "events", "partition": 0}
+    losses = [PowerLoss(at=at, nodes=[1, 2, 3]) for at in (10.0, 20.0)]
+    return run(
+        Commit(offset=1, began=1.0, ended=1.1, **group),
+        Commit(offset=2, began=2.0, ended=2.1, **group),
+        *(Committed(offset=offset, began=at, ended=at + 0.1, **group) for offset, at in told),
+        losses=losses,
+        flush=False,
+    )
 
 
 def apache_kafka(judged: RunHistory, epochs: int) -> RunHistory:
@@ -129,6 +164,16 @@ PLANTED: dict[str, tuple[str, Callable[[], RunHistory]]] = {
             unanswered("w"), late("z", 6, 9.0), poll(6, *RESENT, began=8.5), log=[*LOG, *NEW, (6, "z", 2)]
         ),
     ),
+    "a record that each of three replicas lost, of which the first had copied it again in between": (
+        "4 ",
+        lambda: one_by_one(*back_from(12.0, [2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3], [1, 2, 3])),
+    ),
+    "a record that was lost with an in-sync set that could not acknowledge it": ("4 ", lambda: two_in_sync([1], 2)),
+    "a committed offset that goes back before power fails for the first time": ("17", lambda: commits((1, 5.0))),
+    "a committed offset that goes back between two losses of power": (
+        "17",
+        lambda: commits((2, 11.0), (1, 12.0)),
+    ),
     "a record of Apache Kafka's that is gone under one leader epoch": (
         "4 ",
         lambda: apache_kafka(run(send("z", 0), final()), 1),
@@ -194,6 +239,14 @@ LEGAL: dict[str, Callable[[], RunHistory]] = {
     "a record that was read before power failed, and sent again": lambda: powerless(
         unanswered("w"), late("z", 6, 23.0), poll(6, *RESENT, began=8.5), log=[*LOG, *NEW, (6, "z", 2)]
     ),
+    "a record that each of three replicas lost, none of which was in sync again in between": lambda: one_by_one(),
+    "a record that each of three replicas lost, of which a node with old metadata names one in sync again": (
+        lambda: one_by_one(*back_from(12.0, [2, 3], [1, 2, 3], [2, 3], [1, 2, 3], [2, 3]))
+    ),
+    "a record that was lost with a small in-sync set that could acknowledge it": lambda: two_in_sync([1, 2], 2),
+    "a record that was lost with its last replica in sync, where one is enough": lambda: two_in_sync([1], 1),
+    "a committed offset that the first loss of power takes": lambda: commits((2, 5.0), (1, 11.0), (1, 12.0)),
+    "a committed offset that the second loss of power takes": lambda: commits((2, 11.0), (1, 21.0)),
     "a record of Apache Kafka's that is gone under another leader epoch": lambda: apache_kafka(
         run(send("z", 0), final()), 2
     ),
