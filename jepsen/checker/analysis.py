@@ -17,6 +17,7 @@ from jepsen.checker.operations import (
     FAIL,
     OK,
     DeleteRecords,
+    FaultInjected,
     FinalRead,
     Keyed,
     ListOffset,
@@ -29,6 +30,8 @@ from jepsen.checker.operations import (
 )
 
 HEALED = "healed"
+EFFECT_SECONDS_MAX = 10.0
+"""So long after a fault connections may still end and leaders change because of it."""
 
 
 class PartitionHistory:
@@ -111,6 +114,16 @@ class PartitionHistory:
         return producer_id, epoch
 
     @cached_property
+    def clients_of(self) -> dict[tuple[int, int], set[str]]:
+        """Which clients had sent what each producer id and epoch wrote."""
+        found: dict[tuple[int, int], set[str]] = {}
+        for offset, value in self.final_log.items():
+            producer, send = self.producer_of(offset), self.sender.get(value)
+            if producer is not None and send is not None:
+                found.setdefault(producer, set()).add(send.process)
+        return found
+
+    @cached_property
     def deleted_before(self) -> int:
         """The offset below which somebody ever asked that records be deleted, and was not refused for certain."""
         return self.deleted_by(math.inf)
@@ -160,6 +173,18 @@ class Analysis:
 
     def compacted(self) -> list[PartitionHistory]:
         return [partition for partition in self.partitions.values() if partition.is_compacted and partition.final]
+
+    def is_disturbed(self, began: float, ended: float | None) -> bool:
+        """Whether a fault was at work between two moments, or shortly before, so that its effects may have lasted."""
+        until = math.inf if ended is None else ended
+        return any(
+            fault.began <= until and began <= (math.inf if fault.ended is None else fault.ended) + EFFECT_SECONDS_MAX
+            for fault in self._faults
+        )
+
+    @cached_property
+    def _faults(self) -> list[FaultInjected]:
+        return list(self.history.of(FaultInjected))
 
     @cached_property
     def healed_at(self) -> float | None:

@@ -19,6 +19,7 @@ from jepsen.checker.operations import (
     Commit,
     Committed,
     DeleteRecords,
+    FaultInjected,
     FinalRead,
     ImageState,
     ListOffset,
@@ -369,11 +370,13 @@ EXEMPT: dict[str, Callable[[], list[Operation]]] = {
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
     ],
     "a configuration that was handed on twice, once late": lambda: [
+        FaultInjected(process="1", kind="cut", began=0.5, ended=3.2),
         TopicChange(process="m", topic="x", config={"k": "1"}, began=1, ended=3, outcome=OK),
         TopicChange(process="m", topic="x", config={"k": "2"}, began=3, ended=3.5, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, config={"k": "1"}, began=9, outcome=OK),
     ],
     "a topic made anew by what a broker handed on to one controller, and to the next one at once": lambda: [
+        FaultInjected(process="1", kind="cut", began=0, ended=3),
         TopicChange(process="m", topic="x", partitions=1, began=0, ended=0.8, outcome=OK),
         TopicChange(process="m", topic="x", began=3, ended=4, outcome=OK),
         TopicSeen(process="f", topic="x", partitions=1, began=9, outcome=OK),

@@ -25,21 +25,27 @@ def duplicates(analysis: Analysis) -> Iterator[str]:
     """2: a value is at one offset. Senders that repeat a batch are idempotent, or do not repeat it.
 
     librdkafka takes a new producer id for all partitions when one of them was refused in the middle, and sends again
-    what was under way in the others: no broker can tell that from new. Where the batches are known to be of two
-    producers, it is no finding.
+    what was under way in the others: no broker can tell that from new. A copy is no finding where the batches are
+    known to be of two producer ids of the one client that sent the value, and a fault can have made that client take
+    a new id.
     """
     for partition in analysis.partitions.values():
         place: dict[str, int] = {}
         for offset, values in partition.versions.items():
             for value in values:
-                if value in place and not _are_of_two_producers(partition, place[value], offset):
+                if value in place and not _has_new_producer_id(analysis, partition, value, (place[value], offset)):
                     yield f"{value} is in {partition.name} at offsets {place[value]} and {offset}"
                 place[value] = offset
 
 
-def _are_of_two_producers(partition: PartitionHistory, one: int, other: int) -> bool:
-    first, second = partition.producer_of(one), partition.producer_of(other)
-    return first is not None and second is not None and first != second
+def _has_new_producer_id(analysis: Analysis, partition: PartitionHistory, value: str, offsets: tuple[int, int]) -> bool:
+    """Whether the client that sent `value` wrote its two copies under two producer ids, or epochs, for a reason."""
+    first, second = (partition.producer_of(offset) for offset in offsets)
+    send = partition.sender.get(value)
+    if first is None or second is None or first == second or send is None:
+        return False
+    clients = partition.clients_of[first] | partition.clients_of[second]
+    return clients == {send.process} and analysis.is_disturbed(send.began, send.ended)
 
 
 def lost_writes(analysis: Analysis) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from jepsen.checker.analysis import Analysis
@@ -55,18 +56,19 @@ def topics(analysis: Analysis) -> Iterator[str]:
         changes.setdefault(change.topic, []).append(change)
     for topic, made in changes.items():
         if topic in seen:
-            yield from _topic(topic, made, seen[topic])
+            yield from _topic(analysis, topic, made, seen[topic])
 
 
-def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
+def _topic(analysis: Analysis, topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[str]:
     """Changes of one topic are asked for one after the other; those of unknown fate may be carried out at any time,
     also after later ones.
 
     So may earlier attempts at one that succeeded: a topic that was asked for twice may be made anew once it was
     deleted.
     """
-    may_return = any(change.partitions and _was_asked_twice(change) for change in changes)
     deletions = [change for change in changes if _is_deletion(change)]
+    deleted = min((change.began for change in deletions), default=math.inf)
+    may_return = any(change.partitions and _may_come_again(analysis, change, deleted) for change in changes)
     if any(change.outcome == OK for change in deletions):
         if seen.partitions and not may_return:
             yield f"topic {topic} was deleted and is there"
@@ -85,12 +87,13 @@ def _topic(topic: str, changes: list[TopicChange], seen: TopicSeen) -> Iterator[
         for key in sorted({key for change in changes for key in change.config}):
             sets = [change for change in changes if key in change.config]
             done = [change.config[key] for change in sets if change.outcome == OK]
+            last = max((change.began for change in sets if change.outcome == OK), default=math.inf)
             possible = {
                 *done[-1:],
                 *(
                     change.config[key]
                     for change in sets
-                    if change.outcome == INFO or (change.outcome == OK and _was_asked_twice(change))
+                    if change.outcome == INFO or (change.outcome == OK and _may_come_again(analysis, change, last))
                 ),
             }
             if done and seen.config.get(key) not in possible:
@@ -101,10 +104,17 @@ def _is_deletion(change: TopicChange) -> bool:
     return not change.partitions and not change.config
 
 
-def _was_asked_twice(change: TopicChange) -> bool:
-    """By the client, or by the broker that handed it on: without an answer for so long that does it again, and what
-    it sent first may arrive yet."""
-    return change.attempts > 1 or (change.ended is not None and change.ended - change.began > HANDED_ON_ONCE_SECONDS)
+def _may_come_again(analysis: Analysis, change: TopicChange, replaced: float) -> bool:
+    """Whether an earlier attempt at a change may be carried out after another change, begun at `replaced`.
+
+    The client tells of its own attempts. A broker that hands a request on does so again when its connection ends or
+    the leader changes, which takes time and has a cause; and the first copy is late only while a fault holds it up.
+    """
+    if change.attempts > 1:
+        return True
+    if change.ended is None or change.ended - change.began <= HANDED_ON_ONCE_SECONDS:
+        return False
+    return analysis.is_disturbed(change.began, change.ended) and analysis.is_disturbed(replaced, replaced)
 
 
 def compaction(analysis: Analysis) -> Iterator[str]:

@@ -14,6 +14,7 @@ from jepsen.checker.operations import (
     Commit,
     Committed,
     DeleteRecords,
+    FaultInjected,
     FinalRead,
     ListOffset,
     Operation,
@@ -56,10 +57,20 @@ def quorum(began: float, **more: object) -> QuorumState:
     return QuorumState(process="1", began=began, epoch=4, **more)  # type: ignore[arg-type]
 
 
-def resent(other: int) -> list[Operation]:
-    """a:0 at offset 0 by producer 7, and again at offset 2 by `other`."""
-    writers = Writers(process="1", batches=[(0, 1, 7, 0), (1, 2, 8, 0), (2, 3, other, 0)], **at(9))
-    return [send("a", 0, 1, 2, 1, attempts=2), send("b", 0, 1, 1, 1), final("a:0", "b:0", "a:0"), writers]
+def fault(began: float, ended: float) -> FaultInjected:
+    return FaultInjected(process="nemesis", kind="kill-leader", began=began, ended=ended)
+
+
+def resent(other: int, *faults: FaultInjected) -> list[Operation]:
+    """a:0 at offset 0 by producer 7, and again at offset 2 by `other`; between them a record of producer 8."""
+    writers = Writers(process="1", batches=[(0, 1, 7, 0), (1, 2, 8, 0), (2, 3, other, 0)], **at(29))
+    sends = [send("a", 0, 1, 2, 20, 21, attempts=2), send("b", 0, 1, 1, 20)]
+    return [*sends, final("a:0", "b:0", "a:0"), writers, *faults]
+
+
+def made_again(*faults: FaultInjected) -> list[Operation]:
+    """A topic that was made in half a second, and deleted 20 s later, and is there."""
+    return [made(1, 20), made(0, 40), seen(1), *faults]
 
 
 PLANTED: dict[str, tuple[str, Callable[[], list[Operation]]]] = {
@@ -109,6 +120,18 @@ PLANTED: dict[str, tuple[str, Callable[[], list[Operation]]]] = {
     ),
     "a topic with more partitions than anybody wanted": ("24", lambda: [made(2, 1), seen(3)]),
     "a topic that was refused and is there": ("24", lambda: [made(2, 1, FAIL), seen(2)]),
+    "a deletion that was undone, of a topic that was made slowly without any cause": ("24", made_again),
+    "a deletion that was undone, of a topic that was made after the last fault": (
+        "24",
+        lambda: made_again(fault(1, 9)),
+    ),
+    "a deletion that was undone when no fault held anything up": ("24", lambda: made_again(fault(19, 21))),
+    "a value that is there again under another producer id, without any cause": ("2 ", lambda: resent(9)),
+    "a value that is there again under another producer id, where the last fault was long ago": (
+        "2 ",
+        lambda: resent(9, fault(1, 9)),
+    ),
+    "a value that is there again under another client's producer id": ("2 ", lambda: resent(8, fault(19, 21))),
     "a value that was read and that compaction dropped": (
         "25",
         lambda: [lost_answer("a", 0, 1, 1, keys=["k"]), poll(2, 0, "a:0"), keyed()],
@@ -143,7 +166,8 @@ LEGAL: dict[str, Callable[[], list[Operation]]] = {
         FinalRead(process="f", end=2, records=[(0, "a:0", 1), (1, "a:1", 2)], **at(9)),
         send("a", 1, 1, 1, 4, attempts=2),
     ],
-    "a value that was sent again under another producer id": lambda: resent(9),
+    "a value that was sent again under another producer id": lambda: resent(9, fault(19, 21)),
+    "a topic made again by a request that a fault held up": lambda: made_again(fault(19, 41)),
     "a deletion without an answer that took effect": lambda: [
         send("a", 0, 2, 0, 1),
         delete(1, 5, **INFO),
