@@ -135,5 +135,5 @@ def heal(scene: Scene, node: str) -> None:
     disk = scene.universe.disk(node)
     disk.slowness, disk.cold_rate, disk.capacity, disk.drip = 1.0, 0.0, CAPACITY, None
     disk.faults.clear()
-    if disk.hurt:
+    if errno.EIO in disk.refusals:
         _end_process(scene, node)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from jepsen.checker.operations import FaultInjected
-from jepsen.simulation.faults import DEADLY, HURT_DISK, KINDS, NEED_FLUSH, heal
+from jepsen.simulation.faults import DEADLY, KINDS, NEED_FLUSH, heal
 from jepsen.simulation.recorder import Recorder
 from jepsen.simulation.scene import Bite, Scene
 
@@ -36,8 +36,6 @@ class Fate:
         self._roles = tuple(roles)
         self._mean = chance.choice(STRIKE_SECONDS_MEANS)
         self._bites: list[tuple[FaultInjected, Bite]] = []
-        self.hurt_disks: set[str] = set()
-        """Nodes whose disk was hurt: they may end by themselves."""
 
     async def strike(
         self, scene: Scene, recorder: Recorder, seconds: float, roles_now: Callable[[], Mapping[str, Sequence[str]]]
@@ -80,8 +78,6 @@ class Fate:
         return (chance.choice(self.kinds), chance.choice(able)) if able else None
 
     def _hit(self, scene: Scene, recorder: Recorder, chance: random.Random, kind: str, role: str, node: str) -> None:
-        if kind in HURT_DISK:
-            self.hurt_disks.add(node)
         note = recorder.fault(kind, node, role)
         self._bites.append((note, KINDS[kind](scene, chance, node)))
 

@@ -95,7 +95,7 @@ def slow_network(scene: Scene, chance: random.Random, node: str) -> Bite:
         node,
         NetworkFaults(latency_min=chance.choice((0.01, 0.1)), latency_mean=chance.choice((0.01, 0.2))),
     )
-    return certainly
+    return _network_counts(scene, "slow", node)
 
 
 def resets(scene: Scene, chance: random.Random, node: str) -> Bite:
@@ -106,7 +106,9 @@ def resets(scene: Scene, chance: random.Random, node: str) -> Bite:
 def strange_clock(scene: Scene, chance: random.Random, node: str) -> Bite:
     scene.universe.set_speed(node, chance.choice((0.5, 2.0)))
     scene.universe.jump_wall(node, chance.randint(-300_000, 300_000))
-    return certainly
+    clock = scene.universe.world_of(node).clock
+    told = clock.told
+    return lambda: clock.told > told
 
 
 def _network_counts(scene: Scene, kind: str, *nodes: str) -> Bite:
@@ -162,9 +164,7 @@ NEED_FLUSH: Final = ("power off", "power off in mid call", "failing sync", "brok
 """Kinds that may take what was not synced: with them nodes sync before they acknowledge."""
 DEADLY: Final = ("kill", "kill in mid call", "power off", "power off in mid call")
 SURE: Final = ("kill", "slow network", "strange clock")
-"""These always do something."""
-HURT_DISK: Final = ("full disk", "no descriptors", "failing sync", "bad sectors", "broken disk")
-"""After these a node may have to stop by itself."""
+"""These do something to any node that runs."""
 
 
 def heal(scene: Scene) -> None:

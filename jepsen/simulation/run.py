@@ -3,9 +3,8 @@ waits, and an outcome."""
 
 from __future__ import annotations
 
-import errno
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
 
@@ -144,7 +143,7 @@ class SimulatedRun:
             await self.universe.sleep(RESTART_SECONDS)
 
     def _ended_by_itself(self, name: str, error: Exception) -> None:
-        if name not in self.fate.hurt_disks or not _is_the_disks(error):
+        if not is_explained(error, self.universe.disk(name).refusals):
             self.recorder.unexpected(name, f"the node failed: {_causes(error)}")
         self.universe.kill(name)
 
@@ -186,12 +185,14 @@ class SimulatedRun:
             self.recorder.stuck(f"{what}: not within {seconds:g} s after healing")
 
 
-def _is_the_disks(error: BaseException) -> bool:
+def is_explained(error: BaseException, refusals: Set[int]) -> bool:
+    """Whether a node may end with `error` because its disk refused calls of this very process, with these error
+    numbers."""
     if isinstance(error, BaseExceptionGroup):
-        return all(_is_the_disks(inner) for inner in error.exceptions)
-    return isinstance(error, StorageError) or (
-        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EIO, errno.EMFILE)
-    )
+        return all(is_explained(inner, refusals) for inner in error.exceptions)
+    if isinstance(error, StorageError):
+        return bool(refusals)
+    return isinstance(error, OSError) and error.errno in refusals
 
 
 def _causes(error: BaseException) -> str:

@@ -30,7 +30,7 @@ class Alarm:
 class SimulatedClock:
     """Implements `kraft.world.ports.Clock`. At speed 0 it stands still."""
 
-    __slots__ = ("_alarms", "_at", "_node", "_origin", "_speed", "_wall_origin", "wall_skew_ms")
+    __slots__ = ("_alarms", "_at", "_node", "_origin", "_speed", "_wall_origin", "told", "wall_skew_ms")
 
     def __init__(self, node: Node, *, started: float, speed: float = 1.0, wall_skew_ms: int = 0) -> None:
         """`started`: what `now` says at this moment."""
@@ -40,6 +40,7 @@ class SimulatedClock:
         self._speed = speed
         self._wall_origin = started - node.time.now  # `now` at the moment when every simulation begins.
         self.wall_skew_ms = wall_skew_ms
+        self.told = 0  # How often the node was told a time.
         self._alarms: dict[Alarm, None] = {}
         node.on_death(self._silence)
 
@@ -48,10 +49,12 @@ class SimulatedClock:
 
     def now(self) -> float:
         self._node.enter("now")
+        self.told += 1
         return self._read()
 
     def wall_ms(self) -> int:
         self._node.enter("wall")
+        self.told += 1
         return self.read_wall_ms()
 
     def read_wall_ms(self) -> int:

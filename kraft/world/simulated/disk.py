@@ -11,6 +11,7 @@ import os
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NoReturn
 
 from kraft.world.simulated.inodes import Directory, Inode
 from kraft.world.simulated.journal import Journal
@@ -52,7 +53,7 @@ class Disk:
         self.faults: list[Fault] = []
         # What a call takes besides, in seconds, in a job that has taken so many.
         self.drip: Callable[[float], float] | None = None
-        self.hurt = False  # Whether the present process met a broken disk.
+        self.refusals: set[int] = set()  # Error numbers that calls of the present process failed with.
         # Whether a sync has failed: what is seen may never have reached the disk, and nobody can tell.
         self.lost_pages = False
         self.replaced = 0  # How many of its parts an empty one took the place of.
@@ -84,7 +85,7 @@ class Disk:
             if fault.operation in (operation, "") and fault.within in path and fault.times > 0:
                 fault.times -= 1
                 fault.bites += 1
-                self.hurt = self.hurt or fault.error == errno.EIO
+                self.refusals.add(fault.error)
                 raise OSError(fault.error, os.strerror(fault.error), path)
 
     def is_cold(self) -> bool:
@@ -110,7 +111,7 @@ class Disk:
             data = data[: len(data) - (growth - self.free())]
             self.bites["full"] += 1
             if not data:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                self._refuse_space()
         before = len(inode.content)
         inode.write(position, data)
         self.used += len(inode.content) - before
@@ -119,11 +120,15 @@ class Disk:
             inode.write_back(self._random)
         return len(data)
 
+    def _refuse_space(self) -> NoReturn:
+        self.refusals.add(errno.ENOSPC)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     def truncate(self, inode: Inode, size: int, modified_ms: int) -> None:
         growth = size - len(inode.content)
         if growth > self.free():
             self.bites["full"] += 1
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._refuse_space()
         self.used += growth
         inode.truncate(size)
         inode.modified_ms = modified_ms
@@ -160,7 +165,7 @@ class Disk:
     def restart(self) -> None:
         """A process has ended. After a failed sync the page cache shows what the disk does not have, and calls it
         clean: then the machine starts afresh."""
-        self.hurt = False
+        self.refusals.clear()
         if self.lost_pages:
             self.crash()
 

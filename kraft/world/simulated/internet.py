@@ -26,6 +26,7 @@ WILDCARD = "0.0.0.0"
 OWN_NAMES = ("localhost", LOOPBACK, "::1", WILDCARD, "::", "")
 EPHEMERAL_PORT = 32_768
 RETRY_SECONDS = 0.2  # Linux's smallest retransmission timeout.
+LATENCY_SECONDS_MIN = 30e-6
 RETRY_SECONDS_MAX = 2.0  # Far below Linux's 120 s, so that a healed cut is noticed within simulated seconds.
 
 
@@ -33,7 +34,7 @@ RETRY_SECONDS_MAX = 2.0  # Far below Linux's 120 s, so that a healed cut is noti
 class NetworkFaults:
     """Rates are probabilities a packet or call."""
 
-    latency_min: float = 30e-6
+    latency_min: float = LATENCY_SECONDS_MIN
     latency_mean: float = 100e-6  # Added to the minimum, exponentially distributed.
     stall_rate: float = 0.0  # A packet is lost: it comes `RETRY_SECONDS` later, and all behind it too.
     split_rate: float = 0.05  # A receive or send takes only a part of what it could.
@@ -135,7 +136,7 @@ class Internet:
                 stream.incoming.forgotten = stream.outgoing.forgotten = True
 
     def bite(self, kind: str, source: Host, target: Host) -> None:
-        """A fault of that kind ("cut", "stall", "reset", "forgotten") did something to a packet."""
+        """A fault of that kind ("cut", "stall", "slow", "reset", "forgotten") did something to a packet."""
         self._bites[kind, source.name, target.name] += 1
 
     def bites(self, kind: str, *hosts: str) -> int:
@@ -164,6 +165,8 @@ class Internet:
         drawn = faults.latency_min + self.chance.expovariate(1.0) * faults.latency_mean
         if source is target:
             return drawn / 4
+        if faults.latency_min > LATENCY_SECONDS_MIN:
+            self.bite("slow", source, target)
         if faults.stall_rate and self.chance.random() < faults.stall_rate:
             self.bite("stall", source, target)
             drawn += RETRY_SECONDS

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from jepsen.simulation.disk_faults import failing_sync
-from jepsen.simulation.faults import cut, half_open, isolate, lossy_network
+from jepsen.simulation.faults import cut, half_open, isolate, lossy_network, slow_network, strange_clock
 from jepsen.simulation.scene import Act, Directories, Scene
 from kraft.world.simulated import Universe
 
@@ -31,7 +31,9 @@ def packets(kind: str) -> Callable[[Universe], None]:
     return lambda universe: universe.internet.bite(kind, universe.host("3"), universe.host("4"))
 
 
-@pytest.mark.parametrize(("fault", "kind"), [(isolate, "cut"), (half_open, "forgotten"), (lossy_network, "stall")])
+@pytest.mark.parametrize(
+    ("fault", "kind"), [(isolate, "cut"), (half_open, "forgotten"), (lossy_network, "stall"), (slow_network, "slow")]
+)
 def test_what_happens_between_other_nodes_counts_for_them(fault: Act, kind: str) -> None:
     assert not bitten_by_others(fault, "1", packets(kind))
     assert bitten_by_others(fault, "3", packets(kind))
@@ -63,3 +65,28 @@ def test_each_failing_sync_has_bitten_for_itself() -> None:
         return [bit() for bit in bits]
 
     assert sorted(universe.run(main)) == [False, True]
+
+
+def test_a_slow_network_has_bitten_once_a_packet_was_late() -> None:
+    universe = Universe(1)
+    scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
+    hosts = {name: universe.host(name) for name in NODES}
+    universe.internet.latency(hosts["1"], hosts["2"])  # Before the fault.
+    bit = slow_network(scene, random.Random(1), "1")
+    universe.internet.latency(hosts["3"], hosts["4"])
+    universe.internet.latency(hosts["1"], hosts["1"])  # Its own loopback device.
+    assert not bit()
+    universe.internet.latency(hosts["2"], hosts["1"])
+    assert bit()
+
+
+def test_a_strange_clock_has_bitten_once_the_node_was_told_its_time() -> None:
+    universe = Universe(1)
+    scene = Scene(universe, NODES, lambda name: False, lambda name: Directories(("/data",)))
+    worlds = {name: universe.world_for(name) for name in NODES}
+    worlds["1"].clock.now()
+    bit = strange_clock(scene, random.Random(1), "1")
+    worlds["2"].clock.wall_ms()
+    assert not bit()
+    worlds["1"].clock.wall_ms()
+    assert bit()

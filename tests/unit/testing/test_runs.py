@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +13,8 @@ import trio
 from jepsen.checker.operations import OK, Commit, FaultInjected, Phase, Send, Unexpected
 from jepsen.simulation.cluster import ClusterRun
 from jepsen.simulation.single_node import SingleNodeRun
-from kraft.world.simulated import Universe
+from kraft.common.errors import StorageError
+from kraft.world.simulated import Fault, Universe
 
 PLACE: dict[str, Any] = {"topic": "events", "partition": 0, "outcome": OK}
 
@@ -54,3 +57,31 @@ def test_a_node_that_ends_without_being_asked_is_a_finding(monkeypatch: pytest.M
     assert [each.what for each in run.recorder.history.of(Unexpected)] == (
         [] if asked else ["the node ended, and nobody had asked it to"]
     )
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "explained"),
+    [
+        ("sync", OSError(errno.EIO, "broken"), True),
+        ("sync", StorageError("broken"), True),
+        ("sync", OSError(errno.ENOSPC, "full"), False),
+        ("open", OSError(errno.EIO, "broken"), False),
+        ("sync", ValueError("no disk's"), False),
+    ],
+)
+def test_a_node_may_end_only_by_what_its_disk_refused_it_in_this_life(
+    fault: str, error: Exception, explained: bool
+) -> None:
+    """The disk is aimed at; whether the process meets that is another matter."""
+    run = SingleNodeRun(1)
+    disk = run.universe.disk("1")
+    disk.faults.append(Fault(fault, error=errno.EIO))
+    run.universe.world_for("1")
+    with suppress(OSError):
+        disk.check_faults("sync", "/data/x.log")
+    run._ended_by_itself("1", error)
+    assert [each.process for each in run.recorder.history.of(Unexpected)] == ([] if explained else ["1"])
+    disk.restart()
+    run.universe.world_for("1")
+    run._ended_by_itself("1", error)
+    assert run.recorder.history.of(Unexpected), "the next process has met nothing"
