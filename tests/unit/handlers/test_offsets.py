@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from kraft.protocol.error_codes import ErrorCode
 from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsPartition,
@@ -11,6 +13,7 @@ from kraft.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kraft.protocol.messages.list_offsets_request import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.world.simulated import Universe
 from tests.unit.server.brokers import NODE, Broker, batch, broker, simulate
 
@@ -57,6 +60,24 @@ def test_a_new_leader_keeps_the_end_to_itself_until_its_epoch_is_committed() -> 
             latest = await look_up(made, LATEST)
             assert (latest.error_code, latest.offset, latest.leader_epoch) == (0, 3, 1)
             assert (await look_up(made, timestamp)).offset == 2
+
+    simulate(play)
+
+
+@pytest.mark.parametrize("isolation_level", [READ_UNCOMMITTED, READ_COMMITTED])
+def test_clients_are_told_the_high_watermark_and_not_the_end_of_the_log(isolation_level: int) -> None:
+    async def play(universe: Universe) -> None:
+        async with broker(universe) as made:
+            topic = made.topic("t", replicas=(NODE, 2))
+            append(made, 3)
+            made.change(topic, leader=NODE)
+            made.partition("t").follower_fetched(2, 3, 0, 1, universe.time.now)
+            uncommitted = append(made, 4)  # The last of them is later than all before.
+            latest = await look_up(made, LATEST, isolation_level=isolation_level)
+            assert (latest.error_code, latest.offset) == (0, 3)
+            found = await look_up(made, uncommitted, isolation_level=isolation_level)
+            assert (found.error_code, found.offset) == (0, -1)
+            assert (await look_up(made, LATEST, replica_id=-2)).offset == 7
 
     simulate(play)
 
