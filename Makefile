@@ -59,7 +59,7 @@ test: packages check-python setup ## Lint and every test, with a share of the pr
 	@$(MAKE) --no-print-directory lint
 	@$(PY) -m pytest tests --ignore=tests/tidy --numprocesses=$(WORKERS) --dist=loadfile --no-loadscope-reorder --durations=15
 
-soak: packages check-maven setup ## The full counts of every proof (under an hour)
+soak: packages check-maven setup ## The full counts of every proof (about 90 minutes)
 	@$(PY) -m tests.preflight
 	@$(PY) -m tests.soak
 

@@ -33,6 +33,7 @@ SHOWN_LINES = 60
 CODEC = tuple(f"tests/properties/test_protocol_{name}.py" for name in ("codec", "against_kio", "against_apache_kafka"))
 HEAVY: tuple[tuple[str, int, tuple[str, ...]], ...] = (
     ("simulation", 4, ("tests/simulation",)),
+    ("mutants", 4, ("tests/mutants",)),
     ("crashes", 1, ("tests/integration/test_faults.py",)),
     ("frames", 2, ("tests/fuzz/test_dispatcher.py",)),
     ("messages", 2, CODEC),

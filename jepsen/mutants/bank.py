@@ -141,25 +141,28 @@ def seeds_to_catch(mutant: Mutant) -> int | None:
     return None
 
 
+def control_runs() -> list[tuple[str, ...]]:
+    """The arguments of every run of the bank, each once."""
+    return list(dict.fromkeys(mutant.arguments for mutant in BANK))
+
+
+def control(arguments: Sequence[str], directory: Path) -> subprocess.CompletedProcess[str]:
+    """One of these runs upon the product as it is."""
+    command = [sys.executable, "-m", "jepsen", "run", "--directory", str(directory), "--seed", "1", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False)
+
+
 def controls() -> int:
     """The runs of the bank upon the product as it is: each has to be green, or what it finds in a mutant would prove
     nothing. Exit code 0 if all are."""
-    runs = list(dict.fromkeys(mutant.arguments for mutant in BANK))
+    runs = control_runs()
     green = 0
     with tempfile.TemporaryDirectory(prefix="kraft-jepsen-control-") as folder:
         for arguments in runs:
-            command = [sys.executable, "-m", "jepsen", "run", "--directory", folder, "--seed", "1", *arguments]
-            done = subprocess.run(
-                command, cwd=ROOT, capture_output=True, text=True, timeout=RUN_SECONDS_MAX, check=False
-            )
+            done = control(arguments, Path(folder))
             green += done.returncode == 0
-            print(
-                (
-                    f"control {' '.join(arguments)}: "
-                    f"{(done.stdout.strip() or done.stderr.strip()[-600:]).splitlines()[-1]}"
-                ),
-                flush=True,
-            )
+            last_line = (done.stdout.strip() or done.stderr.strip()[-600:]).splitlines()[-1]
+            print(f"control {' '.join(arguments)}: {last_line}", flush=True)
     print(f"controls: {green}/{len(runs)} green")
     return 0 if green == len(runs) else 1
 

@@ -66,6 +66,15 @@ def test_swarms_of_faults(tmp_path: Path, seed: int, disk: str) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("seed", [111, 112])
+def test_swarms_of_faults_under_default_flush_settings(tmp_path: Path, seed: int) -> None:
+    done = jepsen(tmp_path, "--plan", "swarm", "--no-flush", "--seconds", "60", "--seed", str(seed))
+    verdict = last_line(done)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(verdict.group(3)) >= CHECKED_LEAST
+
+
+@pytest.mark.soak
 @pytest.mark.parametrize("workload", ["unclean", "balanced"])
 def test_what_unclean_elections_cost_is_told(tmp_path: Path, workload: str) -> None:
     """Every record that was acknowledged and is gone is in a report, and nothing is told to be lost that is there."""
