@@ -5,6 +5,8 @@ PYTHON3 ?= python3
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/.installed
+CONSTRAINTS := tests/constraints.txt
+DRIFT := /tmp/kraft-drift
 SEEDS ?= 20
 # Tests wait for half of their time: one process more than there are cores.
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
@@ -13,7 +15,7 @@ KIND ?= cluster
 MINUTES ?= 5
 TARGET ?= kraft
 .DEFAULT_GOAL := help
-.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint bench soak simulate mutants jepsen docs spark-harness record-vectors clean
+.PHONY: help setup check-python check-machine check-maven packages demo-packages system demo test lint bench soak simulate mutants jepsen docs spark-harness record-vectors constraints drift clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -33,10 +35,10 @@ check-machine: check-python
 check-maven: check-machine
 	@command -v mvn >/dev/null || { echo "kraft's tests need mvn (Maven) to fetch Apache Kafka and Spark's connector: it is not on the PATH."; exit 2; }
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@echo "setting up $(VENV) (once; a few hundred MB, mostly Spark) ..."
 	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON3) -m venv --clear $(VENV)
-	@$(PY) -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@$(PY) -m pip install -q --disable-pip-version-check --constraint $(CONSTRAINTS) --editable ".[dev]"
 	@touch $(STAMP)
 
 setup: $(STAMP)
@@ -82,6 +84,17 @@ spark-harness: check-maven setup ## Spark over three nodes while all of it is ki
 
 record-vectors: check-maven setup ## Record Apache Kafka's answers afresh under tests/vectors
 	@$(PY) -m tests.vectors record
+
+constraints: setup ## Write the versions that are installed now to tests/constraints.txt, which make and CI install
+	@$(PY) -m pip freeze --exclude-editable --disable-pip-version-check > $(CONSTRAINTS)
+
+drift: check-python ## Install the newest versions that pyproject.toml allows, say which differ, and run lint and unit tests with them
+	@$(PYTHON3) -m venv --clear $(DRIFT)
+	@$(DRIFT)/bin/python -m pip install -q --disable-pip-version-check --editable ".[dev]"
+	@$(DRIFT)/bin/python -m pip freeze --exclude-editable --disable-pip-version-check | diff $(CONSTRAINTS) - || true
+	@$(DRIFT)/bin/ruff check .
+	@$(DRIFT)/bin/mypy
+	@$(DRIFT)/bin/python -m pytest tests/tidy tests/unit -n $(WORKERS)
 
 docs: setup ## Regenerate the generated pages of docs/
 	@$(PY) -m tests.vectors.generate_docs

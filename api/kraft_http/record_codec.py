@@ -23,7 +23,6 @@ from kraft_http.models.records import (
     RecordData,
 )
 
-INVALID_PAYLOAD = 42206
 _TIMESTAMP_MS_MAX = 253_402_300_799_999
 """The last millisecond that RFC 3339 can write."""
 

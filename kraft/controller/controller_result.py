@@ -25,10 +25,6 @@ class ControllerResult(Generic[T]):
         self.response = response
         self.atomic = atomic
 
-    def without_records(self) -> ControllerResult[T]:
-        """The answer alone, for validate-only requests."""
-        return ControllerResult([], self.response)
-
     def __repr__(self) -> str:
         return f"ControllerResult(records={self.records!r}, response={self.response!r}, atomic={self.atomic})"
 

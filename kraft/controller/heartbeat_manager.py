@@ -91,11 +91,6 @@ class BrokerHeartbeatManager:
         self._contacts.pop(key, None)
         self._gone.discard(key)
 
-    def next_expiry(self) -> float:
-        """When the next session or hold may run out; infinity without any."""
-        times = [contact + self._session_seconds for contact in self._contacts.values()]
-        return min([*times, *self._held.values()], default=math.inf)
-
     def replaced(self, broker_id: int) -> None:
         """A new incarnation is in the log. A hold stays until it is unfenced: until then nobody knows better than
         its predecessor's session."""

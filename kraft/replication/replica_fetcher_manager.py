@@ -84,7 +84,3 @@ class ReplicaFetcherManager(ReplicaListener):
     def __len__(self) -> int:
         """Partitions that are followed."""
         return len(self._leaders)
-
-    def put_off(self) -> int:
-        """Followed partitions that wait for an error to pass."""
-        return sum(fetcher.lag() for fetcher in self._fetchers.values())

@@ -116,11 +116,6 @@ def offset_checkpoint_text(offsets: Mapping[TopicPartition, int]) -> str:
     )
 
 
-def write_offset_checkpoint(files: FileSystem, path: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Sorted by partition, so that equal offsets give equal bytes."""
-    replace_file(files, path, offset_checkpoint_text(offsets).encode())
-
-
 def partition_metadata_text(topic_id: bytes) -> str:
     return f"version: 0\ntopic_id: {uuid_to_text(topic_id)}"
 

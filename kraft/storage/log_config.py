@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-INT_MAX = 0x7FFFFFFF
 LONG_MAX = 0x7FFFFFFFFFFFFFFF
 
 
@@ -81,6 +80,3 @@ def _field_of(key: str) -> str:
 def _names(value: str | Sequence[str]) -> tuple[str, ...]:
     names = value.split(",") if isinstance(value, str) else value
     return tuple(name.strip() for name in names if name.strip())
-
-
-DEFAULT_LOG_CONFIG = LogConfig()

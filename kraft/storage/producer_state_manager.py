@@ -8,7 +8,7 @@ what read_committed sees.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Callable
 
 from kraft.common.errors import ApiError, CorruptData
@@ -262,9 +262,6 @@ class ProducerStateManager:
             del self.snapshots[at]
             if self._files.exists(self.path_of(offset)):
                 self._files.remove(self.path_of(offset))
-
-    def snapshot_offsets_up_to(self, offset: int) -> list[int]:
-        return self.snapshots[: bisect_right(self.snapshots, offset)]
 
 
 def _check_sequence(entry: ProducerStateEntry, batch: RecordBatch, first_offset: int) -> None:

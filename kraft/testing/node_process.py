@@ -8,7 +8,6 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -182,8 +181,3 @@ class NodeProcess:
         if self.runs:
             self.resume()
             self.kill()
-
-
-def temporary_node(*arguments: str, admin: bool = False) -> NodeProcess:
-    """A node over a new directory under the system's temporary one; the caller removes it."""
-    return NodeProcess(tempfile.mkdtemp(prefix="kraft-"), *arguments, admin=admin)

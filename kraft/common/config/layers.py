@@ -7,7 +7,7 @@ name file and line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from kraft.common.config.properties import parse_properties
@@ -151,7 +151,3 @@ def environment_key(name: str) -> str:
     return (
         name.removeprefix("KAFKA_").lower().replace("___", "-").replace("__", "\0").replace("_", ".").replace("\0", "_")
     )
-
-
-def from_defaults(defaults: Iterable[tuple[str, str]], reason: str) -> dict[str, Setting]:
-    return {key: Setting(key, text, reason) for key, text in defaults}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from kraft.common.config.definition import UpdateMode
-from kraft.common.config.endpoints import WILDCARD_HOSTS, Address, Endpoint, Voter
+from kraft.common.config.endpoints import Address, Endpoint, Voter
 from kraft.common.config.layers import Setting
 from kraft.common.config.resources import BROKER_KEYS, broker_family, broker_key, listener_key
 from kraft.common.config.types import Value
@@ -137,7 +137,3 @@ class NodeConfig:
                     )
                     values[name] = key.parse(text)
         return replace(self, values=values)
-
-
-def is_wildcard(host: str) -> bool:
-    return host in WILDCARD_HOSTS

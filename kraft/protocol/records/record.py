@@ -64,17 +64,6 @@ class Record:
         return (self.offset, self.timestamp, self.key, self.value, self.headers)
 
 
-def decode_records(
-    payload: bytes | memoryview,
-    count: int,
-    base_offset: int,
-    base_timestamp: int,
-    log_append_time_ms: int | None = None,
-) -> list[Record]:
-    """All records of a decompressed payload, see `iterate_records`."""
-    return list(iterate_records(payload, count, base_offset, base_timestamp, log_append_time_ms))
-
-
 def iterate_records(
     payload: bytes | memoryview,
     count: int,
