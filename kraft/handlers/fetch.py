@@ -8,10 +8,11 @@ everybody else to `PendingFetch`; both read through one `PartitionReader`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError
+from kraft.handlers.dispatcher import WHOLE_BYTES_MAX
 from kraft.handlers.fetch_answer import FetchAnswer, is_enough
 from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
 from kraft.handlers.follower_fetch import FollowerFetch
@@ -25,11 +26,14 @@ from kraft.replication.fetch_session import (
     INVALID_SESSION_ID,
     TOPIC_ID_VERSION,
     CachedPartition,
+    FetchSession,
     PartitionKey,
+    partitions_of,
     resolve_session,
 )
 from kraft.replication.partition import READ_COMMITTED, READ_UNCOMMITTED
 from kraft.replication.purgatory import FetchWaiter
+from kraft.world.turns import PARTITIONS_A_TURN, TURN_ITEMS, Turn, at_once, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -44,13 +48,36 @@ def fetch(
     frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
     """Answers at once where it can."""
-    request, _ = FetchRequest.decode_from(frame, position, context.api_version)
+    if len(frame) <= WHOLE_BYTES_MAX:
+        request, _ = FetchRequest.decode_from(frame, position, context.api_version)
+    else:
+        decoding = FetchRequest.decode_in_turns(frame, position, context.api_version)
+        try:
+            next(decoding)  # It pauses only where there are very many partitions.
+        except StopIteration as end:
+            request, _ = end.value
+        else:
+            return _fetch_in_turns(memoryview(bytes(frame)), position, context, broker)
+    return _serve(request, at_once(partitions_of(request)), context, broker)
+
+
+async def _fetch_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Reply:
+    """A request of very many partitions: others are served while it is decoded."""
+    request, _ = await in_turns(FetchRequest.decode_in_turns(frame, position, context.api_version))
+    mentioned = await in_turns(partitions_of(request), TURN_ITEMS)
+    outcome = _serve(request, mentioned, context, broker)
+    return outcome if type(outcome) is Reply else await outcome  # type: ignore[misc]  # A Reply is excluded.
+
+
+def _serve(
+    request: FetchRequest, mentioned: list[CachedPartition], context: RequestContext, broker: BrokerServices
+) -> Reply | Awaitable[Reply]:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         return _refused(request, ErrorCode.UNKNOWN_SERVER_ERROR, context)
     reader, now = PartitionReader(request, context, broker), broker.world.clock.now()
     try:
         requested = resolve_session(
-            request, context.api_version, broker.sessions, is_follower=reader.is_follower, now=now
+            request, mentioned, context.api_version, broker.sessions, is_follower=reader.is_follower, now=now
         )
     except ApiError as problem:
         return encode_fetch_reply(context.correlation_id, context.api_version, problem.code, INVALID_SESSION_ID, ())
@@ -84,7 +111,7 @@ class PendingFetch:
         request: FetchRequest,
         reader: PartitionReader,
         answer: FetchAnswer,
-        wanted: Iterable[CachedPartition],
+        wanted: list[CachedPartition] | FetchSession,
         broker: BrokerServices,
     ) -> None:
         self._reader = reader
@@ -101,11 +128,49 @@ class PendingFetch:
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Answers at once where it can."""
+        if len(self._wanted) > PARTITIONS_A_TURN:
+            return self._serve_many()
         results = self._read()
         return self._answer.encode(results) if self._is_enough(results) else self._wait(results)
 
+    async def _serve_many(self) -> Reply:
+        """As `serve`, for so many partitions that others are served while they are read. The request waits on them
+        before it reads, so it hears of what comes in between."""
+        clock, reader = self._clock, self._reader
+        deadline = clock.now() + self._wait_ms_max / 1000
+        while True:
+            waiter = FetchWaiter(self._bytes_min, is_follower=reader.is_follower)
+            partitions: list[Partition] = []
+            try:
+                await self._park(waiter, partitions)
+                results = await in_turns(self._read_steps(), PARTITIONS_A_TURN)
+                reader.acknowledges = False
+                if self._is_enough(results) or clock.now() >= deadline:
+                    return await in_turns(self._answer.encode_steps(results), PARTITIONS_A_TURN)
+                waiter.grew(sum(result.size for result in results))
+                with clock.move_on_at(deadline):
+                    await waiter.event.wait()
+            finally:
+                for partition in partitions:
+                    partition.waiters.remove_fetch(waiter)
+
+    async def _park(self, waiter: FetchWaiter, partitions: list[Partition]) -> None:
+        """Have `waiter` wait on every partition that is here; these are added to `partitions`."""
+        turn = Turn(PARTITIONS_A_TURN)
+        for wanted in self._wanted:
+            if turn.is_over():
+                await turn.next()
+            partition = self._reader.find(wanted.key)
+            if partition is not None:
+                partition.waiters.add_fetch(waiter)
+                partitions.append(partition)
+
     def _read(self) -> list[FetchedPartition]:
-        """Everything wanted, in order, within the bytes allowed; at least one batch if there is any."""
+        return at_once(self._read_steps())
+
+    def _read_steps(self) -> Generator[None, None, list[FetchedPartition]]:
+        """Everything wanted, in order, within the bytes allowed; at least one batch if there is any. Pauses after
+        each partition."""
         left = self._bytes_max
         empty = True
         results = []
@@ -115,6 +180,7 @@ class PendingFetch:
                 empty = False
                 left -= result.size
             results.append(result)
+            yield
         return results
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply
+from kraft.handlers.fetch_encoder import FetchedPartition, encode_fetch_reply_steps
 from kraft.handlers.registry import RequestContext
 from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.replication.fetch_session import INVALID_SESSION_ID, FetchSession
+from kraft.world.turns import at_once
 
 if TYPE_CHECKING:
     from kraft.handlers.metadata_cache import MetadataCache
@@ -41,19 +43,27 @@ class FetchAnswer:
 
     def encode(self, results: list[FetchedPartition]) -> Reply:
         """The session remembers what is told here."""
+        return at_once(self.encode_steps(results))
+
+    def encode_steps(self, results: list[FetchedPartition]) -> Generator[None, None, Reply]:
+        """As `encode`; pauses after each partition."""
         context, session = self._context, self._session
         if session is not None:
-            results = self._news(session, results)
-        return encode_fetch_reply(
-            context.correlation_id,
-            context.api_version,
-            0,
-            session.id if session is not None else INVALID_SESSION_ID,
-            results,
-            self._endpoints(results),
+            results = yield from self._news(session, results)
+        return (
+            yield from encode_fetch_reply_steps(
+                context.correlation_id,
+                context.api_version,
+                0,
+                session.id if session is not None else INVALID_SESSION_ID,
+                results,
+                self._endpoints(results),
+            )
         )
 
-    def _news(self, session: FetchSession, results: list[FetchedPartition]) -> list[FetchedPartition]:
+    def _news(
+        self, session: FetchSession, results: list[FetchedPartition]
+    ) -> Generator[None, None, list[FetchedPartition]]:
         news = []
         for result in results:
             cached = session.partitions.get(result.key)
@@ -63,6 +73,7 @@ class FetchAnswer:
                 news.append(result)
             if result.size:
                 session.moved_to_end(result.key)
+            yield
         return news
 
     def _endpoints(self, results: list[FetchedPartition]) -> list[NodeEndpoint]:

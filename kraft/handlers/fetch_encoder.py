@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from kraft.network.reply import FileRange, Reply
 from kraft.protocol.messages.fetch_response import NodeEndpoint
 from kraft.protocol.primitives import write_uvarint
 from kraft.replication.fetch_session import PartitionKey
 from kraft.world.ports import Buffer
+from kraft.world.turns import at_once
 
 COPY_BYTES_MAX = 8192
 """Records up to this size that are in memory are read and sent with what surrounds them; all others leave from their
@@ -75,6 +76,20 @@ def encode_fetch_reply(
     node_endpoints: Sequence[NodeEndpoint] = (),
 ) -> Reply:
     """A whole response frame."""
+    return at_once(
+        encode_fetch_reply_steps(correlation_id, version, error_code, session_id, partitions, node_endpoints)
+    )
+
+
+def encode_fetch_reply_steps(
+    correlation_id: int,
+    version: int,
+    error_code: int,
+    session_id: int,
+    partitions: Sequence[FetchedPartition],
+    node_endpoints: Sequence[NodeEndpoint] = (),
+) -> Generator[None, None, Reply]:
+    """As `encode_fetch_reply`; pauses after each partition."""
     flexible = version >= 12
     writer = _Writer()
     out = writer.out
@@ -89,7 +104,7 @@ def encode_fetch_reply(
     topics = _by_topic(partitions)
     _length(out, len(topics), flexible)
     for topic in topics:
-        _topic(writer, topic, version, flexible)
+        yield from _topic(writer, topic, version, flexible)
     out = writer.out
     if flexible:
         _tags(out, [(0, _endpoints(node_endpoints, version))] if node_endpoints and version >= 16 else [])
@@ -138,7 +153,7 @@ def _by_topic(partitions: Sequence[FetchedPartition]) -> list[list[FetchedPartit
     return topics
 
 
-def _topic(writer: _Writer, topic: list[FetchedPartition], version: int, flexible: bool) -> None:
+def _topic(writer: _Writer, topic: list[FetchedPartition], version: int, flexible: bool) -> Generator[None, None, None]:
     out = writer.out
     key = topic[0].key
     if version >= 13:
@@ -153,6 +168,7 @@ def _topic(writer: _Writer, topic: list[FetchedPartition], version: int, flexibl
     _length(out, len(topic), flexible)
     for partition in topic:
         _partition(writer, partition, version, flexible)
+        yield
     if flexible:
         writer.out.append(0)
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Generator
 from typing import TYPE_CHECKING
 
 from kraft.handlers.fetch_answer import FetchAnswer, is_enough
@@ -13,6 +13,7 @@ from kraft.network.reply import Reply
 from kraft.protocol.messages.fetch_request import FetchRequest
 from kraft.replication.due_partitions import DuePartitions, FollowerWatch
 from kraft.replication.fetch_session import CachedPartition, PartitionKey, RequestedSession
+from kraft.world.turns import PARTITIONS_A_TURN, at_once, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -63,8 +64,17 @@ class FollowerFetch:
 
     def serve(self) -> Reply | Awaitable[Reply]:
         """Answers at once where it can."""
-        results = self._look()
-        return self._reply(results) if self._is_enough(results) else self._wait()
+        if len(self._due.due) + len(self._due.news) > PARTITIONS_A_TURN:
+            return self._serve_many()
+        results = at_once(self._look())
+        return at_once(self._reply(results)) if self._is_enough(results) else self._wait()
+
+    async def _serve_many(self) -> Reply:
+        """As `serve`, for so many partitions that others are served while they are looked at."""
+        results = await in_turns(self._look(), PARTITIONS_A_TURN)
+        if self._is_enough(results):
+            return await in_turns(self._reply(results), PARTITIONS_A_TURN)
+        return await self._wait()
 
     def _is_enough(self, results: list[FetchedPartition]) -> bool:
         if self._is_hurried:
@@ -76,24 +86,29 @@ class FollowerFetch:
         while True:
             with self._clock.move_on_at(self._deadline):
                 await self._due.wait()
-            results = self._look()
+            results = await in_turns(self._look(), PARTITIONS_A_TURN)
             if self._is_enough(results) or self._clock.now() >= self._deadline:
-                return self._reply(results)
+                return await in_turns(self._reply(results), PARTITIONS_A_TURN)
 
-    def _look(self) -> list[FetchedPartition]:
+    def _look(self) -> Generator[None, None, list[FetchedPartition]]:
         """Read the partitions that are due, within the bytes allowed, and return those with records or an error. A
-        partition that turns out to be quiet is watched from now on.
+        partition that turns out to be quiet is watched from now on. Pauses after each partition.
 
         What was served comes last the next time. So a partition that catches up with more than one answer can take
         starves none that is in sync.
         """
         reader, partitions = self._reader, self._session.partitions
-        due, self._due.due = self._due.due, {}
+        due = self._due.take()
         left = self._bytes_max
         results = []
         still: dict[PartitionKey, None] = {}
         served: dict[PartitionKey, None] = {}
         for key in due:
+            try:
+                yield
+            except GeneratorExit:  # The connection is gone: its follower asks again on another.
+                self._due.due = due | self._due.due
+                raise
             cached = partitions.get(key)
             if cached is None:
                 continue
@@ -124,14 +139,16 @@ class FollowerFetch:
         partition.waiters.watch(replica_id, FollowerWatch(self._due, cached))
         return replica_id in partition.isr
 
-    def _reply(self, results: list[FetchedPartition]) -> Reply:
-        """Records and errors, and what else is new. The first answer of a session has every partition."""
+    def _reply(self, results: list[FetchedPartition]) -> Generator[None, None, Reply]:
+        """Records and errors, and what else is new. The first answer of a session has every partition. Pauses after
+        each partition."""
         news, self._due.news = self._due.news, {}
         told = {result.key for result in results}
         for key in news:
             if key not in told and key in self._session.partitions:
                 self._tell(key, results)
-        return self._answer.encode(results)
+            yield
+        return (yield from self._answer.encode_steps(results))
 
     def _tell(self, key: PartitionKey, results: list[FetchedPartition]) -> None:
         """Add how far a partition is. One that is gone by now is due, and the next Fetch says so."""

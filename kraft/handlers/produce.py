@@ -14,13 +14,13 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kraft.common.errors import ApiError, NotLeader
-from kraft.handlers.dispatcher import encode_reply
+from kraft.handlers.dispatcher import WHOLE_BYTES_MAX, encode_reply, encode_reply_in_turns
 from kraft.handlers.errors import EXPECTED, code_of
 from kraft.handlers.registry import Handler, RequestContext, between
 from kraft.network.reply import NO_REPLY, SCRATCH_BYTES, FirstStage, Reply, Staged
 from kraft.protocol.api_keys import ApiKey
 from kraft.protocol.error_codes import ErrorCode
-from kraft.protocol.messages.produce_request import ProduceRequest, TopicProduceData
+from kraft.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kraft.protocol.messages.produce_response import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -33,6 +33,7 @@ from kraft.protocol.records.compression import CODEC_NAMES, ZSTD
 from kraft.protocol.records.record_batch import HEADER_SIZE, MAGIC
 from kraft.replication.purgatory import ProduceWaiter
 from kraft.storage.log_validator import AppendOrigin, NotOneBatch, RecordsRejected
+from kraft.world.turns import Turn, in_turns
 
 if TYPE_CHECKING:
     from kraft.handlers.services import BrokerServices
@@ -49,6 +50,9 @@ LEADER_HINT_VERSION = 10
 TOPIC_ID_VERSION = 13
 MAGIC_AT, ATTRIBUTES_AT = 16, 22
 CODEC_BITS, TRANSACTIONAL_BIT = 0x07, 0x10
+
+PARTITIONS_A_TURN = 50
+"""Appends between two pauses; one takes up to 0.2 ms."""
 
 WITHOUT_LOG_START = frozenset(
     (
@@ -70,31 +74,48 @@ tell expired records from lost ones."""
 def produce(
     frame: memoryview, position: int, context: RequestContext, broker: BrokerServices
 ) -> Reply | Awaitable[Reply]:
-    """Answers at once unless a thread writes, or this replica's disk or followers must be waited for."""
-    request, _ = ProduceRequest.decode_from(frame, position, context.api_version)
-    refusal = _refusal(request, context.api_version)
-    pending = PendingProduce(context, broker, request.acks, request.timeout_ms, broker.world.clock.wall_ms())
-    for topic in request.topic_data:
-        answers = []
-        name = topic.name or broker.replicas.topic_names.get(topic.topic_id, "")
+    """Answers at once unless a thread writes, this replica's disk or followers must be waited for, or there are so
+    many partitions that others are served in between."""
+    if len(frame) <= WHOLE_BYTES_MAX:
+        request, _ = ProduceRequest.decode_from(frame, position, context.api_version)
+    else:
+        decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
+        try:
+            next(decoding)  # It pauses only where there are very many partitions.
+        except StopIteration as end:
+            request, _ = end.value
+        else:
+            return _produce_in_turns(frame, position, context, broker)
+    topics = request.topic_data
+    if (len(topics[0].partition_data) if len(topics) == 1 else _partition_count(topics)) > PARTITIONS_A_TURN:
+        return _produce_in_turns(frame, position, context, broker)
+    pending = PendingProduce(context, broker, request)
+    for number, topic in enumerate(topics):
         for data in topic.partition_data:
-            answer = PartitionProduceResponse(index=data.index, base_offset=-1)
-            answers.append(answer)
-            partition = None
-            try:
-                if refusal is not None:
-                    raise refusal
-                _check_topic(name, topic, context)
-                if context.api_version < ZSTD_VERSION:
-                    _check_codec(data.records)
-                partition = broker.replicas.partition(name, data.index)
-                pending.append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
-            except EXPECTED as problem:
-                pending.fail(answer, problem, name, partition)
-        pending.topics.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
-        )
+            pending.append(number, topic, data)
     return pending.outcome()
+
+
+def _partition_count(topics: list[TopicProduceData]) -> int:
+    return sum(len(topic.partition_data) for topic in topics)
+
+
+def _produce_in_turns(frame: memoryview, position: int, context: RequestContext, broker: BrokerServices) -> Staged:
+    """A Produce to many partitions: its appends are the first stage, and others are served between them."""
+    if len(frame) <= SCRATCH_BYTES:
+        frame = memoryview(bytes(frame))  # The scratch buffer is not ours across an await.
+    stage = FirstStage(1)
+
+    async def answer() -> Reply:
+        try:
+            decoding = ProduceRequest.decode_in_turns(frame, position, context.api_version)
+            pending = PendingProduce(context, broker, (await in_turns(decoding))[0])
+            await pending.append_in_turns()
+        finally:
+            stage.step_ended()
+        return await pending.acknowledge()
+
+    return Staged(answer(), stage)
 
 
 def _refusal(request: ProduceRequest, version: int) -> ApiError | None:
@@ -180,36 +201,74 @@ class _LargeAppend:
 
 
 class PendingProduce:
-    """One Produce request that is not answered yet. `topics` is the answer so far: each append fills in its part."""
+    """One Produce request that is not answered yet. Each append fills in its part of the answer."""
 
     __slots__ = (
         "_acks",
+        "_answers",
         "_broker",
         "_context",
         "_deadline",
         "_failed",
+        "_in_turns",
         "_large",
         "_now_ms",
-        "_timeout_ms",
+        "_refusal",
+        "_request",
         "_unacknowledged",
-        "topics",
     )
 
-    def __init__(
-        self, context: RequestContext, broker: BrokerServices, acks: int, timeout_ms: int, now_ms: int
-    ) -> None:
+    def __init__(self, context: RequestContext, broker: BrokerServices, request: ProduceRequest) -> None:
         self._context = context
         self._broker = broker
-        self._acks = acks
-        self._timeout_ms = timeout_ms
-        self._now_ms = now_ms
+        self._request = request
+        self._acks = request.acks
+        self._now_ms = broker.world.clock.wall_ms()
         self._deadline = 0.0
         self._failed = False
+        self._in_turns = False
         self._large: list[_LargeAppend] = []
         self._unacknowledged: list[_Unacknowledged] = []
-        self.topics: list[TopicProduceResponse] = []
+        self._refusal = _refusal(request, context.api_version)
+        self._answers = [
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=[])
+            for topic in request.topic_data
+        ]
 
-    def append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
+    async def append_in_turns(self) -> None:
+        """Append to every partition. Others are served in between, so each append looks up its partition for itself:
+        topics, leaders and epochs may change meanwhile."""
+        self._in_turns = True
+        turn = Turn(PARTITIONS_A_TURN)
+        for number, topic in enumerate(self._request.topic_data):
+            for data in topic.partition_data:
+                if turn.is_over():
+                    await turn.next()
+                self.append(number, topic, data)
+        if self._large:
+            stage = self._queue_large()
+            await stage.wait()
+        self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
+
+    def append(self, number: int, topic: TopicProduceData, data: PartitionProduceData) -> None:
+        """Append one partition's batch, or leave it to the log writer, or note why not. `number` is the topic's."""
+        answer = PartitionProduceResponse(index=data.index, base_offset=-1)
+        self._answers[number].partition_responses.append(answer)
+        replicas = self._broker.replicas
+        name = topic.name or replicas.topic_names.get(topic.topic_id, "")
+        partition = None
+        try:
+            if self._refusal is not None:
+                raise self._refusal
+            _check_topic(name, topic, self._context)
+            if self._context.api_version < ZSTD_VERSION:
+                _check_codec(data.records)
+            partition = replicas.partition(name, data.index)
+            self._append(answer, partition, data.records)  # type: ignore[arg-type]  # Null records are refused above.
+        except EXPECTED as problem:
+            self._fail(answer, problem, name, partition)
+
+    def _append(self, answer: PartitionProduceResponse, partition: Partition, records: memoryview) -> None:
         """Append now, or leave a large batch to the log writer. Raises NotLeader, ApiError, StorageError."""
         replicas = self._broker.replicas
         if replicas.writer.takes(partition.log, len(records)):
@@ -233,7 +292,7 @@ class PendingProduce:
             self._acks != -1 or info.last_offset < log.high_watermark
         )
 
-    def fail(
+    def _fail(
         self, answer: PartitionProduceResponse, problem: Exception, topic: str, partition: Partition | None
     ) -> None:
         """Fill in the answer for an append that failed. `partition` is None if none was found.
@@ -261,10 +320,15 @@ class PendingProduce:
     def outcome(self) -> Reply | Awaitable[Reply]:
         """The answer, at once where nothing has to be waited for."""
         if not self._large and not self._unacknowledged:
-            return self._reply()
-        self._deadline = self._broker.world.clock.now() + self._timeout_ms / 1000
+            return encode_reply(self._context, self._response()) if self._is_answered else self._silence()
+        self._deadline = self._broker.world.clock.now() + self._request.timeout_ms / 1000
         if not self._large:
-            return self._acknowledge()
+            return self.acknowledge()
+        stage = self._queue_large()
+        return Staged(self._acknowledge_large(stage), stage)
+
+    def _queue_large(self) -> FirstStage:
+        """Hand the large appends to the log writer."""
         stage, writer = FirstStage(len(self._large)), self._broker.replicas.writer
         for append in self._large:
             append.queued = writer.append_as_leader(
@@ -275,37 +339,47 @@ class PendingProduce:
                 AppendOrigin.CLIENT,
                 when_done=stage.step_ended,
             )
-        return Staged(self._acknowledge_large(stage), stage)
+        return stage
 
     async def _acknowledge_large(self, stage: FirstStage) -> Reply:
-        """Wait for what is written in a thread, then acknowledge it together with the other appends."""
         await stage.wait()
-        for append in self._large:
-            partition, answer = append.partition, append.answer
-            try:
-                info = await append.queued.outcome()
-                assert info is not None, "a leader's append takes all or nothing"
-                # The leader epoch may have changed while the thread wrote: with acks=all it is checked again.
-                if not self._appended(answer, partition, info) or self._acks == -1:
-                    self._unacknowledged.append(
-                        _Unacknowledged(partition, append.queued.appended_epoch, answer, info.last_offset + 1)
-                    )
-            except EXPECTED as problem:
-                self.fail(answer, problem, partition.topic, partition)
-        return await self._acknowledge()
+        return await self.acknowledge()
 
-    async def _acknowledge(self) -> Reply:
+    async def acknowledge(self) -> Reply:
         """The second stage: wait for this replica's disk where flush.messages asks for it, then for the high
         watermark with acks=all."""
+        for large in self._large:
+            await self._finish_large(large)
+        turn = Turn(PARTITIONS_A_TURN)
         for append in self._unacknowledged:
+            if turn.is_over():
+                await turn.next()
             try:
                 if append.needs_flush and append.partition.log.recovery_point < append.required_offset:
                     await self._broker.replicas.flush(append.partition)
                 if self._acks == -1:
                     await self._wait_until_committed(append)
             except EXPECTED as problem:
-                self.fail(append.answer, problem, append.partition.topic, None)
-        return self._reply()
+                self._fail(append.answer, problem, append.partition.topic, None)
+        if not self._is_answered:
+            return self._silence()
+        if self._in_turns:
+            return await encode_reply_in_turns(self._context, self._response())
+        return encode_reply(self._context, self._response())
+
+    async def _finish_large(self, append: _LargeAppend) -> None:
+        """A thread has written it: fill in its answer."""
+        partition, answer = append.partition, append.answer
+        try:
+            info = await append.queued.outcome()
+            assert info is not None, "a leader's append takes all or nothing"
+            # The leader epoch may have changed while the thread wrote: with acks=all it is checked again.
+            if not self._appended(answer, partition, info) or self._acks == -1:
+                self._unacknowledged.append(
+                    _Unacknowledged(partition, append.queued.appended_epoch, answer, info.last_offset + 1)
+                )
+        except EXPECTED as problem:
+            self._fail(answer, problem, partition.topic, partition)
 
     async def _wait_until_committed(self, append: _Unacknowledged) -> None:
         """Raises NotLeader when leadership moves first, ApiError REQUEST_TIMED_OUT at the deadline,
@@ -330,24 +404,29 @@ class PendingProduce:
                 f"{partition}: appended, but the in-sync set has shrunk since",
             )
 
-    def _reply(self) -> Reply:
-        if self._acks == 0:
-            return Reply((), close_after=True) if self._failed else NO_REPLY
-        topics, context = self.topics, self._context
-        response = ProduceResponse(responses=topics)
-        if self._failed and context.api_version >= LEADER_HINT_VERSION:
+    @property
+    def _is_answered(self) -> bool:
+        return self._acks != 0
+
+    def _silence(self) -> Reply:
+        """acks=0 has no answer. A failure closes the connection."""
+        return Reply((), close_after=True) if self._failed else NO_REPLY
+
+    def _response(self) -> ProduceResponse:
+        response = ProduceResponse(responses=self._answers)
+        if self._failed and self._context.api_version >= LEADER_HINT_VERSION:
             leaders = {
                 answer.current_leader.leader_id
-                for topic in topics
+                for topic in self._answers
                 for answer in topic.partition_responses
                 if answer.current_leader is not None
             }
             response.node_endpoints = [
                 NodeEndpoint(node_id=node.id, host=node.host, port=node.port, rack=node.rack)
-                for node in self._broker.metadata.live_brokers(context.peer.listener)
+                for node in self._broker.metadata.live_brokers(self._context.peer.listener)
                 if node.id in leaders
             ]
-        return encode_reply(context, response)
+        return response
 
 
 def _check_led_since(append: _Unacknowledged) -> None:

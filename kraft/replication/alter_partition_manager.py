@@ -18,11 +18,13 @@ from kraft.protocol.messages import alter_partition_response as answer
 from kraft.protocol.messages.alter_partition_request import AlterPartitionRequest, BrokerState, PartitionData, TopicData
 from kraft.replication.partition import Partition
 from kraft.world.ports import Clock
+from kraft.world.turns import Turn
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
 
-PARTITIONS_PER_REQUEST: Final = 5_000
+PARTITIONS_PER_REQUEST: Final = 250
+"""The controller decides a request in one step of its loop."""
 RETRY_SECONDS: Final = 0.05
 RECOVERED: Final = 0
 
@@ -124,8 +126,11 @@ class AlterPartitionManager:
         self._wanted[partition.topic_id, partition.index] = _Proposal(partition)
         self._woken.set()
 
-    def reconsider_all(self, partitions: Iterable[Partition]) -> None:
+    async def reconsider_all(self, partitions: Iterable[Partition]) -> None:
+        turn = Turn()
         for partition in partitions:
+            if turn.is_over():
+                await turn.next()
             self.reconsider(partition)
 
     async def run(self) -> None:

@@ -87,13 +87,16 @@ class DuePartitions:
         if self._awaited is not None:
             self._awaited.set()
 
+    def take(self) -> dict[PartitionKey, None]:
+        """What is due, to be looked at now. Whatever becomes due from now on ends the next `wait`."""
+        due, self.due = self.due, {}
+        self._awaited = trio.Event()
+        return due
+
     async def wait(self) -> None:
-        """Until `wake`; nothing may be awaited between looking at what is due and this."""
-        awaited = self._awaited = trio.Event()
-        try:
-            await awaited.wait()
-        finally:
-            self._awaited = None
+        """Until there was a `wake` since `take`."""
+        assert self._awaited is not None, "what is due is taken first"
+        await self._awaited.wait()
 
 
 class FollowerWatch:

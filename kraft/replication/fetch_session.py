@@ -6,7 +6,7 @@ nothing on the wire, in either direction. `fetch_session_handler` is the fetcher
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kraft.common.errors import ApiError
@@ -109,6 +109,9 @@ class FetchSession:
         if partition is not None:
             self.partitions[key] = partition
 
+    def __len__(self) -> int:
+        return len(self.partitions)
+
     def __iter__(self) -> Iterator[CachedPartition]:
         return iter(list(self.partitions.values()))
 
@@ -193,17 +196,23 @@ class RequestedSession(NamedTuple):
     """
 
     session: FetchSession | None
-    wanted: Iterable[CachedPartition]
+    wanted: list[CachedPartition] | FetchSession
     mentioned: list[CachedPartition]
     incremental: bool
 
 
 def resolve_session(
-    request: FetchRequest, version: int, sessions: FetchSessionCache, *, is_follower: bool, now: float
+    request: FetchRequest,
+    mentioned: list[CachedPartition],
+    version: int,
+    sessions: FetchSessionCache,
+    *,
+    is_follower: bool,
+    now: float,
 ) -> RequestedSession:
     """The session that a Fetch means, made or closed as it says. Raises ApiError as `FetchSessionCache.use` does."""
     by_id = version >= TOPIC_ID_VERSION
-    wanted = _mentioned(request)
+    wanted = mentioned
     if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
         if request.session_id != INVALID_SESSION_ID:
             sessions.close(request.session_id)
@@ -227,16 +236,19 @@ def resolve_session(
     return RequestedSession(session, session, wanted, True)
 
 
-def _mentioned(request: FetchRequest) -> list[CachedPartition]:
-    return [
-        CachedPartition(
-            PartitionKey(topic.topic_id, topic.topic, wanted.partition),
-            wanted.fetch_offset,
-            wanted.partition_max_bytes,
-            wanted.current_leader_epoch,
-            wanted.log_start_offset,
-            wanted.last_fetched_epoch,
-        )
-        for topic in request.topics
-        for wanted in topic.partitions
-    ]
+def partitions_of(request: FetchRequest) -> Generator[None, None, list[CachedPartition]]:
+    """The partitions that a Fetch names, each once: the last mention counts. Pauses after each mention."""
+    found: dict[PartitionKey, CachedPartition] = {}
+    for topic in request.topics:
+        for wanted in topic.partitions:
+            key = PartitionKey(topic.topic_id, topic.topic, wanted.partition)
+            found[key] = CachedPartition(
+                key,
+                wanted.fetch_offset,
+                wanted.partition_max_bytes,
+                wanted.current_leader_epoch,
+                wanted.log_start_offset,
+                wanted.last_fetched_epoch,
+            )
+            yield
+    return list(found.values())

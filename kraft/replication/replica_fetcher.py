@@ -29,6 +29,7 @@ from kraft.replication.following import (
 )
 from kraft.replication.leader_offsets import EARLIEST, LATEST, leader_offset
 from kraft.replication.partition import Partition
+from kraft.world.turns import PARTITIONS_A_TURN, Turn
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -156,7 +157,7 @@ class ReplicaFetcher:
     async def _fetch(self, connection: ClientConnection) -> bool:
         """One request and what comes of it. False when it was given up because there is more to ask for now."""
         await self._sync_due()
-        asked = self._ask()
+        asked = await self._ask()
         version = min(connection.version_of(ApiKey.FETCH), FETCH_VERSION_MAX)
         replica = ReplicaState(replica_id=self._replicas.node_id, replica_epoch=self._settings.broker_epoch())
         request = self._session.build(asked, list(self._left), replica, self._settings.limits, self._wait_ms())
@@ -174,8 +175,11 @@ class ReplicaFetcher:
         self._unreachable = False
         if response.error_code or not self._session.answered(response.session_id):
             self._session_broken()
+        turn = Turn(PARTITIONS_A_TURN)
         for topic in response.responses:
             for data in topic.partitions:
+                if turn.is_over():
+                    await turn.next()
                 key = (bytes(topic.topic_id), data.partition_index)
                 following = self._following.get(key)
                 if following is not None:
@@ -209,16 +213,19 @@ class ReplicaFetcher:
                 following.is_asked = False
                 self._left[key] = None
 
-    def _ask(self) -> dict[Key, Wanted]:
+    async def _ask(self) -> dict[Key, Wanted]:
         """What to ask for anew: everything that has moved and need not wait."""
         now = self._clock.now()
         self._end_waits(now)
         due, self._due = self._due, {}
         asked = {}
+        turn = Turn()
         for key in due:
-            if key in self._put_aside:
+            if turn.is_over():
+                await turn.next()
+            following = self._following.get(key)
+            if following is None or key in self._put_aside:
                 continue
-            following = self._following[key]
             pause = self._replicas.serving.follower_waits(following.partition)
             if following.is_unsynced:  # It came, or its log changed, while others were synced.
                 pause = max(pause, FIRST_BACKOFF_SECONDS)

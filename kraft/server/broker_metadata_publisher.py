@@ -14,6 +14,7 @@ from kraft.metadata.image.metadata_image import MetadataImage
 from kraft.metadata.publisher import MetadataUpdate
 from kraft.replication.partition import Partition
 from kraft.replication.replica_manager import ReplicaListener, ReplicaManager
+from kraft.world.turns import TURN_PARTITIONS
 
 if TYPE_CHECKING:
     from kraft.common.logging import Logger
@@ -43,7 +44,7 @@ class BrokerMetadataPublisher:
         """See `kraft.metadata.publisher.MetadataPublisher`."""
         if self._first:
             self._first = False
-            self._set_strays_aside(update.image)
+            yield from self._set_strays_aside(update.image)
         yield from self._replicas.apply(update.image, update.changes)
         self._metadata.set(update.image, update.offset, update.epoch)
         self._leadership.tell()
@@ -55,13 +56,16 @@ class BrokerMetadataPublisher:
             yield from self._replicas.brokers_changed(update.changes.brokers)
         self._published()
 
-    def _set_strays_aside(self, image: MetadataImage) -> None:
+    def _set_strays_aside(self, image: MetadataImage) -> Iterator[None]:
         """Logs on disk that the cluster does not know as this broker's, or that belong to an earlier topic of the
-        same name; and copies of such."""
+        same name; and copies of such. Nobody is served before it ends, but the quorum is, in the pauses."""
         logs, now_ms = self._replicas.logs, self._replicas.world.clock.wall_ms()
-        for log in logs.logs():
+        for number, log in enumerate(list(logs.logs())):
+            if number % TURN_PARTITIONS == TURN_PARTITIONS - 1:
+                yield
             if not self._is_ours(image, log.topic_partition, log.topic_id):
                 self._log.warning("stray log set aside", partition=str(log.topic_partition), directory=log.directory)
+                yield  # Renaming and syncing a directory takes as long as hundreds of looks.
                 try:
                     logs.set_aside_stray(TopicPartition(*log.topic_partition), now_ms=now_ms)
                 except StorageError as problem:

@@ -94,7 +94,7 @@ class BrokerReplication:
             replication_nursery.start_soon(self._replicas.hosting.run)
             while True:
                 await self._world.clock.sleep(self._lag_seconds_max() / 2)
-                self.isr.reconsider_all(self._replicas)
+                await self.isr.reconsider_all(self._replicas)
 
     def _broker_epoch(self) -> int:
         return self._lifecycle.epoch

@@ -21,6 +21,8 @@ T = TypeVar("T")
 S = TypeVar("S", str, int, tuple[str, int])
 
 TURN_ITEMS: Final = 1000
+PARTITIONS_A_TURN: Final = 100
+"""Partitions that are read or appended to."""
 TURN_PARTITIONS: Final = 500
 """Partitions that are looked up, each with its log."""
 
@@ -66,6 +68,16 @@ async def sorted_in_turns(items: Iterable[S], run: int = 10 * TURN_ITEMS) -> lis
         if turn.is_over():
             await turn.next()
     return merged
+
+
+def at_once(work: Generator[None, None, T]) -> T:
+    """What `work` returns, without a pause. Raises what it raises."""
+    try:
+        while True:
+            next(work)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 async def in_turns(work: Generator[None, None, T], items_max: int = 1) -> T:

@@ -150,9 +150,9 @@ def test_a_refused_partition_is_asked_for_again_later_and_others_meanwhile() -> 
             it.follow()
             await it.fetch(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH)
             assert it.fetcher.lag() == 1
-            assert it.fetcher._ask() == {}
+            assert await it.fetcher._ask() == {}
             await universe.sleep(0.03)
-            assert len(it.fetcher._ask()) == 1
+            assert len(await it.fetcher._ask()) == 1
             for _ in range(9):
                 await it.fetch(error_code=ErrorCode.UNKNOWN_LEADER_EPOCH)
                 await universe.sleep(1.1)
@@ -175,7 +175,7 @@ def test_a_partition_that_is_left_while_its_records_cannot_be_written_is_not_ask
             monkeypatch.setattr("kraft.replication.replica_fetcher.append_fetched", leave)
             await it.fetch(high_watermark=1, log_start_offset=0, records=record(0, 1))
             await universe.sleep(5)
-            assert it.fetcher._ask() == {}
+            assert await it.fetcher._ask() == {}
 
     simulate(play)
 

@@ -87,7 +87,7 @@ def test_a_follower_does_not_ask_for_more_than_it_may_have() -> None:
             assert _asked(await it.fetch(high_watermark=0, log_start_offset=0, records=record(0, 1))) == [0]
             for offset in range(1, 4):
                 made.replicas.serving.follower_took(it.partition, 100)
-                assert it.fetcher._ask() == {}
+                assert await it.fetcher._ask() == {}
                 assert it.fetcher.lag() == 1
                 await universe.sleep(5.0)
                 assert _asked(await it.fetch(high_watermark=0, log_start_offset=0, records=record(offset, 1))) == [
@@ -96,7 +96,7 @@ def test_a_follower_does_not_ask_for_more_than_it_may_have() -> None:
             made.replicas.serving.follower_took(it.partition, 10_000)
             made.change(it.topic_id, isr=[NODE, 2, 3])
             it.fetcher._due[it.partition.topic_id, 0] = None
-            assert len(it.fetcher._ask()) == 1, "who is in sync is not held back"
+            assert len(await it.fetcher._ask()) == 1, "who is in sync is not held back"
 
     simulate(play)
 
